@@ -20,9 +20,9 @@ from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from tests.cli.conftest import Cli
+from tests.kit.pace import LONG_LEASE_S, PATIENCE_S
 
 AnyEngine = SqliteEngine | PostgresEngine
-PATIENCE_S = 60.0
 
 SHOP = """
 import asyncio, os, pathlib
@@ -37,7 +37,7 @@ async def until(job: Job, go: str) -> int:
     return os.getpid()
 """
 QUICK = {
-    "FENCEROW_LEASE_S": "3",
+    "FENCEROW_LEASE_S": f"{LONG_LEASE_S}",
     "FENCEROW_RENEW_S": "0.5",
     "FENCEROW_SWEEP_S": "0.5",
     "FENCEROW_LOG_FORMAT": "json",

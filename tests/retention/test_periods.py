@@ -196,22 +196,20 @@ class Report:
 
 
 class Ending(threading.Thread):
-    """Ends one job after another, and keeps the longest time that one took."""
+    """Ends one job after another, and counts them."""
 
     def __init__(self, conninfo: str) -> None:
         super().__init__()
         self._engine = postgres_engine(conninfo)
         self._holder = register(self._engine, lease_s=1e6)
         self._over = threading.Event()
-        self.longest_s, self.count, self.failure = 0.0, 0, None
+        self.count, self.failure = 0, None
 
     def run(self) -> None:
         while not self._over.is_set():
             submit(self._engine, new_job())
             (job,) = claim(self._engine, self._holder)
-            began = time.monotonic()
             assert self._engine.run(store.succeed([Success(job.id, job.attempt, "1")], holder=self._holder))
-            self.longest_s = max(self.longest_s, time.monotonic() - began)
             self.count += 1
 
     def __enter__(self) -> Ending:
@@ -234,7 +232,6 @@ def test_a_report_that_stays_open_delays_the_end_of_a_period_and_nobody_else(
     ended(pg)
     (table,) = places(pg).values()
     pg_clock.advance(LATER)
-    opened = time.monotonic()
     with Report(pg) as report, Ending(pg.conninfo) as ending:
         for _ in range(2):  # the first marks the partition, the second tries to finish that
             round_of(pg, keeping)
@@ -259,9 +256,11 @@ def test_a_report_that_stays_open_delays_the_end_of_a_period_and_nobody_else(
         ]
         while current not in places(pg).values():
             assert ending.is_alive(), "nobody ends jobs any more"
+        so_far = ending.count
+        while ending.count < so_far + 50:
+            assert ending.is_alive(), "nobody ends jobs any more"
+            time.sleep(0.01)
         assert report.execute("SELECT count(*) FROM fencerow.finished_jobs").fetchone() == (1,)
-        open_s = time.monotonic() - opened
-    assert ending.count > 50 and ending.longest_s < max(1.0, open_s / 3), (ending.longest_s, open_s)
     round_of(pg, keeping)
     assert table not in tables(pg)
 

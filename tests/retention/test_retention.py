@@ -54,10 +54,14 @@ def test_by_age(engine: AnyEngine, clock: DatabaseClock) -> None:
 
 
 def test_by_its_own_age(engine: AnyEngine, clock: DatabaseClock) -> None:
-    short, long, none = finished(engine, retention_s=60), finished(engine, retention_s=600), finished(engine)
-    clock.advance(59)
+    short, long, none = (
+        finished(engine, retention_s=600),
+        finished(engine, retention_s=6000),
+        finished(engine),
+    )
+    clock.advance(300)
     assert engine.run(purge_by_own_age(limit=10)) == 0
-    clock.advance(2)
+    clock.advance(600)
     assert engine.run(purge_by_own_age(limit=10)) == 1
     assert left(engine) == {long, none} == noted(engine)
     assert short not in left(engine)

@@ -25,6 +25,7 @@ from fencerow.schedules.definitions import RowKind, RowOrigin
 from fencerow.testing.clock import DatabaseClock
 from tests.events.conftest import app_on
 from tests.kit.jobs import AnyEngine
+from tests.kit.pace import PATIENCE_S
 
 
 @pytest.fixture
@@ -373,7 +374,7 @@ async def test_a_worker_makes_what_is_declared_and_fires_it(app: App) -> None:
     app.schedule(beat, "beats", interval_s=1, entities=lambda: ["one", "two"])
 
     seen: set[str] = set()
-    async with app.worker(), asyncio.timeout(20):
+    async with app.worker(), asyncio.timeout(PATIENCE_S):
         while seen != {"single", "one", "two"}:
             seen.add(await ran.get())
 
@@ -386,6 +387,6 @@ async def test_a_worker_without_schedules_leaves_them_to_others(app: App) -> Non
 
     worker = app.worker(without=("schedules", "declared schedules"))
     async with worker:
-        await (await app.jobs["report"].asubmit()).aresult(timeout_s=20)
+        await (await app.jobs["report"].asubmit()).aresult(timeout_s=PATIENCE_S)
 
     assert await app.schedules.alisted() == []

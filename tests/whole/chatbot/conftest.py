@@ -23,6 +23,7 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.testing.clock import DatabaseClock, clock_of
 from fencerow.testing.postgres import PostgresServer
+from tests.kit.pace import PATIENCE_S
 
 SHARDS = 4
 QUICK = {"poll_min_s": 0.01, "poll_max_s": 0.05, "sweep_s": 0.1, "lease_s": 3600.0}
@@ -57,7 +58,7 @@ class Chatbot:
 
     async def work(self) -> None:
         """A worker runs what is due, and goes."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             await self.app.worker().run(until_idle=True)
 
 

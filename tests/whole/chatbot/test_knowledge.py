@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fencerow import State
+from tests.kit.pace import PATIENCE_S
 from tests.whole.chatbot.conftest import Chatbot
 from tests.whole.chatbot.test_reading import SOURCES
 
@@ -17,7 +18,7 @@ FAQ = SOURCES / "faq.md"
 async def indexed(chatbot: Chatbot, path: Path, version: int) -> Any:
     handle = await chatbot.knowledge.index.asubmit("harbour", "faq.md", str(path), version)
     await chatbot.work()
-    return await handle.aresult(timeout_s=60)
+    return await handle.aresult(timeout_s=PATIENCE_S)
 
 
 @pytest.mark.parametrize("databases", ["sqlite", "postgres"], indirect=True)
@@ -67,7 +68,7 @@ async def test_a_provider_that_is_down_fails_the_job_and_leaves_what_was_there(
     monkeypatch.setattr(chatbot.knowledge, "embedder", well)
     chatbot.clock.advance(60)
     await chatbot.work()
-    assert (await handle.aresult(timeout_s=60)).outcome == "replaced"
+    assert (await handle.aresult(timeout_s=PATIENCE_S)).outcome == "replaced"
 
 
 async def test_a_file_that_cannot_be_read_ends_in_failure(chatbot: Chatbot, tmp_path: Path) -> None:

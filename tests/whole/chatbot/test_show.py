@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.house.tree import ROOT
+from tests.kit.pace import PATIENCE_S
 
 RECIPIENTS = 100
 
@@ -24,7 +25,7 @@ def test_it_ends_with_everybody_sent_to_once(databases: tuple[str, list[str]]) -
         env=ours | {"PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE_S,
     )
 
     assert done.returncode == 0, done.stdout + done.stderr

@@ -12,6 +12,7 @@ import pytest
 
 from examples.chatbot.show import QUEUES, SERVICE
 from examples.stage import worker
+from tests.kit.pace import PATIENCE_S
 from tests.whole.chatbot.conftest import Chatbot
 
 RECIPIENTS = 40
@@ -58,6 +59,6 @@ async def test_a_sleeper_changes_nothing_when_it_wakes_up(chatbot: Chatbot, tmp_
 
 
 async def until(happened: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while not happened():
             await asyncio.sleep(0.02)

@@ -20,12 +20,13 @@ from fencerow.doctor.examine import examine
 from fencerow.errors import ReadOnly
 from fencerow_proof.network.proxy import FaultProxy
 from tests.kit.jobs import new_job
+from tests.kit.pace import PATIENCE_S, slower
 from tests.whole.failover.conftest import DATABASE, ROLE, Pair
 from tests.whole.outages.after import check_books
 from tests.whole.outages.callers import calling, until
 from tests.whole.outages.shop import Shop, staffed
 
-BACK_S = 5.0
+BACK_S = slower(5.0)
 
 
 async def test_all_go_on_with_the_standby_within_five_seconds_and_lose_nothing(
@@ -97,7 +98,7 @@ async def _hears(shop: Shop) -> bool:
 
     stop = shop.app.engine.listen(listen)
     try:
-        async with asyncio.timeout(BACK_S):
+        async with asyncio.timeout(PATIENCE_S):
             await heard.wait()  # "look for yourself" is said once it listens
         return True
     finally:
@@ -109,7 +110,7 @@ def tell_read_only(pair: Pair) -> None:
     with psycopg.connect(pair.primary.conninfo("app"), autocommit=True) as connection:
         connection.execute("ALTER SYSTEM SET default_transaction_read_only = on")
         connection.execute("SELECT pg_reload_conf()")
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + PATIENCE_S
         while connection.execute("SHOW default_transaction_read_only").fetchone() != ("on",):
             assert time.monotonic() < deadline
             time.sleep(0.01)

@@ -19,6 +19,7 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.events import EventBus
 from fencerow.testing.clock import clock_of
+from tests.kit.pace import PATIENCE_S
 from tests.whole.guide.page import Twin
 
 QUICK = {"poll_min_s": 0.01, "poll_max_s": 0.05, "sweep_s": 0.1, "cancel_raise_s": 0.1, "cancel_kill_s": 0.1}
@@ -168,7 +169,7 @@ class Scene:
     def meanwhile(self, call: Callable[[], object]) -> None:
         """Another program runs this as a whole, while the one that this is called in stands still."""
         with ThreadPoolExecutor(1) as threads:
-            threads.submit(call).result(30)
+            threads.submit(call).result(PATIENCE_S)
 
     # --- running -----------------------------------------------------------------------------------
 
@@ -185,7 +186,7 @@ class Scene:
         """A worker runs all that is due, also again after a failure, and goes."""
 
         async def run() -> None:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE_S):
                 await self.app.worker().run(until_idle=True)
 
         asyncio.run(run())
@@ -202,7 +203,7 @@ class Scene:
             return bool(lags) and not lags[0].events and not lags[0].waiting
 
         async def run() -> None:
-            async with asyncio.timeout(30), self.app.worker():
+            async with asyncio.timeout(PATIENCE_S), self.app.worker():
                 while not await ended():
                     await asyncio.sleep(0.02)
 

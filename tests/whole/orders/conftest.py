@@ -25,10 +25,10 @@ from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
 from fencerow.testing.postgres import PostgresServer
 from tests.house.tree import ROOT
+from tests.kit.pace import PATIENCE_S, slower
 
-PATIENCE_S = 60.0
 QUICK = {
-    "FENCEROW_LEASE_S": "2",
+    "FENCEROW_LEASE_S": f"{slower(2.0)}",
     "FENCEROW_RENEW_S": "0.4",
     "FENCEROW_SWEEP_S": "0.3",
     "FENCEROW_POLL_MAX_S": "0.2",

@@ -13,6 +13,7 @@ from typing import Any
 
 from fencerow import FencerowError, JobNotFound, Unavailable
 from fencerow.core.model.job import JobRecord
+from tests.kit.pace import PATIENCE_S
 from tests.whole.outages.shop import Shop
 
 SYNC, ASYNC = 2, 4
@@ -131,7 +132,7 @@ async def calling(shop: Shop, pause_s: float = 0.01, tasks: int = ASYNC) -> Asyn
         await callers.stop()
 
 
-async def until(done: Any, what: str, within_s: float = 60.0) -> None:
+async def until(done: Any, what: str, within_s: float = PATIENCE_S) -> None:
     """Wait for something that no event tells."""
     deadline = time.monotonic() + within_s
     while not done():

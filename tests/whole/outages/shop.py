@@ -17,6 +17,7 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.queries import postgres_names, qualified, sqlite_names
 from fencerow.core.telemetry import Fact
 from fencerow_proof.arena.invariants import together
+from tests.kit.pace import PATIENCE_S
 
 # An outage may cost a running job an attempt; how many of them it may cost is not asked here.
 PATIENT = Defaults(attempts_max=500, backoff=Backoff(base_s=0.05, cap_s=0.2))
@@ -88,7 +89,7 @@ class Shop:
         rename = postgres_names("fencerow") if self._is_postgres else sqlite_names("fencerow_")
         return self.ask(together(rename))
 
-    async def all_ended(self, within_s: float = 120.0) -> None:
+    async def all_ended(self, within_s: float = PATIENCE_S) -> None:
         """Wait until no job is left to do."""
         deadline = time.monotonic() + within_s
         text = self._named("SELECT count(*) FROM fencerow.jobs")
@@ -96,7 +97,7 @@ class Shop:
             assert time.monotonic() < deadline, f"{left} jobs had not ended after {within_s} s"
             await asyncio.sleep(0.1)
 
-    async def first_success_after(self, moment: float, within_s: float = 60.0) -> float:
+    async def first_success_after(self, moment: float, within_s: float = PATIENCE_S) -> float:
         """Seconds from then until a worker of this shop told of a success."""
         while not (later := [at for at in self.succeeded_at if at > moment]):
             assert time.monotonic() - moment < within_s, f"no job succeeded within {within_s} s"

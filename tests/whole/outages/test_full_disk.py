@@ -16,13 +16,14 @@ from fencerow.core.db.run import Operation, execute
 from fencerow.core.store import store
 from fencerow.errors import OutcomeUnknown
 from fencerow.testing.postgres import PostgresServer
+from tests.kit.pace import PATIENCE_S, slower
 from tests.whole.outages.after import check_books
 from tests.whole.outages.callers import calling, until
 from tests.whole.outages.disk import Disk, small_disk
 from tests.whole.outages.shop import Shop, staffed
 
 FULL_ERRORS = {"StorageFull", "OutcomeUnknown", "Unavailable", "Busy"}
-BACK_S = 5.0
+BACK_S = slower(5.0)
 SMALL_LOG = {"min_wal_size": "32MB", "max_wal_size": "32MB", "wal_recycle": "off", "shared_buffers": "16MB"}
 
 
@@ -102,7 +103,7 @@ def _exhaust_log(server: PostgresServer) -> str:
     The server's own log lies on the full disk too. That it panicked shows by a connection that breaks:
     an ordinary error would leave it open.
     """
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + PATIENCE_S
     with server.connect() as witness:
         while not witness.broken:
             assert time.monotonic() < deadline, "the write-ahead log never ran out of room"

@@ -10,13 +10,14 @@ from fencerow.core.db.pools import RECONNECT_S
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
 from fencerow.testing.postgres import PostgresServer
+from tests.kit.pace import slower
 from tests.kit.servers import CopiedServer
 from tests.whole.outages.after import check_books
 from tests.whole.outages.callers import calling
 from tests.whole.outages.shop import Shop, staffed
 
 AWAY_S = (0.3, 2.0, 7.0)  # the longer it is away, the longer are the pauses between two tries
-BACK_S = 5.0
+BACK_S = slower(5.0)
 
 
 async def test_all_come_back_by_themselves_within_five_seconds(

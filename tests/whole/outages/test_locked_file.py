@@ -12,14 +12,15 @@ import pytest
 
 from fencerow import App, Config
 from fencerow.errors import Busy
+from tests.kit.pace import slower
 from tests.whole.outages.after import check_books
 from tests.whole.outages.callers import calling
 from tests.whole.outages.locker import locked
 from tests.whole.outages.shop import Shop, staffed
 
-BACK_S = 5.0
-LEASE_S = 3.0
-LOCKED_S = 5.0  # longer than the lease and the wait for the lock together
+BACK_S = slower(5.0)
+LEASE_S = slower(3.0)
+LOCKED_S = LEASE_S + 2.0  # longer than the lease and the wait for the lock together
 
 
 async def test_callers_are_told_to_repeat_and_leases_are_kept(

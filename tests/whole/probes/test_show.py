@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from tests.house.tree import ROOT
+from tests.kit.pace import PATIENCE_S
 
 
 def test_it_ends_with_one_at_a_time_at_each_provider(url: str) -> None:
@@ -17,7 +18,7 @@ def test_it_ends_with_one_at_a_time_at_each_provider(url: str) -> None:
         env=ours | {"PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=2 * PATIENCE_S,
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
