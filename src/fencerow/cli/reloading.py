@@ -17,6 +17,7 @@ from pathlib import Path
 
 from fencerow.cli.signals import Signals
 from fencerow.cli.sources import Sources
+from fencerow.core.db.socket_pairs import socket_pair
 from fencerow.core.errors import exits
 from fencerow.supervisor.member import Member
 from fencerow.supervisor.restarts import Restarts
@@ -50,7 +51,7 @@ class Reloader:
 
     def run(self) -> int:
         """Until it is told to end, or the worker ends in order; returns its exit code."""
-        awake, self._waker = socket.socketpair()
+        awake, self._waker = socket_pair()
         with awake, self._waker, Signals(SIGNALS, self._signalled):
             awake.setblocking(False)
             self._waker.setblocking(False)

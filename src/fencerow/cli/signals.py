@@ -8,11 +8,12 @@ listened to, since any library may take the descriptor for itself; each signal i
 from __future__ import annotations
 
 import signal
-import socket
 import threading
 from collections.abc import Callable, Sequence
 from types import FrameType, TracebackType
 from typing import Any, Self
+
+from fencerow.core.db.socket_pairs import socket_pair
 
 
 class Signals:
@@ -29,7 +30,7 @@ class Signals:
         self._latest = 0
 
     def __enter__(self) -> Self:
-        self._here, self._there = socket.socketpair()
+        self._here, self._there = socket_pair()
         self._there.setblocking(False)
         self._former_fd = signal.set_wakeup_fd(self._there.fileno(), warn_on_full_buffer=False)
         self._former: dict[int, Any] = {each: signal.signal(each, self._catch) for each in self._numbers}

@@ -34,10 +34,17 @@ def main(connection: int, control: int) -> None:
     child = os.fork()
     if child:
         os.close(connection)
-        watch_over(child, socket.socket(fileno=control))
+        watch_over(child, inherited(control))
     else:
         os.close(control)
-        become(socket.socket(fileno=connection), warden)
+        become(inherited(connection), warden)
+
+
+def inherited(number: int) -> socket.socket:
+    """A socket that waits for as long as it takes, whatever time-out this interpreter gives to new ones."""
+    made = socket.socket(fileno=number)
+    made.setblocking(True)
+    return made
 
 
 # --- the warden -----------------------------------------------------------------------------------

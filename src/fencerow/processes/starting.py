@@ -12,6 +12,7 @@ from queue import SimpleQueue
 from typing import NamedTuple
 
 from fencerow.core.db.service import Service, soon
+from fencerow.core.db.socket_pairs import socket_pair
 
 BOOT = Path(__file__).with_name("_boot.py")
 STOP_S = 2.0
@@ -66,9 +67,9 @@ class Starter:
 
 
 def _started() -> Started:
-    connection, childs = socket.socketpair()
+    connection, childs = socket_pair()
     try:
-        control, wardens = socket.socketpair()
+        control, wardens = socket_pair()
     except BaseException:
         connection.close()
         childs.close()

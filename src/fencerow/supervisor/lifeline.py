@@ -33,6 +33,7 @@ class Lifeline:
     def __init__(self, number: int, descriptor: int) -> None:
         self.number = number
         self._socket = socket.socket(fileno=descriptor)
+        self._socket.setblocking(True)  # whatever time-out this interpreter gives to new ones
         self._socket.set_inheritable(False)  # the jobs' own processes have no part in it
         self._lock = threading.RLock()  # a signal's handler may come while its own thread is in here
         self._leave: Callable[[str], None] | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from fencerow.core.db.socket_pairs import socket_pair
 from fencerow.core.errors import exits
 from fencerow.core.worker.vitals import Vitals
 from fencerow.supervisor.lifeline import HURRY, LEAVE
@@ -39,7 +39,7 @@ class Member:
         self.is_told = False  # to leave
         self.killed_for: str | None = None
         self._text = b""
-        self.lifeline, theirs = socket.socketpair()
+        self.lifeline, theirs = socket_pair()
         try:
             with theirs:
                 self.process = subprocess.Popen(

@@ -100,6 +100,7 @@ class _Server(ThreadingHTTPServer):
         self._room = threading.BoundedSemaphore(AT_ONCE_MAX)
         self.address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         super().__init__(address, partial(_Handler, look))
+        self.socket.setblocking(True)  # whatever time-out the application gives to new ones
 
     def process_request(self, request: Any, client_address: Any) -> None:
         # Whoever opens connections and sends nothing must not cost a thread for each.

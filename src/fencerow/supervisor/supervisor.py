@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
 
+from fencerow.core.db.socket_pairs import socket_pair
 from fencerow.core.errors import WorkersNotStarted, exits
 from fencerow.core.model.text import amount
 from fencerow.supervisor.member import Command, Member, Place
@@ -70,7 +71,7 @@ class Supervisor:
         Raises:
             WorkersNotStarted: they die at their start again and again, or refuse it.
         """
-        awake, waker = socket.socketpair()
+        awake, waker = socket_pair()
         with awake, waker, self._selector, _Signals(waker, self._signalled):
             awake.setblocking(False)
             self._selector.register(awake, selectors.EVENT_READ)

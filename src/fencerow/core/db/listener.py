@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import selectors
-import socket
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +16,7 @@ import psycopg
 from psycopg import sql
 
 from fencerow.core.db.service import Service
+from fencerow.core.db.socket_pairs import socket_pair
 from fencerow.core.db.watchdog import Watched
 
 log = logging.getLogger("fencerow.listener")
@@ -42,7 +42,7 @@ class Listener:
         self._settings = settings
         self._watch = watch
         self._stopped = threading.Event()
-        self._stop_here, self._stop_there = socket.socketpair()
+        self._stop_here, self._stop_there = socket_pair()
         self._failures = 0  # of connections in a row
         self._service = Service(
             "fencerow-listen", self._turn, rest=self._stopped.wait, over=self._stop_here.close

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from fencerow.core.db.service import Service
+from fencerow.core.db.socket_pairs import socket_pair
 
 log = logging.getLogger("fencerow.wakes")
 
@@ -41,7 +42,7 @@ class Ear:
         self._bound = bound
         self._tell = tell
         with ExitStack() as opened:
-            self._stop_here, self._stop_there = socket.socketpair()
+            self._stop_here, self._stop_there = socket_pair()
             opened.callback(self._stop_there.close)
             opened.callback(self._stop_here.close)
             # Here and not in the thread: without a descriptor there is no ear, and everybody knows.

@@ -78,6 +78,7 @@ class Watched:
     def shut(self) -> bool:
         """Shut the socket down; false when it was closed or reset already."""
         end = socket.socket(fileno=self._fd)  # no new descriptor: there may be none left
+        end.setblocking(False)  # as the driver has it, whatever time-out the application gives to new ones
         try:
             end.shutdown(socket.SHUT_RDWR)
         except OSError:
