@@ -10,6 +10,7 @@ from fencerow.cli import banner, logs
 from fencerow.cli.signals import Signals
 from fencerow.core.app import JobsApp
 from fencerow.core.errors import FencerowError, TooManyHung, exits
+from fencerow.core.main_loop import run_main
 from fencerow.core.worker.worker import Worker, WorkerDied
 from fencerow.operators import looking
 
@@ -35,7 +36,7 @@ def run_worker(
     logs.flow()
     banner.show(app, worker, hint=hint)
     try:
-        asyncio.run(_run(app, worker, once, drain, signalled or worker.signalled))
+        run_main(_run(app, worker, once, drain, signalled or worker.signalled))
     except WorkerDied as died:
         if isinstance(died.__cause__, TooManyHung):
             raise died.__cause__ from None

@@ -18,6 +18,7 @@ import msgspec
 from fencerow.core.composed import config_type
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import InvalidInput, NotImportable
+from fencerow.core.main_loop import run_main
 from fencerow.core.model.classify import leaves
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import Claimed
@@ -69,7 +70,7 @@ def serve(connection: socket.socket, start: dict[str, Any]) -> None:
             stream.reconfigure(
                 line_buffering=True
             )  # what is printed shall be seen, also if this process is killed
-    asyncio.run(Service(connection, msgspec.convert(start, Start)).run())
+    run_main(Service(connection, msgspec.convert(start, Start)).run())
 
 
 class Service:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.strikes import Striker
 from fencerow.core.errors import LeaseLost, OutcomeUnknown
+from fencerow.core.main_loop import ends_process
 from fencerow.core.store import store
 from fencerow.core.store.running import Running, running
 from fencerow.core.telemetry import Telemetry
@@ -145,9 +146,9 @@ class Calls:
             if attempt.interrupt is None and task.cancelling():
                 raise  # the slot itself is being ended
             error = raised
-        except KeyboardInterrupt:
-            raise
         except BaseException as raised:
+            if isinstance(raised, KeyboardInterrupt) and ends_process(raised, self.loop):
+                raise
             error = raised
         # The handler is over. What follows is ours: an interrupt that came now would strike a commit, or the slot.
         attempt.finish()
