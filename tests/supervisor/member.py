@@ -24,11 +24,11 @@ def say(what: str) -> None:
     os.write(1, f"{number} {what} {os.getpid()}\n".encode())
 
 
-def tell() -> None:
+def tell(last: dict[str, object] | None = None) -> None:
     vitals = {"phase": "running", "holds_lease": True, "slots": 10, "connections": 14}
     # A supervisor that was killed just now is told of by what is read next.
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        lifeline.sendall(json.dumps(vitals | wanted.get("vitals", {})).encode() + b"\n")
+        lifeline.sendall(json.dumps(vitals | (last or wanted.get("vitals", {}))).encode() + b"\n")
 
 
 def caught(signal_number: int, frame: object) -> None:
@@ -47,6 +47,8 @@ if "orphan" in wanted and not os.fork():
     say("orphan")
     select.select([lifeline], [], [])  # until the supervisor has buried its parent
     sys.exit(0)
+if "last" in wanted:
+    tell(wanted["last"])
 if "leave" in wanted:
     sys.exit(wanted["leave"])
 while True:

@@ -181,7 +181,7 @@ def test_the_exit_code_is_that_of_the_worst_process(start: Start, tmp_path: Path
 
 def test_one_that_left_in_order_is_not_started_again(start: Start, tmp_path: Path) -> None:
     """As at the end of `--once` and `--drain`, or when an operator drains this worker."""
-    behave(tmp_path, leave=exits.OK)
+    behave(tmp_path, last={"phase": "ended", "is_done": True}, leave=exits.OK)
     parent = start(3)
 
     assert parent.end() == exits.OK

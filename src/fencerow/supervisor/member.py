@@ -37,6 +37,7 @@ class Member:
         self.ready_at: float | None = None  # since when it has been ready, at the earliest
         self.unwell_since: float | None = None
         self.is_told = False  # to leave
+        self.has_said_done = False
         self.killed_for: str | None = None
         self._text = b""
         self.lifeline, theirs = socket_pair()
@@ -91,6 +92,10 @@ class Member:
     def ended(self) -> int | None:
         """Its exit code as that of a command, when it has ended."""
         code = self.process.poll()
+        if code == exits.OK and not self.is_told:
+            # A handler, or a library below it, can end the process with any code: what counts is what the worker said.
+            self.hear()
+            return exits.OK if self.has_said_done else exits.FAILED
         if code is None or code >= 0:
             return code
         # One that was told to leave dies of another request to leave only outside its worker's life: it holds nothing.
@@ -101,6 +106,8 @@ class Member:
         code = self.process.returncode
         if self.killed_for:
             return f"was killed: {self.killed_for}"
+        if code == exits.OK and not self.is_told and not self.has_said_done:
+            return "ended with exit code 0 and did not say why"
         if code >= 0:
             return f"ended with exit code {code}"
         try:
@@ -118,6 +125,7 @@ class Member:
         except msgspec.MsgspecError:
             return  # half a line, where the pipe was full: the next one comes in a second
         self.heard_at = time.monotonic()
+        self.has_said_done = self.has_said_done or self.vitals.is_done
         if self.vitals.is_ready and self.ready_at is None:
             self.ready_at = self.heard_at
 

@@ -105,6 +105,7 @@ class Supervisor:
         if now - self._looked_at > 3 * LOOK_S:
             self._forgive(now)  # this process was stopped, and maybe all of them
         self._looked_at = now
+        self._pass_on()  # before the ends are judged: who leaves now does as it is told
         for place in self._places:
             self._look_at(place, now)
         self._greet()

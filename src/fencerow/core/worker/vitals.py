@@ -32,6 +32,9 @@ class Vitals(msgspec.Struct, frozen=True):
     slots: int = 0
     connections: int = 0  # at most, to PostgreSQL
     faults: tuple[str, ...] = ()
+    is_done: bool = (
+        False  # it has ended, and not by a signal: nothing was left to do, or an operator ordered it
+    )
 
     @property
     def is_ready(self) -> bool:

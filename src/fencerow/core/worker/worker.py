@@ -255,7 +255,7 @@ class Worker:
             return Vitals(Phase.STARTING)
         parts = self._parts
         if self._stopped.is_set():
-            return Vitals(Phase.ENDED)
+            return Vitals(Phase.ENDED, is_done=not self._signalled)
         faults = found_faults(
             self.config,
             keeper_silent_s=parts.keeper.silent_s(),
