@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fencerow.core.db.run import Steps, operation
 from fencerow.core.model.job import JobRecord
-from fencerow.core.store.gates import LIMIT
+from fencerow.core.store.gates import LIMIT, NOWHERE
 from fencerow.exclusive import keys
 from fencerow.exclusive.keys import PREFIX, ExclusiveKey
 
@@ -28,6 +28,8 @@ class GatePlace:
     @property
     def what(self) -> str:
         """What the gate is of, for people."""
+        if self.gate == NOWHERE:
+            return "a gate that its key and limits do not name: they cannot be read"
         kind, _, name = self.gate.partition(":")
         return f"the exclusive key {name}" if self.key is not None else f"the {kind} {name}"
 
@@ -41,6 +43,8 @@ def place(job: JobRecord) -> Steps[GatePlace | None]:
     if job.gate.startswith(PREFIX):
         key = yield from keys.look(job.gate.removeprefix(PREFIX), limit=1).steps()
         return GatePlace(gate=job.gate, before=before, key=key)
+    if job.gate == NOWHERE:
+        return GatePlace(gate=job.gate, before=before)
     from fencerow.limits import looking  # only who asks of a limit loads all that limits need
 
     limit = yield from looking.look(job.gate.removeprefix(LIMIT), limit=1).steps()

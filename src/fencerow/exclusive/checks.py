@@ -11,9 +11,10 @@ import fencerow.exclusive.keys as keys
 from fencerow.command.times import span
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Steps, as_int, execute, operation
+from fencerow.core.db.run import Steps, as_int, execute, first_column, operation
 from fencerow.core.finding import Finding, info, ok, warn
 from fencerow.core.model.text import amount
+from fencerow.core.store.gates import NOWHERE
 from fencerow.exclusive.keys import ExclusiveKey, KeySummary
 from fencerow.exclusive.telling import counted, doing
 
@@ -41,9 +42,16 @@ def count_gates() -> Steps[GateCounts]:
     return GateCounts(as_int(gates), as_int(idle), as_int(arrivals), as_int(late_us))
 
 
+@operation(alone=True, repeatable=True, writes="")
+def unreadable_jobs() -> Steps[list[str]]:
+    """The first jobs whose key and limits name no gate where they could wait for a turn."""
+    return first_column((yield from execute("unreadable_jobs", gate=NOWHERE, limit=SHOWN_MAX)))
+
+
 def examine_keys(engine: Engine, _config: CoreConfig) -> Iterator[Finding]:
     """Whether turns go on, and who holds a key for very long while others wait."""
     yield from _gates(engine.run(count_gates()))
+    yield from _unreadable(engine.run(unreadable_jobs()))
     found = engine.run(keys.known_keys(limit=COUNTED_MAX)).keys
     yield from _given_by_nobody(engine, found)
     yield from _held_long(engine, found)
@@ -64,6 +72,15 @@ def _gates(counts: GateCounts) -> Iterator[Finding]:
         )
     else:
         yield ok("gates", f"{_many(counts.gates, 'gate')}, of which nobody needs {counts.idle}")
+
+
+def _unreadable(ids: list[str]) -> Iterator[Finding]:
+    if ids:
+        yield warn(
+            "jobs that get no turn",
+            f"the exclusive key and the limits of {', '.join(ids)} name no gate: somebody's own SQL wrote these rows",
+            f"submit them anew through a client, then `fencerow jobs cancel {ids[0]}`",
+        )
 
 
 def _many(count: int, what: str) -> str:

@@ -17,6 +17,7 @@ from fencerow.core.model.packing import PACKED, fingerprint
 from fencerow.core.model.rules import needed_of
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store.attempts import read_fences
+from fencerow.core.store.decoding import read_or
 from fencerow.core.store.gates import gates_of
 from fencerow.core.store.limiting import refuse_unknown_limits
 from fencerow.core.store.moves import CANCEL_PATIENCE_S, ROUNDS_MAX, not_found
@@ -160,7 +161,8 @@ def _idle(row: Row) -> Idle:
 
 
 def _names(limits: str | None) -> tuple[str, ...] | None:
-    return None if limits is None else msgspec.json.decode(limits, type=tuple[str, ...])
+    """None also where they cannot be read: many jobs are changed together."""
+    return None if limits is None else read_or(None, tuple[str, ...], limits)
 
 
 def _of(job: Idle, wanted: JobChange) -> _Wanted:

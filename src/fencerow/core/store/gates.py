@@ -13,10 +13,15 @@ from typing import Final
 
 import msgspec
 
+from fencerow.core.model.value import UNREADABLE
 from fencerow.core.store.limiting import LimitRule
 
 KEY: Final = "key:"
 LIMIT: Final = "limit:"
+NOWHERE: Final = (
+    "unreadable"  # where those wait whose rows say nothing that a gate could be found by: for people
+)
+NAME_LENGTH_MAX: Final = 420  # of a gate: our own are shorter, and an index of PostgreSQL holds no long ones
 ROOM_MAX: Final = 500  # that one look gives at a gate
 SLOTS_MAX: Final = 1_000_000
 
@@ -134,12 +139,24 @@ class Choice:
     sent: dict[str, str] = field(default_factory=dict)  # job to gate
     again: set[str] = field(default_factory=set)
 
+    @property
+    def unreadable(self) -> list[str]:
+        """The jobs that no gate is for."""
+        return [job_id for job_id, gate in self.sent.items() if gate == NOWHERE]
+
 
 def gates_of(exclusive: str | None, limits: str | None) -> tuple[str, ...]:
-    """All gates of a job with this key and these limits, which are the JSON of their names."""
-    names = msgspec.json.decode(limits, type=list[str]) if limits is not None else []
+    """All gates of a job with this key and these limits, which are the JSON of their names; none, if that is damaged.
+
+    Many jobs are looked at together, and whoever may insert one may have written anything: it must stop no other.
+    """
+    try:
+        names = msgspec.json.decode(limits, type=list[str]) if limits is not None else []
+    except UNREADABLE:
+        return ()
     key = () if exclusive is None else (f"{KEY}{exclusive}",)
-    return (*key, *(f"{LIMIT}{name}" for name in names))
+    gates = (*key, *(f"{LIMIT}{name}" for name in names))
+    return gates if all(len(name) <= NAME_LENGTH_MAX for name in gates) else ()
 
 
 def choose(candidates: Iterable[Candidate], gates: Mapping[str, Gate]) -> Choice:
@@ -147,6 +164,10 @@ def choose(candidates: Iterable[Candidate], gates: Mapping[str, Gate]) -> Choice
     choice = Choice()
     for job in candidates:
         own = gates[job.gate]
+        if job.gate not in job.gates:  # nobody's code wrote that: out of the way of those behind it
+            choice.sent[job.id] = NOWHERE
+            choice.again.add(job.gate)
+            continue
         if not own.fits(job):
             own.overfull = own.overfull or not own.closed
             own.closed = True

@@ -28,6 +28,7 @@ from fencerow.core.store.gates import (
     KEY,
     LIMIT,
     Candidate,
+    Choice,
     Gate,
     KeyGate,
     LimitGate,
@@ -47,7 +48,7 @@ class HandedOver(msgspec.Struct, frozen=True):
 
     queued: list[Requeued]
     more: bool
-    news: list[str] = []  # what people are to be told of limits
+    news: list[str] = []  # what people are to be told of limits, and of jobs that nobody can place
 
 
 class TurnsWanted(NamedTuple):
@@ -83,6 +84,7 @@ def hand_over(gates: Iterable[str] = (), *, due: Due = OWN) -> Steps[HandedOver]
 
     Locks the rows of the gates, in sorted order, with those of all other gates at which jobs that come first there
     need a turn too: two that meet at a gate take turns themselves. Then locks the limits. Locked jobs are passed over.
+    One whose key and limits cannot be read waits apart from then on, and the doctor tells of it.
     May be repeated, by anybody at any time: what is given is what is free. `due` says what is due beyond the
     database's now, after its clock went back.
     """
@@ -101,7 +103,7 @@ def hand_over(gates: Iterable[str] = (), *, due: Due = OWN) -> Steps[HandedOver]
     if choice.again:
         yield from execute("arrive", gates=sorted(choice.again))
     yield from _noted(locked.values(), again_us)
-    return HandedOver(given, bool(choice.sent) or len(rows) >= GATES_MAX, _news(locked.values()))
+    return HandedOver(given, bool(choice.sent) or len(rows) >= GATES_MAX, _news(locked.values(), choice))
 
 
 def _with_those_beside(names: set[str], due: Due) -> Steps[list[str]]:
@@ -216,9 +218,13 @@ def _stop(gates: Iterable[Gate]) -> Steps[None]:
                 )
 
 
-def _news(gates: Iterable[Gate]) -> list[str]:
+def _news(gates: Iterable[Gate], choice: Choice) -> list[str]:
     rules = [gate.rule for gate in gates if isinstance(gate, LimitGate) and gate.rule is not None]
-    return [rule.news for rule in rules if rule.news]
+    apart = [
+        f"job {job_id} gets no turn: its key and limits name no gate where it could wait; `fencerow doctor`"
+        for job_id in choice.unreadable
+    ]
+    return [rule.news for rule in rules if rule.news] + apart
 
 
 def _until(due: Due) -> dict[str, int]:

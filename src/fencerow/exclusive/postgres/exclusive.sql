@@ -152,3 +152,11 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM fencerow.gates AS gate LIMIT CAST(:l
                                WHERE holder.exclusive = substr(few.name, 5) AND holder.state IN ('queued', 'running')))),
        (SELECT count(*) FROM (SELECT 1 FROM fencerow.gate_arrivals AS arrival LIMIT CAST(:limit AS integer)) AS few),
        COALESCE((SELECT fencerow.us(fencerow.now()) - fencerow.us(min(gate.next_at)) FROM fencerow.gates AS gate), 0);
+
+-- name: unreadable_jobs
+-- Jobs that wait apart, because their rows name no gate, those that come first there.
+SELECT CAST(waiting.id AS text)
+FROM fencerow.jobs AS waiting
+WHERE waiting.gate = :gate AND waiting.state = 'waiting'
+ORDER BY waiting.priority DESC, waiting.run_at, waiting.id
+LIMIT CAST(:limit AS integer);

@@ -139,3 +139,11 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM fencerow.gates AS gate LIMIT :limit)
                                WHERE holder.exclusive = substr(few.name, 5) AND holder.state IN ('queued', 'running')))),
        (SELECT count(*) FROM (SELECT 1 FROM fencerow.gate_arrivals AS arrival LIMIT :limit) AS few),
        COALESCE((SELECT fencerow.now() - min(gate.next_at) FROM fencerow.gates AS gate), 0);
+
+-- name: unreadable_jobs
+-- Jobs that wait apart, because their rows name no gate, those that come first there.
+SELECT waiting.id
+FROM fencerow.jobs AS waiting
+WHERE waiting.gate = :gate AND waiting.state = 'waiting'
+ORDER BY waiting.priority DESC, waiting.run_at, waiting.id
+LIMIT :limit;

@@ -22,7 +22,21 @@ CREATE OR REPLACE VIEW fencerow.all_jobs AS SELECT * FROM fencerow.jobs UNION AL
 -- Whoever submits may say that a job waits for its turn, and with this no more than that about its state.
 ALTER TABLE fencerow.jobs
     ADD CONSTRAINT jobs_ended CHECK (state IN ('waiting', 'queued', 'running') OR ended_at IS NOT NULL) NOT VALID,
-    ADD CONSTRAINT jobs_exclusive CHECK (exclusive_slots IS NULL OR exclusive_slots BETWEEN 1 AND 1000000) NOT VALID;
+    ADD CONSTRAINT jobs_exclusive CHECK (exclusive_slots IS NULL OR exclusive_slots BETWEEN 1 AND 1000000) NOT VALID,
+    -- Many jobs are looked at together when turns are given. So nobody stores limits that cannot be read as a list of names,
+    -- or a text that no index takes: while a job waits it is in few of them, and it would meet the others with its turn.
+    -- An explicit cast to a length cuts off what is longer. The lengths are above all that our own code writes.
+    ADD CONSTRAINT jobs_gates CHECK (
+        COALESCE(length(queue) <= 200 AND length(name) <= 400, true)
+        AND COALESCE(length(exclusive) <= 400, true)
+        AND COALESCE(length(gate) <= 420, true)
+        AND (limits IS NULL
+             OR (COALESCE(array_ndims(limits), 0) = 1
+                 AND array_lower(limits, 1) = 1
+                 AND array_position(limits, NULL) IS NULL
+                 AND cardinality(limits) <= 100
+                 AND CAST(CAST(limits AS varchar(400)[]) AS text[]) = limits))
+    ) NOT VALID;
 
 -- A gate: where jobs wait for their turn. Its row is what those lock who give turns there; how many turns are taken
 -- stands nowhere, it is counted from the jobs.

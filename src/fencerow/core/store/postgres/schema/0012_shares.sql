@@ -6,6 +6,8 @@ SET LOCAL lock_timeout = '500ms';
 LOCK TABLE fencerow.jobs, fencerow.finished_jobs IN ACCESS EXCLUSIVE MODE;
 ALTER TABLE fencerow.jobs ADD COLUMN share text;
 ALTER TABLE fencerow.finished_jobs ADD COLUMN share text;
+-- Not every index that a job comes to later takes a longer one.
+ALTER TABLE fencerow.jobs ADD CONSTRAINT jobs_share_length CHECK (COALESCE(length(share) <= 400, true)) NOT VALID;
 CREATE OR REPLACE VIEW fencerow.all_jobs AS SELECT * FROM fencerow.jobs UNION ALL SELECT * FROM fencerow.finished_jobs;
 
 -- Weights of shares: how many jobs of it may start in one turn. A share without a row has one.

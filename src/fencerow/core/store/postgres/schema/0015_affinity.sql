@@ -10,6 +10,10 @@ ALTER TABLE fencerow.jobs
 ALTER TABLE fencerow.finished_jobs
     ADD COLUMN affinity text,
     ADD COLUMN affinity_wait_s double precision;
+-- NaN is greater than every number.
+ALTER TABLE fencerow.jobs ADD CONSTRAINT jobs_affinity_values CHECK (
+    COALESCE(length(affinity) <= 400, true) AND COALESCE(affinity_wait_s BETWEEN -1e9 AND 1e9, true)
+) NOT VALID;
 CREATE OR REPLACE VIEW fencerow.all_jobs AS SELECT * FROM fencerow.jobs UNION ALL SELECT * FROM fencerow.finished_jobs;
 
 -- Whoever submits may say which label a job needs. The relations are named by the types of their rows, because no name

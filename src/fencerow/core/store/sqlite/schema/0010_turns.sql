@@ -4,7 +4,9 @@
 ALTER TABLE fencerow.jobs ADD COLUMN exclusive TEXT;
 ALTER TABLE fencerow.jobs ADD COLUMN exclusive_slots INTEGER;
 ALTER TABLE fencerow.jobs ADD COLUMN strict INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE fencerow.jobs ADD COLUMN limits TEXT;
+-- Ends and looks at limits take the names of many jobs apart: what is no list would stop them all.
+ALTER TABLE fencerow.jobs ADD COLUMN limits TEXT
+    CHECK (limits IS NULL OR CASE WHEN json_valid(limits) THEN json_type(limits) = 'array' ELSE 0 END);
 ALTER TABLE fencerow.jobs ADD COLUMN gate TEXT;
 ALTER TABLE fencerow.jobs ADD COLUMN turned_at INTEGER;
 ALTER TABLE fencerow.finished_jobs ADD COLUMN exclusive TEXT;
