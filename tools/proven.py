@@ -77,6 +77,7 @@ def gate(head: str) -> int:
 def cloned(head: str, folder: Path) -> Path:
     """A fresh clone of a commit, with the folder `shared` beside it where we have one beside us."""
     clone = folder / "main"
+    folder.chmod(0o755)  # tests become other users, who must be able to read the clone
     subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
     subprocess.run(["git", "-C", clone, "checkout", "--quiet", "--detach", head], check=True)
     beside = ROOT.parent / "shared"

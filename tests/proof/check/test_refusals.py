@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +68,10 @@ def test_a_run_without_an_end_is_given_up() -> None:
         check_odd("waits_for_ever", run_s=1.0)
 
     assert "CREATE TABLE once" in str(stuck.value)
-    said = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
-    parents = dict(line.split()[:2] for line in said.splitlines() if "check._warm" in line)
+    # In full width, however long the path of this Python is; and of this Python alone.
+    said = subprocess.run(["ps", "-ewwo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
+    ours = [line for line in said.splitlines() if sys.executable in line and "check._warm" in line]
+    parents = dict(line.split()[:2] for line in ours)
     (mine,) = [
         pid for pid, parent in parents.items() if parent == ME
     ]  # of the starters it forked none is left
