@@ -106,7 +106,7 @@ class Striker:
                 assert self._ident is not None
                 if _is_logging(self._ident):
                     self._strike_soon(error)
-                else:  # with the interpreter's lock since that look: it goes no step further before it is raised
+                else:  # at once: the thread runs again only if the interpreter switches just between these lines
                     self._sent = error
                     _set_exception(self._ident, error)
             return True
@@ -317,7 +317,7 @@ def doorway(function: Callable[P, AbstractContextManager[T]]) -> Callable[P, Doo
 
 def _is_logging(ident: int) -> bool:
     """Whether this thread is in `logging`, or in what that has called."""
-    frame = sys._current_frames().get(ident)
+    frame = sys._current_frames().get(ident)  # pyright: ignore[reportPrivateUsage] (documented, for debuggers)
     while frame is not None and frame.f_code.co_filename != LOGGING:
         frame = frame.f_back
     return frame is not None
