@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.core.db import pools
+from fencerow.core.db import pools, watchdog
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Operation
 from fencerow.core.db.watchdog import Watched
@@ -24,8 +24,9 @@ from tests.core.db.silence import LIMIT_S, Silence, engine_to
 from tests.core.db.test_postgres import plain
 from tests.core.worker.stage import quick, until, working
 from tests.kit.jobs import new_job
+from tests.kit.pace import PATIENCE_S
 
-SOON_S = 15.0  # limit, cancel, and a busy machine; without the watchdog it is for ever
+SOON_S = PATIENCE_S  # without the watchdog it is for ever
 
 Runner = Callable[[PostgresEngine, Operation[Any]], Coroutine[Any, Any, Any]]
 
@@ -122,10 +123,15 @@ async def test_a_cancel_that_comes_late_strikes_nobody_else(
     clock = engine.queries["clock"].statements[0]
     plainly, slowly = (
         engine.queries,
-        engine.queries.altered("clock", clock, f"SELECT 1 FROM pg_sleep({LIMIT_S + 0.6})"),
+        engine.queries.altered("clock", clock, "SELECT 1 FROM pg_advisory_xact_lock(1)"),
     )
     engine.queries = slowly
-    await run(engine, plain("clock"))
+    monkeypatch.setattr(watchdog, "CANCEL_S", PATIENCE_S)  # it is not given up before it ends
+    with tcp_server.connect("app") as holder:
+        holder.execute("SELECT pg_advisory_lock(1)")
+        slow = asyncio.create_task(run(engine, plain("clock")))
+        await until(lambda: bool(asked))
+    await slow
     assert len(asked) == 1, "it was asked to stop, and came to its end by itself"
 
     engine.queries = plainly.altered("clock", clock, "SELECT pg_sleep(0.3), 'next one'")
