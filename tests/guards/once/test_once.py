@@ -208,25 +208,25 @@ def test_an_attempt_is_a_number_of_an_owners(at: At, given: dict[str, Any]) -> N
 
 
 def test_a_renewed_lease_is_not_taken_over(at: At, clock: DatabaseClock) -> None:
-    with once(at, "k", stale_s=60) as first:
-        clock.advance(50)
+    with once(at, "k", stale_s=3600) as first:
+        clock.advance(3000)
         first.renew()
-        clock.advance(50)
+        clock.advance(3000)
         with once(at, "k") as second:
             assert not second.needed
 
 
 def test_the_lifetime_counts_from_the_end(at: At, clock: DatabaseClock, engine: AnyEngine) -> None:
-    with once(at, "k", stale_s=600, lifetime_s=100) as first:
-        clock.advance(500)
+    with once(at, "k", stale_s=7200, lifetime_s=3600) as first:
+        clock.advance(6000)
         first.done(1)
-    clock.advance(99)
+    clock.advance(3000)
     assert engine.run(purge_once(limit=10)) == 0
     assert once(at, "k").call(lambda: 2) == 1
-    clock.advance(2)
-    assert once(at, "k", fingerprint="new", lifetime_s=100).call(lambda: 2) == 2
+    clock.advance(1200)
+    assert once(at, "k", fingerprint="new", lifetime_s=3600).call(lambda: 2) == 2
 
-    clock.advance(101)
+    clock.advance(3601)
     assert engine.run(purge_once(limit=10)) == 1
     assert keys(engine) == []
 

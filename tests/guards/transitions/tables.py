@@ -34,7 +34,8 @@ CREATE TABLE {name} (
     tenant {text}
 )
 """
-LEASE_S = 60.0
+LEASE_S = 3600.0
+MARGIN_S = 600.0  # what may pass between two looks at a moved clock, on a machine that stands still
 MAIN = Lease(lease_s=LEASE_S, since="started_at", fence="attempts", sets="result")
 BOXES = Lease(
     lease_s=LEASE_S,

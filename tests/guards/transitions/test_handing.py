@@ -17,7 +17,7 @@ from fencerow.guards.transitions.handing import KEPT_S, purge_row_leases
 from fencerow.testing.clock import DatabaseClock
 from tests.core.db.lenders import Loan
 from tests.core.worker.stage import working
-from tests.guards.transitions.tables import LEASE_S, AtEngine, create, extractions, insert, sql
+from tests.guards.transitions.tables import LEASE_S, MARGIN_S, AtEngine, create, extractions, insert, sql
 from tests.kit.jobs import AnyEngine
 
 MINE, OTHERS = str(uuid4()), str(uuid4())
@@ -181,7 +181,7 @@ def test_lines_about_leases_go_when_they_are_over(
     insert(engine, table, "a")
     assert fence(documents, 1) == 1
 
-    clock.advance(LEASE_S + KEPT_S - 1)
+    clock.advance(LEASE_S + KEPT_S - MARGIN_S)
     assert engine.run(purge_row_leases(limit=10)) == 0
-    clock.advance(2)
+    clock.advance(2 * MARGIN_S)
     assert engine.run(purge_row_leases(limit=10)) == 1

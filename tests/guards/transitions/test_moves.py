@@ -9,7 +9,7 @@ import pytest
 from fencerow.errors import InvalidMove, UnknownMove
 from fencerow.guards.transitions import Refusal, Transitions
 from fencerow.testing.clock import DatabaseClock
-from tests.guards.transitions.tables import LEASE_S, insert, sql
+from tests.guards.transitions.tables import LEASE_S, MARGIN_S, insert, sql
 from tests.kit.jobs import AnyEngine
 from tests.kit.plainly import plainly
 
@@ -65,10 +65,10 @@ def test_a_fresh_lease_excludes_a_second_claim_and_a_stale_one_does_not(
     documents: Transitions, clock: DatabaseClock
 ) -> None:
     first = claimed(documents)
-    clock.advance(LEASE_S - 1)
+    clock.advance(LEASE_S - MARGIN_S)
     assert documents.move("claim", "a") is None
 
-    clock.advance(2)
+    clock.advance(2 * MARGIN_S)
 
     assert claimed(documents) == first + 1
     assert documents.move("succeed", "a", fence=first) is None
@@ -78,14 +78,14 @@ def test_a_fresh_lease_excludes_a_second_claim_and_a_stale_one_does_not(
 
 def test_who_renews_keeps_it(documents: Transitions, clock: DatabaseClock) -> None:
     fence = claimed(documents)
-    clock.advance(LEASE_S - 1)
+    clock.advance(LEASE_S - MARGIN_S)
 
     row = documents.renew("claim", "a", fence=fence, values={"result": "half"})
 
     assert row is not None and row["result"] == "half"
-    clock.advance(LEASE_S - 1)
+    clock.advance(LEASE_S - MARGIN_S)
     assert documents.move("claim", "a") is None
-    clock.advance(2)
+    clock.advance(2 * MARGIN_S)
     assert claimed(documents) == fence + 1
     assert documents.renew("claim", "a", fence=fence) is None
     clock.close()

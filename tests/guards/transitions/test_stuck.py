@@ -9,7 +9,7 @@ import pytest
 
 from fencerow.guards.transitions import Lease, Move, Moves, Overdue, Transitions
 from fencerow.testing.clock import DatabaseClock
-from tests.guards.transitions.tables import LEASE_S, AtEngine, insert
+from tests.guards.transitions.tables import LEASE_S, MARGIN_S, AtEngine, insert
 from tests.kit.jobs import AnyEngine
 
 
@@ -22,13 +22,13 @@ def ago(engine: AnyEngine, seconds: float) -> object:
 def test_each_state_has_its_own_age(
     documents: Transitions, boxes: Moves, engine: AnyEngine, table: str, clock: DatabaseClock
 ) -> None:
-    insert(engine, table, "fresh", submitted_at=ago(engine, 590))
-    insert(engine, table, "old", submitted_at=ago(engine, 610))
-    insert(engine, table, "asked", status="succeeded", boxes_status="pending", finished_at=ago(engine, 1400))
+    insert(engine, table, "fresh", submitted_at=ago(engine, 0))
+    insert(engine, table, "old", submitted_at=ago(engine, 1200))
+    insert(engine, table, "asked", status="succeeded", boxes_status="pending", finished_at=ago(engine, 2400))
     documents.move("claim", "fresh")
     assert [stuck.id for stuck in documents.find_stuck()] == ["old"]
 
-    clock.advance(LEASE_S + 5)
+    clock.advance(LEASE_S + MARGIN_S)
 
     found = {stuck.id: stuck for stuck in [*documents.find_stuck(), *boxes.find_stuck()]}
     assert {key: (stuck.sub, stuck.state) for key, stuck in found.items()} == {
@@ -37,9 +37,9 @@ def test_each_state_has_its_own_age(
         "asked": ("boxes", "pending"),
     }
     ages = {key: stuck.age_s for key, stuck in found.items()}
-    assert ages["fresh"] == pytest.approx(65, abs=5)
-    assert ages["old"] == pytest.approx(675, abs=5)
-    assert ages["asked"] == pytest.approx(1465, abs=5)
+    assert ages["fresh"] == pytest.approx(LEASE_S + MARGIN_S, abs=MARGIN_S / 2)
+    assert ages["old"] == pytest.approx(LEASE_S + MARGIN_S + 1200, abs=MARGIN_S / 2)
+    assert ages["asked"] == pytest.approx(LEASE_S + MARGIN_S + 2400, abs=MARGIN_S / 2)
     clock.close()
 
 
@@ -105,9 +105,9 @@ def test_a_renewed_row_is_not_reaped(
 ) -> None:
     insert(engine, table, "a", status="succeeded", boxes_status="pending")
     boxes.move("claim", "a")
-    clock.advance(LEASE_S - 1)
+    clock.advance(LEASE_S - MARGIN_S)
     assert boxes.renew("claim", "a", fence=1) is not None
-    clock.advance(LEASE_S - 1)
+    clock.advance(LEASE_S - MARGIN_S)
 
     assert boxes.reap().moved == {"give_up": [], "requeue": []}
     clock.close()
@@ -127,8 +127,8 @@ def test_the_same_lease_may_be_kept_as_text_or_seconds(engine: AnyEngine, clock:
             )
             session.connection.execute(f"INSERT INTO {where} VALUES ('a', 'init', NULL, NULL, NULL)")
         for lease in (
-            Lease(lease_s=60, until="till", fence="fence"),
-            Lease(lease_s=60, since="begun", fence="fence"),
+            Lease(lease_s=LEASE_S, until="till", fence="fence"),
+            Lease(lease_s=LEASE_S, since="begun", fence="fence"),
         ):
             runs = Transitions(
                 AtEngine(engine),
@@ -139,12 +139,13 @@ def test_the_same_lease_may_be_kept_as_text_or_seconds(engine: AnyEngine, clock:
             )
             row = runs.move("claim", "a")
             assert row is not None
-            clock.advance(59)
+            clock.advance(LEASE_S - MARGIN_S)
             assert runs.move("claim", "a") is None, kind
             assert runs.find_stuck() == []
-            clock.advance(2)
+            clock.advance(2 * MARGIN_S)
             (stuck,) = runs.find_stuck()
-            assert stuck.age_s is not None and stuck.age_s == pytest.approx(1 if lease.until else 61, abs=0.9)
+            age_s = MARGIN_S if lease.until else LEASE_S + MARGIN_S
+            assert stuck.age_s is not None and stuck.age_s == pytest.approx(age_s, abs=MARGIN_S / 2)
             again = runs.move("claim", "a")
             assert again is not None, kind
             assert runs.move("back", "a", fence=again["fence"]) is not None
