@@ -14,6 +14,7 @@ from fencerow.testing.postgres import PostgresServer
 from tests.conftest import postgres_engine
 from tests.core.db.lenders import MINE, OF_EACH_DRIVER, Lender, Loan, place
 from tests.core.db.silence import Silence, engine_to
+from tests.kit.pace import slower
 
 
 @pytest.fixture(params=OF_EACH_DRIVER, ids=lambda lender: lender.name)
@@ -31,7 +32,7 @@ def lent_engine(lender: Lender, request: pytest.FixtureRequest) -> Iterator[Sqli
         )
     if lender.dialect == "sqlite":
         made = SqliteEngine(
-            request.getfixturevalue("migrated_path"), store.sqlite_queries(), busy_timeout_s=0.2
+            request.getfixturevalue("migrated_path"), store.sqlite_queries(), busy_timeout_s=slower(5.0)
         )
     else:
         made = postgres_engine(request.getfixturevalue("postgres_url"))

@@ -94,13 +94,14 @@ async def test_a_lent_keyed_submit_waits_for_another_transaction_and_takes_its_j
 
 @on_sqlite
 async def test_on_sqlite_the_second_submit_of_a_key_waits_for_the_only_writer(
-    loan: Loan, lent_engine: SqliteEngine
+    loan: Loan, lent_engine: SqliteEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, first_key = keyed()
     second, second_key = keyed()
     await loan.begin()
     await loan.run(store.submit_keyed(first, first_key))
 
+    monkeypatch.setattr(lent_engine, "_jobs_timeout_s", 0.2)  # it waits in vain
     with pytest.raises(Busy):
         lent_engine.run(store.submit_keyed(second, second_key))
     await loan.end("ROLLBACK")

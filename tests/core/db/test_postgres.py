@@ -34,6 +34,7 @@ from fencerow.operators import looking
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE, postgres_engine
 from tests.kit.jobs import claim, new_job, register, submit
+from tests.kit.pace import PATIENCE_S, slower
 from tests.kit.servers import CopiedServer
 
 # A pooler says by itself for whom a session works.
@@ -59,7 +60,7 @@ def test_a_server_that_is_away(server: PostgresServer) -> None:
     started = time.monotonic()
     with pytest.raises(Unavailable, match="no connection"):
         engine.run(store.clock())
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20  # a pool by itself waits for 30
     engine.close()
 
 
@@ -349,7 +350,7 @@ def _soon(engine: PostgresEngine, deadline: float) -> list[JobRecord]:
 
 def test_a_deadlock_is_lost_by_one_and_repeated_unseen(pg: PostgresEngine) -> None:
     one, two = submit(pg, new_job(), new_job())
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=PATIENCE_S)
     runs: list[str] = []
 
     text = 'UPDATE "fencerow".jobs SET awaited = true WHERE id = CAST(:id AS uuid)'
@@ -471,7 +472,7 @@ def test_a_forked_child_opens_connections_of_its_own(pg: PostgresEngine) -> None
 
 def test_renewals_and_statements_go_on_while_users_hold_all_their_connections(pg: PostgresEngine) -> None:
     holder = register(pg)
-    small = engine_on(pg.conninfo, pool_max=2, connect_timeout_s=1.5, statement_timeout_s=1.5)
+    small = engine_on(pg.conninfo, pool_max=2, connect_timeout_s=slower(5.0), statement_timeout_s=slower(5.0))
     keeper = small.keeper()
     with small.session() as session:
         session.run(store.submit([new_job()]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections.abc import Iterator
 
 import pytest
 from psycopg_pool import ConnectionPool, PoolTimeout
@@ -14,15 +15,22 @@ from fencerow.core.store import store
 from fencerow.errors import Unavailable
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE
+from tests.kit.pace import slower
 
-LIMIT_S = 0.5
+LIMIT_S = slower(2.0)
 
 
-def url_of(what: str, server: PostgresServer) -> str:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        if what == "stopped":
-            return f"postgresql://app@127.0.0.1:{free.getsockname()[1]}/app"
+@pytest.fixture
+def deaf_port() -> Iterator[int]:
+    """A port on which nobody listens, and nobody else can meanwhile."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+def url_of(what: str, server: PostgresServer, port: int) -> str:
+    if what == "stopped":
+        return f"postgresql://app@127.0.0.1:{port}/app"
     return (
         "postgresql://app@nosuch.invalid/app" if what == "unresolvable" else server.conninfo("nosuch", ROLE)
     )
@@ -38,9 +46,9 @@ def url_of(what: str, server: PostgresServer) -> str:
     ],
 )
 async def test_the_caller_gets_the_reason_and_the_log_no_lines_of_a_pool(
-    what: str, reason: str, server: PostgresServer, caplog: pytest.LogCaptureFixture
+    what: str, reason: str, server: PostgresServer, deaf_port: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with App(url_of(what, server)) as app:
+    async with App(url_of(what, server, deaf_port)) as app:
         app.config = type(app.config)(url=app.config.url, connect_timeout_s=LIMIT_S)
 
         @app.job
