@@ -13,9 +13,9 @@ import pytest
 
 from fencerow.cli.serving import command_of
 from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.testing.ports import free_port
 from tests.cli.conftest import Cli, command
-
-PATIENCE_S = 60.0
+from tests.kit.pace import PATIENCE_S
 
 
 @pytest.fixture
@@ -51,8 +51,7 @@ def test_it_says_when_it_is_ready_alive_and_leaving(
     lite: SqliteEngine, shop: str, manager: socket.socket, monkeypatch: pytest.MonkeyPatch, processes: str
 ) -> None:
     monkeypatch.setenv("FENCEROW_URL", f"sqlite:///{lite.path}")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
 
     process = command("worker", "-A", shop, "--processes", processes, "--health", str(port))
     try:

@@ -12,15 +12,11 @@ import pytest
 from fencerow.core.errors import ConfigError
 from fencerow.supervisor.probes import AT_ONCE_MAX, Address, Probes, parsed_address
 from fencerow.supervisor.standing import Standing
+from fencerow.testing.ports import free_port
 
 WELL = Standing(True, False, "running, 0 jobs held")
 AWAY = Standing(False, False, "waits for the database, 0 jobs held")
 ILL = Standing(False, False, "running", ("the keeper has\nmade no turn",))
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 def asked(port: int, path: str) -> tuple[int, str]:

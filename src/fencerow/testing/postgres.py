@@ -4,7 +4,6 @@ import atexit
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.testing.pg_binaries import BinariesMissing, copy_binaries, find_binaries
 from fencerow.testing.pg_home import Account, Home, is_usable
 from fencerow.testing.pg_process import spawn
+from fencerow.testing.ports import free_port
 
 __all__ = ["BinariesMissing", "PostgresServer", "ServerFailed", "StopMode", "find_binaries"]
 
@@ -76,7 +76,7 @@ class PostgresServer:
         if parent is not None and not is_usable(parent):
             raise ValueError(f"{parent} cannot hold a server: its path is too long, or closed to its account")
         self.binaries = binaries or find_binaries()
-        self.port = _free_port() if tcp else 5432
+        self.port = free_port() if tcp else 5432
         self.tcp = tcp
         self.password = secrets.token_hex(16)
         self._settings = {**SETTINGS, **(settings or {})}
@@ -299,10 +299,3 @@ class PostgresServer:
         story = f"  programs: {self.binaries}\n  the end of its log:\n{self.log_tail()}"
         self.close()
         return ServerFailed(f"{what}\n{story}")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
