@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
+import fcntl
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import LiteralString
+from typing import IO, LiteralString
 
 import psycopg
 from psycopg.rows import TupleRow
 
+from fencerow.testing.pg_home import sweep
 from fencerow.testing.postgres import PostgresServer
 
 MEMORY = Path("/dev/shm")
+PREFIX = "fencerow-test-"
+OWNER = "owner.lock"
 
 
 class Superuser:
@@ -60,11 +67,30 @@ class Superuser:
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """A folder for files of SQLite, in memory if the machine can; it is gone afterwards."""
-    made = Path(tempfile.mkdtemp(prefix="fencerow-test-", dir=MEMORY if MEMORY.is_dir() else None))
+    made = Path(tempfile.mkdtemp(dir=_ours()))
     try:
         yield made
     finally:
         shutil.rmtree(made)
+
+
+@cache
+def _ours() -> Path:
+    """The folder of all that this process scratches, gone at its end. What a killed one left in memory goes first."""
+    parent = MEMORY if MEMORY.is_dir() else Path(tempfile.gettempdir())
+    sweep(parent, PREFIX)
+    made = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+    made.chmod(0o711)  # a test may open one of its folders for others
+    owner = (made / OWNER).open("w")
+    fcntl.flock(owner, fcntl.LOCK_EX)  # held until this process ends, however it ends
+    atexit.register(_remove, made, os.getpid(), owner)
+    return made
+
+
+def _remove(made: Path, maker: int, owner: IO[str]) -> None:
+    owner.close()
+    if os.getpid() == maker:  # a fork has our exit handlers, too
+        shutil.rmtree(made, ignore_errors=True)
 
 
 def copy_files(template: Path, path: Path) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from fencerow.core.errors import exits
+from tests.kit.pace import PATIENCE_S, slower
 
-PATIENCE_S = 30.0
 QUICK = {"first_s": 0.01, "most_s": 0.05, "jitter": 0.0}
 
 
@@ -26,7 +26,7 @@ class Parent:
     def __init__(self, count: int, folder: Path, **patience: float) -> None:
         self.folder = folder
         self.lines: list[tuple[int, str, int]] = []
-        given = [str(count), str(folder), json.dumps(QUICK | patience)]
+        given = [str(count), str(folder), json.dumps(QUICK | patience), str(os.getpid())]
         with (folder / "log").open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "tests.supervisor.parent", *given],
@@ -234,7 +234,7 @@ def test_a_process_that_cannot_help_itself_is_killed_and_replaced(start: Start, 
 
 
 def test_a_process_that_says_nothing_is_killed_and_replaced(start: Start) -> None:
-    parent = start(2, silent_s=0.5)
+    parent = start(2, silent_s=slower(5.0))
     _, mute = parent.until("ready", 2)
 
     os.kill(mute, signal.SIGSTOP)

@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from fencerow_proof.arena.postgres import PostgresArena
 from fencerow_proof.arena.race import Report, Scenario, explore
 from fencerow_proof.arena.sqlite import SqliteArena
 from fencerow_proof.explorer.violation import Violation
+from tests.kit.databases import scratch_folder
 from tests.kit.servers import CopiedServer
 from tests.proof.race.named import WHOLE
 
@@ -143,9 +143,7 @@ class Race:
 
 
 @pytest.fixture(scope="session")
-def arenas(
-    race_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Mapping[str, PostgresArena | SqliteArena]]:
+def arenas(race_server: PostgresServer) -> Iterator[Mapping[str, PostgresArena | SqliteArena]]:
     made: dict[str, PostgresArena | SqliteArena] = {}
     for mode in ("plain", "held"):
         url = race_server.create_role_and_schema(role="racer", database=f"race_{mode}")
@@ -153,18 +151,15 @@ def arenas(
         store.migrate(engine)
         engine.close()
         made[mode] = PostgresArena(url, store.postgres_queries(), held=mode == "held")
-    memory = Path("/dev/shm")
-    folder = tmp_path_factory.mktemp("race")
-    path = (memory if memory.is_dir() else folder) / f"fencerow-race-{time.time_ns()}.db"
-    sqlite = SqliteEngine(path, store.sqlite_queries())
-    store.migrate(sqlite)
-    sqlite.close()
-    made["sqlite"] = SqliteArena(path, store.sqlite_queries())
-    yield made
-    for arena in made.values():
-        arena.close()
-    for leftover in path.parent.glob(path.name + "*"):
-        leftover.unlink()
+    with scratch_folder() as folder:
+        path = folder / "race.db"
+        sqlite = SqliteEngine(path, store.sqlite_queries())
+        store.migrate(sqlite)
+        sqlite.close()
+        made["sqlite"] = SqliteArena(path, store.sqlite_queries())
+        yield made
+        for arena in made.values():
+            arena.close()
 
 
 @pytest.fixture(params=MODES)

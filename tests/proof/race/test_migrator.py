@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
@@ -30,6 +29,7 @@ from fencerow_proof.arena.actor import Abandoned, Actor, Script
 from fencerow_proof.arena.crash import Point, ending, points
 from fencerow_proof.arena.race import Scenario, Story, explore
 from fencerow_proof.explorer.violation import Violation
+from tests.kit.databases import scratch_folder
 from tests.proof.race.people import nothing
 from tests.proof.race.shards import MIGRATIONS, ShardArena, ShardFile, aim, asked, cut, migration
 
@@ -39,22 +39,16 @@ STATEMENTS = 10  # of the first migration, ledger and all
 
 
 @pytest.fixture(scope="module")
-def shards(
-    race_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Mapping[str, Any]]:
-    memory = Path("/dev/shm")
-    folder = memory if memory.is_dir() else tmp_path_factory.mktemp("race")
-    path = folder / f"fencerow-shards-{time.time_ns()}.db"
-    made: dict[str, ShardArena | ShardFile] = {
-        "plain": ShardArena(race_server, "race_shard_plain", held=False),
-        "held": ShardArena(race_server, "race_shard_held", held=True),
-        "sqlite": ShardFile(path),
-    }
-    yield made
-    for arena in made.values():
-        arena.close()
-    for leftover in folder.glob(path.name + "*"):
-        leftover.unlink()
+def shards(race_server: PostgresServer) -> Iterator[Mapping[str, Any]]:
+    with scratch_folder() as folder:
+        made: dict[str, ShardArena | ShardFile] = {
+            "plain": ShardArena(race_server, "race_shard_plain", held=False),
+            "held": ShardArena(race_server, "race_shard_held", held=True),
+            "sqlite": ShardFile(folder / "shards.db"),
+        }
+        yield made
+        for arena in made.values():
+            arena.close()
 
 
 @pytest.fixture(params=MODES)
