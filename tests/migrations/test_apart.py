@@ -28,6 +28,7 @@ from fencerow.migrations.folder import read_folder
 from fencerow.migrations.ledger import Ledger
 from fencerow.migrations.shard import declared
 from fencerow.testing.postgres import PostgresServer
+from tests.kit.pace import slower
 from tests.migrations import runner
 from tests.migrations.conftest import Ground
 from tests.migrations.runner import killed, start
@@ -41,6 +42,23 @@ UNDER_WAY = (
     "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND state = 'active'"
     " AND query LIKE '/* fencerow schema_ledger 2 */ CREATE%'"
 )
+
+UNTIL_RENEWED = """# migrate: no transaction
+import time
+from tests.kit.pace import PATIENCE_S
+
+
+def up(connection):
+    began, deadline = lease(connection), time.monotonic() + PATIENCE_S
+    while lease(connection) == began:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    connection.execute("CREATE TABLE slow (id INTEGER)")
+
+
+def lease(connection):
+    return connection.execute("SELECT lease_until FROM schema_ledger WHERE version = 1").fetchone()
+"""
 
 
 def migrator(ground: Ground, **options: Any) -> Migrator:
@@ -224,15 +242,9 @@ def test_a_holder_that_lost_its_lease_can_note_nothing(ground: Ground) -> None:
 
 
 def test_a_lease_is_renewed_while_a_step_runs(ground: Ground) -> None:
-    ground.write(
-        {
-            "0001_slow.py": (
-                "# migrate: no transaction\nimport time\n"
-                "def up(connection):\n    time.sleep(1.2)\n    connection.execute('CREATE TABLE slow (id INTEGER)')\n"
-            )
-        }
-    )
-    assert migrator(ground, lease_s=1.0).migrate().ok
+    """The step waits for that itself: it goes on when its lease lasts longer than it did."""
+    ground.write({"0001_slow.py": UNTIL_RENEWED})
+    assert migrator(ground, lease_s=slower(10.0)).migrate().ok
     assert ground.has("slow")
 
 

@@ -21,11 +21,14 @@ from fencerow.core.store import store
 from fencerow.errors import InvalidInput, KeyConflict
 from fencerow.operators import looking
 from fencerow.retention.purging import purge_spent
+from fencerow.testing.clock import clock_of
+from fencerow_proof.history import recorder
 from fencerow_proof.history.final import create_effects
 from tests.kit.jobs import AnyEngine, new_job
 from tests.proof.history.play import Cut, Play, altered
 
 FENCE = "\n      AND job.holder = CAST(:holder AS uuid)\n      AND job.attempt = outcome.attempt"
+STEP_S = 36.0
 ALIVE = "worker.state = 'alive')"
 
 
@@ -209,18 +212,23 @@ def greedy(play: Play) -> None:
 
 
 def abandoned(play: Play) -> None:
-    """A worker falls silent; another renews and sweeps for longer than the bound, in real time."""
-    # A renewal that comes later than half a lease after the last would be a gap, as on a busy machine.
-    silent, awake = play.worker(lease_s=0.3), play.worker(lease_s=1.0)
+    """A worker falls silent; another renews and sweeps for longer than the bound."""
+    # A renewal that comes later than half a lease after the last would be a gap: a busy machine has minutes.
+    silent, awake = play.worker(lease_s=180.0), play.worker(lease_s=600.0)
     play.submit()
     play.claim(silent)
-    for _ in range(35):
-        play.run(store.renew(holder=awake))
-        play.die()
-        dead = play.run(store.dead_holders())
-        play.run(store.reclaim(dead, limit=10, actor="t"))
-        time.sleep(0.06)
-    play.finish()
+    clock, passed_us = clock_of(play.engine.inner), 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recorder, "now_us", lambda: time.monotonic_ns() // 1000 + passed_us)
+        for _ in range(35):
+            play.run(store.renew(holder=awake))
+            play.die()
+            dead = play.run(store.dead_holders())
+            play.run(store.reclaim(dead, limit=10, actor="t"))
+            clock.advance(STEP_S)  # that of the database
+            passed_us += round(STEP_S * 1e6)  # and that of the machine, which the checker measures by
+        play.finish()
+    clock.close()
 
 
 SEEDS: dict[str, Seed] = {
