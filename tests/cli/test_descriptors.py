@@ -21,10 +21,10 @@ from fencerow.core.store import store
 from fencerow.core.worker import control
 from fencerow.core.worker.control import DescriptorCount, counted
 from tests.cli.conftest import Cli, command
+from tests.kit.pace import PATIENCE_S
 from tests.kit.shortage import no_descriptors
 
 AnyEngine = SqliteEngine | PostgresEngine
-PATIENCE_S = 60.0
 LIMIT = 300
 NONE = 3  # the standard streams
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="they are counted on Linux only")
@@ -66,7 +66,7 @@ def worker(engine: AnyEngine, app: str) -> Iterator[subprocess.Popen[str]]:
         yield process
     finally:
         process.kill()
-        process.communicate()
+        sys.stdout.write(process.communicate()[1])  # shown where the test fails
 
 
 def limit(process: subprocess.Popen[str], descriptors: int) -> None:
@@ -123,9 +123,7 @@ def test_a_shortage_that_is_over_is_told_for_a_while(cli: Cli, url: str, engine:
         assert process.stderr is not None
         limit(process, NONE)
         with trouble(engine):  # alone it would notice nothing: what is open stays good
-            for line in process.stderr:
-                if "could not renew its lease" in line:
-                    break
+            assert any("could not renew its lease" in line for line in process.stderr), "it has ended"
         limit(process, LIMIT)
         until(lambda: (said := stated(engine)) is not None and said.shortage is not None)
 

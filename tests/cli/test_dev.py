@@ -17,9 +17,9 @@ from fencerow.core.model.state import State
 from fencerow.core.store import store
 from tests.cli.conftest import command, url_of
 from tests.kit.jobs import new_job, submit
+from tests.kit.pace import PATIENCE_S
 
 AnyEngine = SqliteEngine | PostgresEngine
-PATIENCE_S = 60.0
 CODE = """
 import asyncio, logging
 from pathlib import Path

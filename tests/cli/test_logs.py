@@ -13,9 +13,9 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from tests.cli.conftest import command, url_of
 from tests.kit.jobs import new_job, submit
+from tests.kit.pace import PATIENCE_S
 
 AnyEngine = SqliteEngine | PostgresEngine
-PATIENCE_S = 60.0
 TALK = """
 import logging
 {configure}

@@ -15,9 +15,9 @@ from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from tests.cli.conftest import Cli, command
+from tests.kit.pace import PATIENCE_S
 
 AnyEngine = SqliteEngine | PostgresEngine
-PATIENCE_S = 30.0
 
 
 def until(happened: Path) -> None:

@@ -24,8 +24,8 @@ from fencerow.events import (
 from tests.core.store.stage import table
 from tests.events.conftest import app_on
 from tests.kit.jobs import AnyEngine
+from tests.kit.pace import PATIENCE_S
 
-WAIT_S = 60.0
 QUICK = Backoff(base_s=0.05, cap_s=0.05, jitter=0.0)
 
 
@@ -46,7 +46,7 @@ class Seen:
         return [event.data for event in self.events]
 
     async def count(self, wanted: int) -> list[Any]:
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(PATIENCE_S):
             while len(self.events) < wanted:
                 self._grown.clear()
                 await self._grown.wait()
@@ -157,7 +157,7 @@ async def test_a_redriven_event_is_delivered_again(app: App) -> None:
 
     await apublish(app, "t", 1)
     async with app.worker():
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(PATIENCE_S):
             while not (found := await app.engine.arun(asides.parked("g"))):
                 await asyncio.sleep(0.02)
         mended.set()
@@ -222,7 +222,7 @@ async def test_several_workers_share_the_partitions(app: App, engine: AnyEngine)
         theirs.note(event)
 
     async with app.worker(), other.worker():
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 rows = await app.engine.arun(consumers.partitions("g"))
                 holders = [row.holder for row in rows]
@@ -231,7 +231,7 @@ async def test_several_workers_share_the_partitions(app: App, engine: AnyEngine)
                 await asyncio.sleep(0.05)
         assert sorted(holders.count(each) for each in {*holders}) == [4, 4]
         await apublish_many(app, [NewEvent("t", number, key=str(number)) for number in range(200)])
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(PATIENCE_S):
             while len(mine.events) + len(theirs.events) < 200:
                 await asyncio.sleep(0.02)
     assert sorted(mine.data + theirs.data) == list(range(200))
@@ -303,7 +303,7 @@ async def test_the_ends_of_jobs_are_events_for_who_asked_before(app: App) -> Non
 
 async def until_acknowledged(app: App) -> None:
     """Until the groups are done with all that was published."""
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(PATIENCE_S):
         while any(each.events for each in await EventBus(app).alag()):
             await asyncio.sleep(0.02)
 
@@ -311,7 +311,7 @@ async def until_acknowledged(app: App) -> None:
 async def until_made(app: App, wanted: int) -> None:
     """Until the worker has made the groups."""
     app.check_or_create()
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(PATIENCE_S):
         while len(await EventBus(app).agroups()) < wanted:
             await asyncio.sleep(0.02)
 
@@ -343,7 +343,7 @@ async def test_a_handler_that_cancels_itself_has_failed(app: App) -> None:
         raise asyncio.CancelledError
 
     await apublish(app, "t", 1)
-    async with app.worker(), asyncio.timeout(WAIT_S):
+    async with app.worker(), asyncio.timeout(PATIENCE_S):
         while not (found := await EventBus(app).aparked()):
             await asyncio.sleep(0.02)
     assert "cancelled by its own code" in found[0].error["message"]

@@ -21,14 +21,14 @@ from fencerow.events.retention import EventRetention
 from fencerow.testing.clock import clock_of
 from tests.events.conftest import app_on, url_of
 from tests.kit.jobs import AnyEngine
+from tests.kit.pace import PATIENCE_S
 
-WAIT_S = 60.0
 SOON = Backoff(base_s=0.05, cap_s=0.05, jitter=0.0)
 
 
 async def parked(app: App, count: int = 1) -> list[Any]:
     """The parked events, once there are so many."""
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(PATIENCE_S):
         while len(found := await EventBus(app).aparked()) < count:
             await asyncio.sleep(0.02)
     return [
@@ -66,7 +66,7 @@ async def test_a_handler_says_what_becomes_of_a_delivery(app: App) -> None:
     await apublish_many(app, [NewEvent("t", "fail"), NewEvent("t", "retry")])
     async with app.worker():
         assert [data for data, _ in await parked(app)] == ['"fail"']
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(PATIENCE_S):
             while ("retry", 3) not in seen:
                 await asyncio.sleep(0.02)
     assert seen.count(("fail", 1)) == 1

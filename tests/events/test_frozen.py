@@ -21,9 +21,9 @@ from fencerow.events.sequencer import sequence
 from tests.events.conftest import app_on
 from tests.events.freezing import FROZEN
 from tests.events.freezing_consumer import TABLE, reading
+from tests.kit.pace import PATIENCE_S
 from tests.kit.stopping import is_stopped
 
-WAIT_S = 90.0
 OTHER = "22222222-2222-7222-8222-222222222222"
 
 
@@ -51,13 +51,13 @@ def running(*commands: str) -> Iterator[dict[str, subprocess.Popen[str]]]:
 
 
 async def stopped(processes: Iterable[subprocess.Popen[str]]) -> None:
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not all(is_stopped(process.pid) for process in processes):
             await asyncio.sleep(0.02)
 
 
 async def until(engine: PostgresEngine, look: Callable[[], Any], is_enough: Callable[[Any], bool]) -> Any:
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not is_enough(found := await engine.arun(look())):
             await asyncio.sleep(0.05)
     return found
@@ -107,7 +107,7 @@ async def test_rows_of_a_consumer_that_is_stopped_in_its_transaction_are_taken_f
     await apublish(app, "t", 1)
     with running(f"tests.events.freezing_consumer {pg.conninfo}") as processes:
         await stopped(processes.values())
-        async with app.worker(), asyncio.timeout(WAIT_S):
+        async with app.worker(), asyncio.timeout(PATIENCE_S):
             while (lag := (await EventBus(app).alag())[0]).events or lag.waiting:
                 await asyncio.sleep(0.05)
     await app.aclose()

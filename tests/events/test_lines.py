@@ -10,9 +10,9 @@ import pytest
 from fencerow import App
 from fencerow.events import Event, NewEvent, apublish_many, consumer
 from fencerow.logs import LogFields
+from tests.kit.pace import PATIENCE_S
 
 log = logging.getLogger("shop")
-WAIT_S = 60.0
 
 
 async def test_lines_of_consumers_carry_their_event(app: App, caplog: pytest.LogCaptureFixture) -> None:
@@ -32,7 +32,7 @@ async def test_lines_of_consumers_carry_their_event(app: App, caplog: pytest.Log
         loop.call_soon_threadsafe(handled[1].set)
 
     await apublish_many(app, [NewEvent("order.paid", 1)])
-    async with app.worker(), asyncio.timeout(WAIT_S):
+    async with app.worker(), asyncio.timeout(PATIENCE_S):
         for each in handled:
             await each.wait()
     caplog.handler.removeFilter(fields)

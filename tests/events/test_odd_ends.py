@@ -15,8 +15,8 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.events import Event, EventBus, NewEvent, apublish_many, consumer, delivery
 from tests.events.conftest import app_on
 from tests.kit.jobs import AnyEngine
+from tests.kit.pace import PATIENCE_S
 
-WAIT_S = 60.0
 ONCE: dict[str, Any] = {
     "topics": ["t"],
     "start": "beginning",
@@ -33,7 +33,7 @@ class Odd(BaseException):
 
 async def parked(app: App, count: int) -> dict[str, str]:
     """The error of what is parked, by group, once there is so much."""
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(PATIENCE_S):
         while len(found := await EventBus(app).aparked()) < count:
             await asyncio.sleep(0.02)
     assert {each.event.data for each in found if each.event} == {'"bad"'}
@@ -110,7 +110,7 @@ async def test_a_refused_commit_is_a_failed_delivery(pg: PostgresEngine) -> None
     await apublish_many(app, EVENTS)
     async with app.worker():
         types = await parked(app, 2)
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(PATIENCE_S):
             while sum(each.events for each in await EventBus(app).alag()):
                 await asyncio.sleep(0.02)
 
@@ -141,7 +141,7 @@ async def test_a_handler_that_does_not_end_when_told_is_left_behind(
     async with app.worker():
         with caplog.at_level(logging.ERROR):
             assert await parked(app, 1) == {"deaf": "DeliveryTimeout"}
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(PATIENCE_S):
             while seen["good"] < 2:
                 await asyncio.sleep(0.02)
         assert "left behind" in caplog.text
@@ -169,11 +169,11 @@ async def test_a_group_with_other_partitions_is_refused_and_the_rest_goes_on(
 
     await before.worker().run(until_idle=True)
     await apublish_many(app, EVENTS)
-    async with app.worker(), asyncio.timeout(WAIT_S):
+    async with app.worker(), asyncio.timeout(PATIENCE_S):
         with caplog.at_level(logging.ERROR):
             await heard.wait()
         handle = await double.asubmit(21)
-        assert await handle.aresult(timeout_s=WAIT_S) == 42
+        assert await handle.aresult(timeout_s=PATIENCE_S) == 42
     told = [each.getMessage() for each in caplog.records if "group g is not read" in each.getMessage()]
     assert len(told) == 1 and "has 8 partitions, its consumer declares 16" in told[0]
     await before.aclose()
@@ -187,7 +187,7 @@ async def test_a_group_that_is_removed_under_its_readers_is_made_again(app: App)
     async def note(event: Event) -> None:
         heard.set()
 
-    async with app.worker(), asyncio.timeout(WAIT_S):
+    async with app.worker(), asyncio.timeout(PATIENCE_S):
         await apublish_many(app, EVENTS)
         await heard.wait()
         await EventBus(app).aremove("g")

@@ -19,8 +19,8 @@ from tests.core.db.lenders import settled
 from tests.core.worker.sessions.conftest import jobs, kind, users  # noqa: F401 (fixtures)
 from tests.core.worker.sessions.users import Users, adds
 from tests.events.conftest import app_on
+from tests.kit.pace import PATIENCE_S
 
-WAIT_S = 60.0
 FAST: dict[str, Any] = {
     "topics": ["t"],
     "start": "beginning",
@@ -51,7 +51,7 @@ def consuming(user: Users, app: App, body: Any, given: Any = None) -> Counter[st
 
 async def parked(app: App, count: int) -> list[str]:
     """The types of the errors of what is parked, once there is so much."""
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(PATIENCE_S):
         while len(found := await EventBus(app).aparked()) < count:
             await asyncio.sleep(0.02)
     return [each.error["type"].rpartition(".")[2] for each in found]
@@ -59,7 +59,7 @@ async def parked(app: App, count: int) -> list[str]:
 
 async def drained(app: App) -> None:
     """Everything is acknowledged or put aside."""
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(PATIENCE_S):
         while sum(group.events + group.waiting + group.unplaced for group in await EventBus(app).alag()):
             await asyncio.sleep(0.02)
 
@@ -111,7 +111,7 @@ async def test_a_reader_that_lost_its_partition_commits_nothing(users: Users) ->
     await apublish(app, "t", "paid")
 
     async with app.worker():
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(PATIENCE_S):
             while not await asyncio.to_thread(users.names):  # the loop must go on: the worker is in it
                 await asyncio.sleep(0.02)
         await drained(app)

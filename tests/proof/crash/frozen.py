@@ -8,8 +8,7 @@ from typing import Any
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Operation, Steps
 from fencerow_proof.arena.crash import Point
-
-PATIENCE_S = 60.0
+from tests.kit.pace import PATIENCE_S
 
 
 class Frozen:

@@ -25,7 +25,8 @@ from fencerow.guards.replace.deciding import Found
 from fencerow.guards.replace.sources import Stamp, replace_rows
 from fencerow_proof.arena.actor import Script, later
 from fencerow_proof.arena.crash import Case, Point, Unrecovered, crash, crash_everywhere
-from tests.proof.crash.frozen import PATIENCE_S, Frozen
+from tests.kit.pace import PATIENCE_S
+from tests.proof.crash.frozen import Frozen
 from tests.proof.race import users
 from tests.proof.race.moved import Raced
 from tests.proof.race.people import (
