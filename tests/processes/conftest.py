@@ -10,12 +10,13 @@ from fencerow import Config
 from fencerow.core.db.sqlite import SqliteEngine
 from tests.core.worker.stage import quick
 from tests.kit.jobs import AnyEngine
+from tests.kit.pace import LONG_LEASE_S, PATIENCE_S
 
 
 def settings(engine: AnyEngine, **changes: Any) -> Config:
-    """Short periods, and the URL of a fixture's engine."""
+    """Short periods, a lease that nobody loses, and the URL of a fixture's engine."""
     url = f"sqlite:///{engine.path}" if isinstance(engine, SqliteEngine) else engine.conninfo
-    return quick(url=url, **{"child_start_s": 60.0, **changes})
+    return quick(url=url, **{"lease_s": LONG_LEASE_S, "child_start_s": PATIENCE_S, **changes})
 
 
 @pytest.fixture
