@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
+import pytest
 
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.events import EventBus, apublish, consumers
@@ -23,6 +24,8 @@ from tests.events.freezing import FROZEN
 from tests.events.freezing_consumer import TABLE, reading
 from tests.kit.pace import PATIENCE_S
 from tests.kit.stopping import is_stopped
+
+pytestmark = pytest.mark.timed
 
 OTHER = "22222222-2222-7222-8222-222222222222"
 

@@ -18,6 +18,8 @@ from tests.processes.test_children import count, crew
 from tests.processes.test_poison import known, nothing_left
 from tests.processes.test_suspects import suspect
 
+pytestmark = pytest.mark.timed
+
 LATE_S = slower(30.0)  # of a busy machine, beyond the bounds that are set
 
 

@@ -22,6 +22,8 @@ from tests.kit.pace import LONG_LEASE_S, slower
 from tests.kit.stopping import is_locked, is_stopped
 from tests.whole.deaths.crew import crew, engine_of, live, wait_until
 
+pytestmark = pytest.mark.timed
+
 LEASE_S = slower(4.0)  # one that must end while the test looks on
 
 

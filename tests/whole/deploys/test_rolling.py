@@ -24,6 +24,8 @@ from fencerow.operators import looking
 from tests.kit.pace import PATIENCE_S
 from tests.whole.deaths.crew import wait_until
 
+pytestmark = pytest.mark.timed
+
 MEMBER = Path(__file__).with_name("member.py")
 SOURCES = MEMBER.parents[3] / "src"
 RELEASES = sorted(MEMBER.parent.glob("*.zip"))

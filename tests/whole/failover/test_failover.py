@@ -26,6 +26,8 @@ from tests.whole.outages.after import check_books
 from tests.whole.outages.callers import calling, until
 from tests.whole.outages.shop import Shop, staffed
 
+pytestmark = pytest.mark.timed
+
 BACK_S = slower(5.0)
 
 

@@ -30,6 +30,8 @@ from tests.core.worker.stage import quick, until, working
 from tests.kit.jobs import claim, new_job, read, register
 from tests.whole.failover.conftest import Pair
 
+pytestmark = pytest.mark.timed
+
 LOST = "has lost writes that it had confirmed to this worker"
 
 

@@ -17,6 +17,8 @@ from tests.whole.outages.callers import calling, until
 from tests.whole.outages.cuts import OF_CALLERS, OF_WORKERS
 from tests.whole.outages.shop import Shop, staffed
 
+pytestmark = pytest.mark.timed
+
 ROUNDS = 2
 
 

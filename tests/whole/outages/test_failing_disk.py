@@ -19,6 +19,8 @@ from fencerow.core.store import store
 from fencerow.errors import OutcomeUnknown
 from tests.kit.jobs import new_job
 
+pytestmark = pytest.mark.timed
+
 
 class Failing(sqlite3.Connection):
     """The next commit happens, and an error is reported."""

@@ -22,6 +22,8 @@ from tests.whole.outages.callers import calling, until
 from tests.whole.outages.disk import Disk, small_disk
 from tests.whole.outages.shop import Shop, staffed
 
+pytestmark = pytest.mark.timed
+
 FULL_ERRORS = {"StorageFull", "OutcomeUnknown", "Unavailable", "Busy"}
 BACK_S = slower(5.0)
 SMALL_LOG = {"min_wal_size": "32MB", "max_wal_size": "32MB", "wal_recycle": "off", "shared_buffers": "16MB"}

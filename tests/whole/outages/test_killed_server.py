@@ -6,6 +6,8 @@ import asyncio
 import time
 from collections.abc import Callable
 
+import pytest
+
 from fencerow.core.db.pools import RECONNECT_S
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
@@ -15,6 +17,8 @@ from tests.kit.servers import CopiedServer
 from tests.whole.outages.after import check_books
 from tests.whole.outages.callers import calling
 from tests.whole.outages.shop import Shop, staffed
+
+pytestmark = pytest.mark.timed
 
 AWAY_S = (0.3, 2.0, 7.0)  # the longer it is away, the longer are the pauses between two tries
 BACK_S = slower(5.0)

@@ -18,6 +18,8 @@ from tests.whole.outages.callers import calling
 from tests.whole.outages.locker import locked
 from tests.whole.outages.shop import Shop, staffed
 
+pytestmark = pytest.mark.timed
+
 BACK_S = slower(5.0)
 LEASE_S = slower(3.0)
 LOCKED_S = LEASE_S + 2.0  # longer than the lease and the wait for the lock together

@@ -96,6 +96,7 @@ async def test_only_the_owner_gives_it_back(stage: Stage) -> None:
 
 
 @pytest.mark.scenario("B.6")
+@pytest.mark.timed
 async def test_a_job_of_three_times_the_stale_time_keeps_it(stage: Stage) -> None:
     stale_s = slower(3.0)
     dealbot.provider.script("hang")
@@ -112,6 +113,7 @@ async def test_a_job_of_three_times_the_stale_time_keeps_it(stage: Stage) -> Non
 
 
 @pytest.mark.scenario("B.7")
+@pytest.mark.timed
 async def test_what_a_killed_process_held_is_free_within_the_stale_time(stage: Stage, tmp_path: Path) -> None:
     stale_s = slower(5.0)
     dealbot.provider.script("hang")

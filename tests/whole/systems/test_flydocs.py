@@ -63,6 +63,7 @@ async def test_of_four_cancels_and_four_claims_exactly_one_wins(stage: Stage) ->
 
 
 @pytest.mark.scenario("A.4")
+@pytest.mark.timed
 async def test_a_claim_with_a_fresh_lease_stands_and_one_with_an_old_lease_is_reclaimed(
     stage: Stage, tmp_path: Path
 ) -> None:
@@ -118,6 +119,7 @@ async def test_ten_concurrent_submits_under_one_key_are_one_job(stage: Stage) ->
 
 
 @pytest.mark.scenario("A.7")
+@pytest.mark.timed
 async def test_a_job_whose_worker_was_killed_is_back_within_lease_and_sweep(
     stage: Stage, tmp_path: Path
 ) -> None:
@@ -232,6 +234,7 @@ async def test_what_a_cancel_and_an_early_question_are_told(stage: Stage) -> Non
 
 
 @pytest.mark.scenario("A.15")
+@pytest.mark.timed
 async def test_each_orphan_runs_once_though_four_reapers_find_it_at_once(
     stage: Stage, tmp_path: Path
 ) -> None:
