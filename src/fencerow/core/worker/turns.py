@@ -15,7 +15,7 @@ import time
 from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.engine import Engine
 from fencerow.core.store import store
-from fencerow.core.store.turns import HandedOver
+from fencerow.core.store.turns import HandedOver, TurnsWanted
 from fencerow.core.worker.wakeups import WakeUps
 
 log = logging.getLogger("fencerow.worker")
@@ -47,24 +47,43 @@ class Turns:
         self._actor = actor
         self._swept = ""  # up to this gate
         self._sweep_at = 0.0  # monotonic
+        self._locked_s = (
+            0.0  # the pause after a look that found only locked jobs whose wait for a label is over
+        )
+        self._fall_back_at = 0.0  # monotonic: then it ends
 
     async def tick(self) -> float:
         """Hand over what is free; returns the seconds until the next look."""
         if time.monotonic() >= self._sweep_at:
             await self._sweep()
         wanted = await self._engine.arun(store.turns_wanted())
-        if wanted.fallback_us is not None and wanted.fallback_us <= 0:
-            queued = await self._engine.arun(store.fall_back(actor=self._actor))
-            self._wakeups.announce_queued(queued)
-            return 0.0 if queued else TAKEN_S
+        fall_back_s = await self._fall_back(wanted.fallback_us)
+        hand_over_s = await self._hand_over(wanted)
+        return min(self._poll_max_s, fall_back_s, hand_over_s)
+
+    async def _fall_back(self, over_us: int | None) -> float:
+        """Queue jobs whose wait for a label is over; returns the seconds until the next look at them.
+
+        What somebody else has locked is over still: it is asked for less and less often.
+        """
+        if over_us is None or over_us > 0:
+            return self._poll_max_s if over_us is None else over_us / 1e6
+        now_s = time.monotonic()
+        if now_s < self._fall_back_at:
+            return self._fall_back_at - now_s
+        queued = await self._engine.arun(store.fall_back(actor=self._actor))
+        self._wakeups.announce_queued(queued)
+        self._locked_s = 0.0 if queued else min(self._poll_max_s, 2 * self._locked_s or TAKEN_S)
+        self._fall_back_at = now_s + self._locked_s
+        return self._locked_s
+
+    async def _hand_over(self, wanted: TurnsWanted) -> float:
+        """Give the turns that are free; returns the seconds until the next look at gates."""
         if not wanted.at_once:
-            soon = [each / 1e6 for each in (wanted.due_us, wanted.fallback_us) if each is not None]
-            return min([self._poll_max_s, *soon])
+            return self._poll_max_s if wanted.due_us is None else wanted.due_us / 1e6
         handed = await self._engine.arun(store.hand_over(due=self._clock.due()))
         self._tell(handed)
-        if handed.more:
-            return 0.0
-        return TAKEN_S if not handed.queued else min(TAKEN_S, self._poll_max_s)
+        return 0.0 if handed.more else TAKEN_S
 
     def _tell(self, handed: HandedOver) -> None:
         self._wakeups.announce_queued(handed.queued)
