@@ -104,12 +104,13 @@ class Ticked:
 
 
 @operation(repeatable=True)
-def tick(besides: Collection[Key] = ()) -> Steps[Ticked]:
-    """Fire what is due, at most so many rows at once; `besides` are left to others. May be repeated.
+def tick(besides: Collection[Key] = (), only: Key | None = None) -> Steps[Ticked]:
+    """Fire what is due, at most so many rows at once; `besides` are left to others. May be repeated. `only`: this row.
 
     Locks the rows that are due and not locked by others. After a crash all of it happens again, or none of it did.
     """
-    found = yield from execute("due_schedules", besides=_texts(besides), limit=TICK_ROWS)
+    (one,) = (None,) if only is None else _texts([only])
+    found = yield from execute("due_schedules", besides=_texts(besides), only=one, limit=TICK_ROWS)
     if not found:
         return Ticked()
     decided, troubles = _decided(found)
@@ -120,6 +121,13 @@ def tick(besides: Collection[Key] = ()) -> Steps[Ticked]:
     submitted = yield from record(ticks, jobs)
     yield from execute("advance_schedules", moves=_moves(rows, ticks, submitted), zones=tzdata_version())
     return Ticked(submitted, len(found), troubles, refused)
+
+
+@operation(alone=True, repeatable=True, writes="")
+def due_keys(besides: Collection[Key] = ()) -> Steps[list[Key]]:
+    """The rows at which a tick would look."""
+    rows = yield from execute("due_keys", besides=_texts(besides), limit=TICK_ROWS)
+    return [(str(name), str(entity)) for name, entity in rows]
 
 
 @operation(alone=True, repeatable=True, writes="")
@@ -217,7 +225,7 @@ def _decided(found: Rows) -> tuple[list[DueRow], dict[Key, str]]:
             read = known(str(definition))
             decided = due(read.spec, seed_of(*key), as_int(next_us), as_int(now_us), read.catching)
         except Exception as error:  # whatever it is, it must not keep the others from firing
-            troubles[key] = _said(f"{type(error).__name__}: {error}")
+            troubles[key] = trouble_of(error)
             continue
         rows.append(DueRow(key, as_int(version), as_int(next_us), read, decided, as_int(now_us)))
     return rows, troubles
@@ -246,6 +254,11 @@ def _refusal(rows: Sequence[DueRow]) -> Steps[str | None]:
     except FencerowError as error:
         return _said(str(error))
     return None
+
+
+def trouble_of(error: Exception) -> str:
+    """What a row says of an error that it caused."""
+    return _said(f"{type(error).__name__}: {error}")
 
 
 def _said(text: str) -> str:

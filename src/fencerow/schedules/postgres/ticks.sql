@@ -3,7 +3,7 @@
 -- two ticks that meet; the lock is also what a pause, a change and a removal wait for.
 
 -- name: due_schedules
--- Lock what is due, but for what this worker cannot compute.
+-- Lock what is due, but for what this worker cannot compute; with :only, of one row.
 -- Guard: whoever locked a row first has it; a row that changed meanwhile is looked at again, as it is now.
 SELECT each.name, each.entity, each.definition, each.version, fencerow.us(each.next_at),
        fencerow.us((SELECT fencerow.now()))
@@ -11,9 +11,20 @@ FROM fencerow.schedules AS each
 WHERE each.paused_at IS NULL
   AND each.next_at <= (SELECT fencerow.now())
   AND NOT (each.name || '/' || each.entity = ANY(CAST(:besides AS text[])))
+  AND (CAST(:only AS text) IS NULL OR each.name || '/' || each.entity = CAST(:only AS text))
 ORDER BY each.next_at, each.name, each.entity
 LIMIT :limit
 FOR UPDATE SKIP LOCKED;
+
+-- name: due_keys
+-- What a tick would look at, where one of those rows made it fail. Reads only.
+SELECT each.name, each.entity
+FROM fencerow.schedules AS each
+WHERE each.paused_at IS NULL
+  AND each.next_at <= (SELECT fencerow.now())
+  AND NOT (each.name || '/' || each.entity = ANY(CAST(:besides AS text[])))
+ORDER BY each.next_at, each.name, each.entity
+LIMIT :limit;
 
 -- name: next_fire
 -- When the next one is due, and the time now.

@@ -2,8 +2,19 @@
 -- the rows here; the primary key of the ticks and the look at what was seen stand behind it as on PostgreSQL.
 
 -- name: due_schedules
--- What is due, but for what this worker cannot compute.
+-- What is due, but for what this worker cannot compute; with :only, of one row.
 SELECT each.name, each.entity, each.definition, each.version, each.next_at, fencerow.now()
+FROM fencerow.schedules AS each
+WHERE each.paused_at IS NULL
+  AND each.next_at <= fencerow.now()
+  AND each.name || '/' || each.entity NOT IN (SELECT value FROM json_each(:besides))
+  AND (:only IS NULL OR each.name || '/' || each.entity = :only)
+ORDER BY each.next_at, each.name, each.entity
+LIMIT :limit;
+
+-- name: due_keys
+-- What a tick would look at, where one of those rows made it fail. Reads only.
+SELECT each.name, each.entity
 FROM fencerow.schedules AS each
 WHERE each.paused_at IS NULL
   AND each.next_at <= fencerow.now()

@@ -1,0 +1,61 @@
+"""One schedule that cannot fire holds up no other."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from fencerow import App
+from fencerow.core.chore import Chore
+from fencerow.schedules import ticking
+from fencerow.schedules.chores import schedule_chores
+from fencerow.testing.clock import clock_of
+from tests.core.store.stage import rows
+from tests.events.conftest import app_on
+from tests.kit.jobs import AnyEngine
+from tests.schedules.test_ticks import Put
+
+TABLES = {"postgres": "fencerow.schedules", "sqlite": "fencerow_schedules"}
+DAMAGED = {
+    "arguments that are no JSON": ('\\"to\\"', "to"),
+    "a priority beyond all": ('"priority":0', '"priority":99999'),
+    "headers that are no JSON": ('"headers":null', '"headers":"nope"'),
+}
+
+
+@pytest.fixture
+async def app(engine: AnyEngine) -> AsyncIterator[App]:
+    made = app_on(engine, entities_refresh_s=1.0)
+    yield made
+    await made.aclose()
+
+
+def chores(app: App) -> list[Chore]:
+    made = schedule_chores(lambda: app.client, app.config, app.telemetry, app._program)
+    return [each.for_worker() for each in made]
+
+
+@pytest.mark.parametrize(("text", "damage"), DAMAGED.values(), ids=DAMAGED)
+async def test_a_damaged_row_holds_up_no_other_and_says_why(
+    app: App, engine: AnyEngine, put: Put, text: str, damage: str
+) -> None:
+    for name in ("broken", "well"):
+        put(name)
+    table = TABLES[engine.dialect]
+    with engine.session() as session:
+        session.connection.execute(
+            f"UPDATE {table} SET definition = replace(definition, '{text}', '{damage}') WHERE name = 'broken'"
+        )
+    clock_of(app.client.engine).advance(61.0)
+    ticks, _ = chores(app)
+
+    await ticks.tick()
+
+    (found,) = await engine.arun(ticking.read_ticks("well", None, 10))
+    assert found.job_id is not None
+    made = await engine.arun(ticking.read_ticks("broken", None, 10))
+    ((trouble,),) = [
+        each.values() for each in rows(engine, f"SELECT trouble FROM {table} WHERE name = 'broken'")
+    ]
+    assert made or trouble, "it fires, or says why not"
