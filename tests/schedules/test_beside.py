@@ -1,4 +1,4 @@
-"""One schedule that cannot fire holds up no other."""
+"""One schedule that cannot fire, or that is costly to compute, holds up no other."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from fencerow import App
 from fencerow.core.chore import Chore
 from fencerow.schedules import ticking
 from fencerow.schedules.chores import schedule_chores
-from fencerow.testing.clock import clock_of
+from fencerow.testing.clock import DatabaseClock, clock_of
 from tests.core.store.stage import rows
 from tests.events.conftest import app_on
 from tests.kit.jobs import AnyEngine
-from tests.schedules.test_ticks import Put
+from tests.schedules.test_ticks import Put, fired
 
 TABLES = {"postgres": "fencerow.schedules", "sqlite": "fencerow_schedules"}
 DAMAGED = {
@@ -59,3 +59,14 @@ async def test_a_damaged_row_holds_up_no_other_and_says_why(
         each.values() for each in rows(engine, f"SELECT trouble FROM {table} WHERE name = 'broken'")
     ]
     assert made or trouble, "it fires, or says why not"
+
+
+def test_what_is_costly_to_decide_is_left_for_the_next_tick(
+    engine: AnyEngine, clock: DatabaseClock, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ticking, "DECIDE_S", 0.0)
+    for name in ("a", "b", "c"):
+        put(name)
+    clock.advance(61.0)
+
+    assert [len(fired(engine)) for _ in range(4)] == [1, 1, 1, 0]

@@ -20,6 +20,7 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.errors import exits
 from fencerow.core.model.packing import told_of
 from fencerow.schedules.definitions import RowKind
+from fencerow.schedules.misfire import COUNTED_MAX
 from fencerow.schedules.shown import ScheduleRecord
 from fencerow.schedules.ticking import Made, Tick
 from fencerow.schedules.verbs import ScheduleVerbs
@@ -289,5 +290,6 @@ def _document(found: ScheduleRecord) -> dict[str, Any]:
 
 def _tick(tick: Tick, at: Times) -> tuple[object, ...]:
     made = f"a job, {tick.state or 'gone'}" if tick.made is Made.JOB else WHY_NONE[tick.made]
-    left_out = f"; {tick.left_out} others were missed" if tick.left_out else ""
+    counted = f"{tick.left_out} or more" if tick.left_out >= COUNTED_MAX - 1 else str(tick.left_out)
+    left_out = f"; {counted} others were missed" if tick.left_out else ""
     return at.when(tick.fire_us), tick.entity, made + left_out, tick.job_id, tick.made_by

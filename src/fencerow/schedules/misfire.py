@@ -11,7 +11,7 @@ from typing import assert_never
 
 from fencerow.schedules.spec import Spec
 
-COUNTED_MAX = 1000
+COUNTED_MAX = 100  # each is computed: it costs up to half a millisecond
 
 
 class Misfire(StrEnum):
@@ -25,7 +25,7 @@ class Misfire(StrEnum):
 @dataclass(frozen=True, slots=True)
 class DueFires:
     """`fires` are made now, oldest first. `next_us` is what the schedule waits for: later than every fire, and not
-    yet later than now where a pass was full. `left_out`: missed for good, counted up to 1,000."""
+    yet later than now where a pass was full. `left_out`: missed for good, counted up to 100."""
 
     fires: tuple[int, ...]
     next_us: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -21,6 +22,8 @@ from fencerow.schedules.misfire import DueFires, due
 from fencerow.schedules.zones import tzdata_version
 
 TICK_ROWS = 100
+# Then the rest is left for the next tick: meanwhile nothing else runs in the worker, and its transaction says nothing.
+DECIDE_S = 0.1
 TROUBLE_MAX = 500
 
 Key = tuple[str, str]  # name and entity
@@ -38,7 +41,7 @@ class Made(StrEnum):
 class Tick(msgspec.Struct, frozen=True):
     """A fire that was decided. Instants are microseconds since 1970. `state` is that of the job, None if it is gone.
 
-    `left_out`: other fires that were missed until then and are not made up. `made_by`: who asked for it.
+    `left_out`: other fires that were missed until then and are not made up, counted up to 100. `made_by`: who asked.
     """
 
     entity: str
@@ -107,7 +110,8 @@ class Ticked:
 def tick(besides: Collection[Key] = (), only: Key | None = None) -> Steps[Ticked]:
     """Fire what is due, at most so many rows at once; `besides` are left to others. May be repeated. `only`: this row.
 
-    Locks the rows that are due and not locked by others. After a crash all of it happens again, or none of it did.
+    Locks the rows that are due and not locked by others; those for which there was no time stay due. After a crash all
+    of it happens again, or none of it did.
     """
     (one,) = (None,) if only is None else _texts([only])
     found = yield from execute("due_schedules", besides=_texts(besides), only=one, limit=TICK_ROWS)
@@ -216,10 +220,16 @@ def submit_of(rows: Rows, ticks: Sequence[NewTick], jobs: Mapping[str, NewJob]) 
 
 
 def _decided(found: Rows) -> tuple[list[DueRow], dict[Key, str]]:
-    """What is to be done about each row; those that cannot be computed here stay as they are."""
+    """What is to be done about each row, for a while; those that cannot be computed here stay as they are.
+
+    After an outage one row may have a thousand fires to count. The first is always decided, so ticks come to all.
+    """
     rows: list[DueRow] = []
     troubles: dict[Key, str] = {}
+    until_s = time.monotonic() + DECIDE_S
     for name, entity, definition, version, next_us, now_us in found:
+        if (rows or troubles) and time.monotonic() >= until_s:
+            break
         key = str(name), str(entity)
         try:
             read = known(str(definition))
