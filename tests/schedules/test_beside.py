@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 
 from fencerow import App
 from fencerow.core.chore import Chore
-from fencerow.schedules import ticking
+from fencerow.schedules import chores, ticking
 from fencerow.schedules.chores import schedule_chores
 from fencerow.testing.clock import DatabaseClock, clock_of
 from tests.core.store.stage import rows
 from tests.events.conftest import app_on
 from tests.kit.jobs import AnyEngine
+from tests.kit.pace import PATIENCE_S
 from tests.schedules.test_ticks import Put, fired
 
 TABLES = {"postgres": "fencerow.schedules", "sqlite": "fencerow_schedules"}
@@ -31,7 +33,7 @@ async def app(engine: AnyEngine) -> AsyncIterator[App]:
     await made.aclose()
 
 
-def chores(app: App) -> list[Chore]:
+def chores_of(app: App) -> list[Chore]:
     made = schedule_chores(lambda: app.client, app.config, app.telemetry, app._program)
     return [each.for_worker() for each in made]
 
@@ -48,7 +50,7 @@ async def test_a_damaged_row_holds_up_no_other_and_says_why(
             f"UPDATE {table} SET definition = replace(definition, '{text}', '{damage}') WHERE name = 'broken'"
         )
     clock_of(app.client.engine).advance(61.0)
-    ticks, _ = chores(app)
+    ticks, _ = chores_of(app)
 
     await ticks.tick()
 
@@ -70,3 +72,31 @@ def test_what_is_costly_to_decide_is_left_for_the_next_tick(
     clock.advance(61.0)
 
     assert [len(fired(engine)) for _ in range(4)] == [1, 1, 1, 0]
+
+
+async def test_a_list_that_hangs_holds_up_no_other_and_says_so(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chores, "LISTED_S", 0.2)
+
+    @app.job(name="check")
+    async def check(place: str) -> None: ...
+
+    async def hangs() -> list[str]:
+        await asyncio.Event().wait()
+        return []
+
+    app.schedule(check, "stuck", interval_s=3600, entities=hangs)
+    app.schedule(check, "well", interval_s=3600, entities=lambda: ["a"])
+    _, declared = chores_of(app)
+
+    async with asyncio.timeout(PATIENCE_S):
+        while "well/a" not in await told(app) or "not returned" not in (await told(app))["stuck"]:
+            await declared.tick()
+    await declared.end(PATIENCE_S)
+
+
+async def told(app: App) -> dict[str, str]:
+    """The rows, and what they say of trouble."""
+    listed = await app.client.schedules.alisted(entities=True)
+    return {each.full_name: each.trouble or "" for each in listed}

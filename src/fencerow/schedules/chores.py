@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 import time
@@ -24,7 +25,7 @@ from fencerow.core.telemetry import Telemetry, clean
 from fencerow.schedules.appside import Program, reconciling, refreshing
 from fencerow.schedules.declared import DeclaredSchedule
 from fencerow.schedules.definition import seed_of
-from fencerow.schedules.definitions import Reconciled, Refreshed
+from fencerow.schedules.definitions import Reconciled, Refreshed, WantedRow
 from fencerow.schedules.settings import ScheduleSettings
 from fencerow.schedules.ticking import Key, Ticked
 
@@ -35,6 +36,7 @@ FORGET_S = 60.0  # what could not be computed is tried again
 AGAIN_S = 5.0  # and what was refused, as long as a look at the workers is good for a submit
 SOON_S = 30.0
 IDLE_S = 3600.0
+LISTED_S = 60.0  # for a user's function to list its entities
 TROUBLE_MAX = 500
 
 
@@ -166,6 +168,7 @@ class DeclaredChore(Chore):
     def __init__(self, site: ScheduleSite) -> None:
         self._site = site
         self._reconciled = False
+        self._refreshing: dict[str, asyncio.Task[None]] = {}  # one for each list: none waits for another
 
     def for_worker(self) -> Chore:
         return DeclaredChore(self._site)
@@ -181,31 +184,69 @@ class DeclaredChore(Chore):
             client = self._site.client()
             _tell(await client.arun(reconciling(program, client.actor)))
             self._reconciled = True
-        for declared in program.declarations.all.values():
-            if declared.entities is not None:
-                await self._refresh(declared, program)
-        has_entities = any(each.entities is not None for each in program.declarations.all.values())
-        return self._site.settings.entities_refresh_s / 4 if has_entities else IDLE_S
+        listed = [each for each in program.declarations.all.values() if each.entities is not None]
+        if not listed:
+            return IDLE_S
+        pause_s = self._site.settings.entities_refresh_s / 4
+        await self._refresh_all(listed, program, pause_s)
+        return pause_s
+
+    async def end(self, within_s: float) -> None:
+        for task in self._refreshing.values():
+            task.cancel()
+        if self._refreshing:
+            await asyncio.wait(self._refreshing.values(), timeout=within_s)
+
+    async def _refresh_all(self, listed: list[DeclaredSchedule], program: Program, within_s: float) -> None:
+        """What takes longer goes on beside the next calls. An error is the chore's own."""
+        for each in listed:
+            if each.name not in self._refreshing:
+                self._refreshing[each.name] = asyncio.create_task(self._refresh(each, program))
+        done, _ = await asyncio.wait(self._refreshing.values(), timeout=within_s)
+        for name in [name for name, task in self._refreshing.items() if task in done]:
+            self._refreshing.pop(name).result()
 
     async def _refresh(self, declared: DeclaredSchedule, program: Program) -> None:
-        """One worker of all asks the user's function; whatever comes of it, the other schedules go on."""
+        """One worker of all asks the user's function; whatever comes of it, the other schedules go on.
+
+        A thread that hangs cannot be ended. It is waited for, because another turn would cost another thread; what it
+        lists then is too old to be used.
+        """
         every_s = self._site.settings.entities_refresh_s
-        engine = self._site.engine
-        if not await engine.arun(definitions.claim_refresh(declared.name, declared.digest, every_s=every_s)):
+        refresh = definitions.claim_refresh(declared.name, declared.digest, every_s=every_s)
+        if not await self._site.engine.arun(refresh):
             return
+        call = asyncio.ensure_future(declared.listed())
         try:
-            listed = await declared.listed()
+            done, _ = await asyncio.wait([call], timeout=LISTED_S)
+            if done:
+                await self._keep(declared, call, program)
+                return
+            await self._note(declared, declared.late(LISTED_S))
+            if not declared.is_coroutine:
+                await asyncio.gather(call, return_exceptions=True)
+        finally:
+            call.cancel()
+
+    async def _keep(
+        self, declared: DeclaredSchedule, call: asyncio.Task[list[WantedRow]], program: Program
+    ) -> None:
+        """Keep the rows of its entities in step with what was listed."""
+        try:
             client = self._site.client()
-            done = await client.arun(refreshing(declared, listed, program, client.actor))
+            done = await client.arun(refreshing(declared, await call, program, client.actor))
         except FencerowError as error:
-            text = clean(str(error))[:TROUBLE_MAX]
-            log.error("the entities of schedule %s stay as they are: %s", declared.name, text)
-            soon_s = min(SOON_S, every_s)
-            await engine.arun(
-                definitions.refresh_sooner(declared.name, declared.digest, trouble=text, soon_s=soon_s)
-            )
+            await self._note(declared, error)
         else:
             _tell_entities(declared.name, done)
+
+    async def _note(self, declared: DeclaredSchedule, error: FencerowError) -> None:
+        """Say on the row why its entities stay as they are, and have the list looked at again soon."""
+        text = clean(str(error))[:TROUBLE_MAX]
+        log.error("the entities of schedule %s stay as they are: %s", declared.name, text)
+        soon_s = min(SOON_S, self._site.settings.entities_refresh_s)
+        sooner = definitions.refresh_sooner(declared.name, declared.digest, trouble=text, soon_s=soon_s)
+        await self._site.engine.arun(sooner)
 
 
 @cache

@@ -85,6 +85,17 @@ class DeclaredSchedule:
             raise self._invalid(f"it lists {twice!r} twice", "each entity has one row")
         return wanted
 
+    @property
+    def is_coroutine(self) -> bool:
+        """Whether the user's function runs in the event loop, where it can be cancelled."""
+        return inspect.iscoroutinefunction(self.entities)
+
+    def late(self, after_s: float) -> InvalidEntities:
+        """Why its entities stay as they are, where the function has not answered within this time."""
+        return self._invalid(
+            f"it has not returned within {after_s:g} s", "the list is expected within that time"
+        )
+
     async def _listed(self) -> Sequence[str | Entity]:
         assert self.entities is not None, "it has no entities"
         try:
