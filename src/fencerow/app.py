@@ -22,6 +22,7 @@ from fencerow.core.telemetry import Telemetry
 if TYPE_CHECKING:
     from fencerow.core.chore import Chore
     from fencerow.limits import Limit
+    from fencerow.payloads.outside.owner import OwnStore
     from fencerow.payloads.outside.store import PayloadStore
     from fencerow.schedules.appside import AppSchedules, Program
     from fencerow.schedules.declared import Declarations, Entities
@@ -60,7 +61,7 @@ class App(JobsApp):
 
     client_type = Client
     config: Config
-    _outside: PayloadStore | None
+    _outside: OwnStore | None = None
 
     def __init__(
         self,
@@ -173,7 +174,9 @@ class App(JobsApp):
         if self._outside is not None:
             from fencerow.payloads.outside.chore import OutsideSweep
 
-            chores.append(OutsideSweep(lambda: self.client, self._outside, self.config.outside_orphan_s))
+            chores.append(
+                OutsideSweep(lambda: self.client, self._outside.store, self.config.outside_orphan_s)
+            )
         return chores
 
     def _stored_by(
@@ -184,19 +187,29 @@ class App(JobsApp):
         def packing(config: CoreConfig) -> Packing:
             from fencerow.payloads.settings import PayloadSettings
 
-            inside, settings = packing_of(seal), PayloadSettings.of(config)
-            self._outside = outside
-            if outside is None and settings.outside_store is not None:
+            inside, settings, store = packing_of(seal), PayloadSettings.of(config), outside
+            if store is None and settings.outside_store is not None:
                 from fencerow.payloads.outside.places import store_at
 
-                self._outside = store_at(settings.outside_store)
-            if self._outside is None:
+                store = store_at(settings.outside_store)
+            if store is None:
                 return inside
+            from fencerow.payloads.outside.owner import OwnStore
             from fencerow.payloads.outside.packing import OutsidePacking
 
+            self._outside = OwnStore(store, self.check_or_create)
             return OutsidePacking(inside, self._outside, settings.outside_bytes_min)
 
         return packing
+
+    def check_or_create(self) -> None:
+        """Like `check`, but on SQLite create missing tables. This happens by itself before the first use."""
+        super().check_or_create()
+        if self._outside is not None:
+            from fencerow.payloads.outside.owner import database_of_payloads
+
+            # Now, and not at the first put: a transaction that is open then may be the file's only writer.
+            self._outside.told(self.engine.run(database_of_payloads()))
 
     @property
     def limits(self) -> Sequence[Limit]:

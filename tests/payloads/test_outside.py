@@ -20,8 +20,10 @@ from fencerow.core.telemetry import Fact
 from fencerow.errors import Busy, ConfigError, PayloadAltered, StoreUnavailable
 from fencerow.payloads import FolderStore, PayloadStore, S3Store, Seal
 from fencerow.payloads.outside.checks import examine_outside
+from fencerow.payloads.outside.names import OWNER
+from fencerow.payloads.outside.owner import database_of_payloads
 from fencerow.payloads.outside.places import store_at
-from fencerow.payloads.outside.sweeping import OWNER, Sweep
+from fencerow.payloads.outside.sweeping import Sweep
 from fencerow.testing.clock import clock_of
 from tests.payloads.conftest import K1, MARKS, stored, write
 
@@ -151,7 +153,7 @@ async def test_sealed_ones_are_sealed_in_the_store(url: str, tmp_path: Path) -> 
     config = Config(url=url, outside_store=f"file://{tmp_path}/large")
     async with App(url, config=config, seal=Seal({"k1": K1}, marks=MARKS)) as app:
         handle = await declare(app).asubmit(LARGE)
-        (path,) = (each for each in (tmp_path / "large").rglob("*") if each.is_file())
+        (path,) = (tmp_path / "large").rglob("arguments-*")
         assert b"xxxx" not in path.read_bytes()
         async with app.worker():
             assert await handle.aresult(60) == LARGE
@@ -225,7 +227,7 @@ async def test_an_altered_or_missing_object_fails_its_job_and_no_other(
 ) -> None:
     echo, store = declare(app), store_at(store_url)
     one, two = await echo.asubmit(LARGE), await echo.asubmit(LARGE + "y")
-    (name,) = (each for each in names(store) if each.startswith(one.id))
+    (name,) = (each for each in names(store) if one.id in each)
     if change == "object":
         store.put(name, b'{"text":"short"}')
     elif change == "other":
@@ -267,7 +269,7 @@ async def test_what_belongs_to_a_job_stays_and_goes_with_it(app: App, store_url:
     assert len(names(store)) == 3
     await asyncio.to_thread(delete, app, ended.id)
     assert [await asyncio.to_thread(looks.remove) for _ in range(2)] == [0, 2]
-    assert [each.partition("/")[0] for each in names(store)] == [live.id]
+    assert [each.split("/")[1] for each in names(store)] == [live.id]
 
 
 def delete(app: App, job_id: str) -> None:
@@ -308,13 +310,14 @@ async def test_a_submit_that_was_rolled_back_leaves_an_orphan_that_the_doctor_na
     looks = sweep(app, store)
     assert [await asyncio.to_thread(looks.remove) for _ in range(2)] == [0, 1]
     (finding,) = await asyncio.to_thread(lambda: list(examine_outside(app.engine, app.config)))
-    assert (finding.level, finding.found) == (Level.OK, "1 object, each of a job")
+    assert (finding.level, finding.found) == (Level.OK, "0 objects, each of a job")
 
 
 async def test_a_live_attempts_result_is_no_orphan_and_a_stale_ones_is(app: App, store_url: str) -> None:
     store, echo = store_at(store_url), declare(app)
     handle = await echo.asubmit(LARGE)
-    store.put(f"{handle.id}/result-0123456789abcdef", b"of an attempt that has not ended yet")
+    own = await asyncio.to_thread(app.engine.run, database_of_payloads())
+    store.put(f"{own}/{handle.id}/result-0123456789abcdef", b"of an attempt that has not ended yet")
     looks = sweep(app, store)
     assert [await asyncio.to_thread(looks.remove) for _ in range(2)] == [0, 0]
     async with app.worker():
@@ -323,17 +326,64 @@ async def test_a_live_attempts_result_is_no_orphan_and_a_stale_ones_is(app: App,
     assert await handle.aresult(60) == LARGE
 
 
-async def test_the_store_of_another_database_is_left_alone(app: App, store_url: str, tmp_path: Path) -> None:
+async def test_the_store_of_another_database_is_refused_at_the_first_submit_and_left_alone(
+    app: App, store_url: str, tmp_path: Path
+) -> None:
     store = store_at(store_url)
     await declare(app).asubmit(LARGE)
-    assert await asyncio.to_thread(sweep(app, store).remove) == 0
     url = f"sqlite:///{tmp_path}/another.db"
     async with App(url, config=Config(url=url, busy_timeout_s=0.5, outside_store=store_url)) as other:
-        await asyncio.to_thread(other.migrate)
+        echo = declare(other)
+        with pytest.raises(ConfigError, match="belongs to the database"):
+            await echo.asubmit(LARGE)
         for look in (sweep(other, store).remove, lambda: list(examine_outside(other.engine, other.config))):
             with pytest.raises(ConfigError, match="belongs to the database"):
                 await asyncio.to_thread(look)
     assert len(names(store)) == 1
+
+
+async def test_what_has_no_name_of_ours_is_never_removed(app: App, store_url: str) -> None:
+    """Whatever looks like ours: of another database, of no job, nearly a name, or deeper."""
+    store, echo = store_at(store_url), declare(app)
+    await echo.asubmit(LARGE)
+    (own_name,) = names(store)
+    own, job_id, _ = own_name.split("/")
+    others = [
+        "2019/001.pdf",
+        "a/b/c/d.txt",
+        f"{job_id}/arguments-0123456789abcdef",
+        f"{new_id()}/{new_id()}/arguments-0123456789abcdef",
+        f"{own}/{job_id}/thesis.txt",
+        f"{own}/{new_id()}/arguments-0123456789abcdef.pdf",
+        f"{own}/{new_id()}/arguments-0123456789abcdef/a",
+    ]
+    for each in others:
+        store.put(each, b"years of work")
+    looks = sweep(app, store)
+
+    assert [await asyncio.to_thread(looks.remove) for _ in range(3)] == [0, 0, 0]
+    assert names(store) == sorted([own_name, *others])
+    findings = await asyncio.to_thread(lambda: list(examine_outside(app.engine, app.config)))
+    assert [each.level for each in findings] == [Level.OK, Level.WARN]
+    assert any(each in findings[1].found for each in others)
+
+
+async def test_a_store_that_has_things_of_others_is_refused(app: App, store_url: str) -> None:
+    store = store_at(store_url)
+    store.put("readme.txt", b"of somebody else")
+    with pytest.raises(ConfigError, match=r"is not empty: it has readme\.txt"):
+        await declare(app).asubmit(LARGE)
+    assert names(store) == ["readme.txt"]
+
+
+async def test_two_sets_of_tables_in_one_file_are_two_databases(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/both.db"
+    ids = set()
+    for prefix in ("a_", "b_"):
+        async with App(url, table_prefix=prefix) as app:
+            await asyncio.to_thread(app.check_or_create)
+            ids.add(await asyncio.to_thread(app.engine.run, database_of_payloads()))
+    assert len(ids) == 2
 
 
 async def test_workers_sweep_by_themselves(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -341,11 +391,12 @@ async def test_workers_sweep_by_themselves(url: str, tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(chore, "SWEEP_S", 0.05)
     store = FolderStore(tmp_path / "large")
-    orphan = "01a20822-31b8-7545-aec5-8efbf9ec5c54/arguments-0123456789abcdef"
-    store.put(orphan, b"x")
-    old = 10_000_000.0
-    os.utime(tmp_path / "large" / orphan, (old, old))
     async with App(url, outside=store) as app:
+        await asyncio.to_thread(app.check_or_create)
+        own = await asyncio.to_thread(app.engine.run, database_of_payloads())
+        orphan = f"{own}/{new_id()}/arguments-0123456789abcdef"
+        store.put(orphan, b"x")
+        os.utime(tmp_path / "large" / orphan, (0.0, 0.0))
         declare(app)
         async with app.worker():
             for _ in range(600):

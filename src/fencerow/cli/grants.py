@@ -23,6 +23,7 @@ SUBMIT = (
     "GRANT SELECT (name, state, info, lease_until, registered_at) ON {schema}.workers TO {role};",
     "GRANT SELECT ON {schema}.limits TO {role};",
     "GRANT INSERT (job_id, receiver, key, hold_s, name, lined_at) ON {schema}.handovers TO {role};",
+    "GRANT SELECT (id) ON {schema}.payload_owner TO {role};",
 )
 KEYED = (
     "GRANT SELECT (id, state, attempt), DELETE ON {schema}.jobs TO {role};",

@@ -1,4 +1,5 @@
-"""What the doctor says of the store of large payloads: whether it answers, whose it is, and what nobody refers to."""
+"""What the doctor says of the store of large payloads: whether it answers, whose it is, what nobody refers to,
+and what others have put there."""
 
 from __future__ import annotations
 
@@ -6,10 +7,12 @@ from collections.abc import Iterator
 
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
-from fencerow.core.finding import Finding, info, ok
+from fencerow.core.finding import Finding, info, ok, warn
 from fencerow.core.model.text import amount
+from fencerow.payloads.outside.owner import check_owner, database_of_payloads, others_of
 from fencerow.payloads.outside.places import store_at
-from fencerow.payloads.outside.sweeping import PAGE, check_owner, unreferred
+from fencerow.payloads.outside.store import PayloadStore
+from fencerow.payloads.outside.sweeping import PAGE, page_of, unreferred
 from fencerow.payloads.settings import PayloadSettings
 
 OBJECTS_MAX = 10_000
@@ -22,11 +25,22 @@ def examine_outside(engine: Engine, config: CoreConfig) -> Iterator[Finding]:
     if settings.outside_store is None:
         return
     store = store_at(settings.outside_store)
-    check_owner(engine, store, mark=False)
+    own = engine.run(database_of_payloads())
+    check_owner(store, own)
+    yield from _orphans(engine, store, own, settings.outside_orphan_s)
+    if others := others_of([each.name for each in store.list("", PAGE)], own):
+        yield warn(
+            NAME,
+            f"the store has things that this database did not write, such as {others[0][:200]}",
+            "they stay; give this database a folder or prefix of its own",
+        )
+
+
+def _orphans(engine: Engine, store: PayloadStore, own: str, orphan_s: float) -> Iterator[Finding]:
     found, after = 0, ""
     orphans: list[str] = []
-    while found < OBJECTS_MAX and (page := store.list(after, PAGE)):
-        for names in unreferred(engine, page):  # a submit under way is among them, for a moment
+    while found < OBJECTS_MAX and (page := page_of(store, own, after)):
+        for names in unreferred(engine, own, page):  # a submit under way is among them, for a moment
             orphans += names
         found += len(page)
         after = page[-1].name
@@ -35,7 +49,7 @@ def examine_outside(engine: Engine, config: CoreConfig) -> Iterator[Finding]:
         yield info(
             NAME,
             f"{amount(len(orphans), 'object')} of {shown} that no job refers to, such as {orphans[0]}",
-            f"workers remove them once they are older than {settings.outside_orphan_s:g} s (outside_orphan_s)",
+            f"workers remove them once they are older than {orphan_s:g} s (outside_orphan_s)",
         )
     else:
         yield ok(NAME, f"{shown}, each of a job")

@@ -66,7 +66,7 @@ class FolderStore:
                 path.parent.rmdir()
 
     def list(self, after: str, limit: int) -> list[StoredObject]:
-        """Files in the order of their names."""
+        """Files in the order of their names; none where the folder is not made yet."""
         found: list[StoredObject] = []
         with self._told("read"):
             now = time.time()
@@ -90,13 +90,30 @@ class FolderStore:
             ) from error
 
 
-def _files(root: Path, after: str) -> Iterator[Path]:
-    """The files of the folders below, each named folder/file, in their order, after that name."""
-    folder, _, name = after.partition("/")
-    for each in sorted(entry for entry in root.iterdir() if entry.is_dir() and entry.name >= folder):
-        for file in sorted(each.iterdir()):
-            if each.name > folder or file.name > name:
-                yield file
+def _files(folder: Path, after: str, first: str = "") -> Iterator[Path]:
+    """The files below, in the order of their names, after that name.
+
+    A folder has none that is not there, and a folder below has none that may not be read, such as `lost+found`.
+    """
+    try:
+        entries = sorted((_in_order(entry, first), entry.path) for entry in os.scandir(folder))
+    except FileNotFoundError:
+        return
+    except PermissionError:
+        if not first:
+            raise
+        return
+    for name, path in entries:
+        if name.endswith("/"):
+            if name >= after[: len(name)]:
+                yield from _files(Path(path), after, name)
+        elif name > after:
+            yield Path(path)
+
+
+def _in_order(entry: os.DirEntry[str], first: str) -> str:
+    """Its name in the store. A folder's ends as those of its files go on, so that they are sorted where they belong."""
+    return f"{first}{entry.name}/" if entry.is_dir(follow_symlinks=False) else first + entry.name
 
 
 def _missing_folders(folder: Path) -> list[Path]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from secrets import token_hex
 
 import msgspec
 
-from fencerow.core.errors import PayloadAltered, StoreUnavailable
+from fencerow.core.errors import FencerowError, PayloadAltered
 from fencerow.core.model.packing import Bound, OutsidePayload, Packing, fingerprint, outside_of
-from fencerow.payloads.outside.store import PayloadStore
+from fencerow.payloads.outside.names import What, is_name_of
+from fencerow.payloads.outside.owner import OwnStore
 
 log = logging.getLogger("fencerow.payloads")
 
@@ -22,7 +22,7 @@ class OutsidePacking(Packing):
     the store is away goes into the row, so that no work is done again for it.
     """
 
-    def __init__(self, inside: Packing, store: PayloadStore, bytes_min: int) -> None:
+    def __init__(self, inside: Packing, store: OwnStore, bytes_min: int) -> None:
         self._inside = inside
         self._store = store
         self._bytes_min = bytes_min
@@ -38,11 +38,10 @@ class OutsidePacking(Packing):
         packed = self._inside.pack(plain, bound)
         if len(packed) < self._bytes_min or not bound.job_id:
             return packed
-        what = "result" if bound.of == "result" else "arguments"
-        name = f"{bound.job_id}/{what}-{token_hex(8)}"
+        what = _what(bound)
         try:
-            self._store.put(name, packed)
-        except StoreUnavailable as error:
+            name = self._store.put(bound.job_id, what, packed)
+        except FencerowError as error:
             if what != "result":
                 raise
             log.warning("the result of job %s goes into its row: %s", bound.job_id, error)
@@ -55,10 +54,9 @@ class OutsidePacking(Packing):
         reference = outside_of(stored)
         if reference is None:
             return self._inside.unpack(stored, bound)
-        what = "result" if bound.of == "result" else "arguments"
-        if not reference.name.startswith(f"{bound.job_id}/{what}-"):
+        if not is_name_of(reference.name, bound.job_id, _what(bound)):
             raise _altered("the row refers to the payload of another job")
-        packed = self._store.get(reference.name)
+        packed = self._store.store.get(reference.name)
         if hashlib.sha256(packed).hexdigest() != reference.sha256:
             raise _altered(f"the object {reference.name} is not the one that was written")
         return self._inside.unpack(packed, bound)
@@ -68,6 +66,10 @@ class OutsidePacking(Packing):
 
     def fingerprint_before(self, name: str, args: bytes) -> str | None:
         return self._inside.fingerprint_before(name, args)
+
+
+def _what(bound: Bound) -> What:
+    return "result" if bound.of == "result" else "arguments"
 
 
 def _altered(why: str) -> PayloadAltered:

@@ -1,6 +1,6 @@
 """What lies in the store of large payloads and belongs to no job: found, and removed once nothing can refer to it.
 
-An object is an orphan if no row refers to it, and
+An object is an orphan if its name is one that this database writes, no row refers to it, and
 - its job is there, and is not live, or it is no result: a live attempt may have put its result and not yet ended, and a
   submit that is committed refers to what it put;
 - or its job is nowhere, at two looks, it is older than `orphan_s`, and every transaction that was under way at the
@@ -10,18 +10,16 @@ Names are never used twice, so what was an orphan once stays one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Steps, as_int, execute, operation, text_or_none
-from fencerow.core.errors import ConfigError, PayloadMissing
+from fencerow.payloads.outside.names import is_result, job_of
+from fencerow.payloads.outside.owner import check_owner, database_of_payloads
 from fencerow.payloads.outside.store import PayloadStore, StoredObject
 
 PAGE = 500
-OWNER = "0-owner/database"
-ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,50 +51,27 @@ def transactions_now() -> Steps[tuple[int, int]]:
     return as_int(first), as_int(own)
 
 
-@operation(alone=True, repeatable=True, writes="")
-def database_of_payloads() -> Steps[str]:
-    """Which database this is."""
-    ((name,),) = yield from execute("database_of_payloads")
-    return str(name)
+def page_of(store: PayloadStore, own: str, after: str) -> list[StoredObject]:
+    """The next objects below the database's own id, whatever they are called; none: there are no more."""
+    first = f"{own}/"
+    return [each for each in store.list(after or first, PAGE) if each.name.startswith(first)]
 
 
-def check_owner(engine: Engine, store: PayloadStore, *, mark: bool) -> None:
-    """Whether the store is this database's; with `mark` one that is nobody's is from now on.
+def unreferred(engine: Engine, own: str, page: Sequence[StoredObject]) -> tuple[list[str], list[str]]:
+    """The names of those to which no row refers: first where the job is there, then where it is nowhere.
 
-    Raises:
-        ConfigError: it is another database's, whose objects would all be orphans here. Nothing was removed.
+    Only what has the form of a name of ours is looked at.
     """
-    own = engine.run(database_of_payloads()).encode()
-    try:
-        found = store.get(OWNER)
-    except PayloadMissing:
-        if mark:
-            store.put(OWNER, own)
-            found = store.get(OWNER)  # of two that marked it at once, one is told
-        else:
-            return
-    if found != own:
-        raise ConfigError(
-            f"outside_store belongs to the database {found.decode(errors='replace')[:200]}",
-            f"this one is {own.decode()[:200]}: what lies there would be taken for orphans, so nothing is removed",
-            f"give each database a folder or prefix of its own; if it has moved, remove {OWNER} in the store",
-        )
-
-
-def unreferred(engine: Engine, page: Sequence[StoredObject]) -> tuple[list[str], list[str]]:
-    """The names of those to which no row refers: first where the job is there, then where it is nowhere."""
-    ids = sorted({job for job in map(_job_of, page) if ID.fullmatch(job)})
-    jobs = engine.run(referred(ids)) if ids else {}
+    ours = {each.name: of for each in page if (of := job_of(each.name, own)) is not None}
+    jobs = engine.run(referred(sorted(set(ours.values())))) if ours else {}
     sure: list[str] = []
     doubtful: list[str] = []
-    for each in page:
-        job = jobs.get(_job_of(each))
-        if each.name == OWNER:
-            continue
+    for name, job_id in ours.items():
+        job = jobs.get(job_id)
         if job is None:
-            doubtful.append(each.name)
-        elif each.name not in job.names and not (job.live and "/result-" in each.name):
-            sure.append(each.name)
+            doubtful.append(name)
+        elif name not in job.names and not (job.live and is_result(name)):
+            sure.append(name)
     return sure, doubtful
 
 
@@ -112,33 +87,34 @@ class Sweep:
     orphan_s: float
     _seen: dict[str, int] = field(default_factory=dict)  # with the transaction of the first look
 
-    def orphans(self, page: Sequence[StoredObject]) -> list[str]:
+    def orphans(self, own: str, page: Sequence[StoredObject]) -> list[str]:
         """Those of these objects that nothing refers to. The page was listed before this looks at the rows."""
         old = [each for each in page if each.age_s >= self.orphan_s]
         if not old:
             return []
         # Before the rows are read: what was under way at the first look has ended by now, so they show what it did.
-        first, own = self.engine.run(transactions_now())
-        sure, doubtful = unreferred(self.engine, old)
-        return [*sure, *self._ended(doubtful, first, own)]
+        first, here = self.engine.run(transactions_now())
+        sure, doubtful = unreferred(self.engine, own, old)
+        return [*sure, *self._ended(doubtful, first, here)]
 
-    def _ended(self, names: Sequence[str], first: int, own: int) -> list[str]:
+    def _ended(self, names: Sequence[str], first: int, here: int) -> list[str]:
         """Those that were seen before, at a look since which every transaction of then has ended."""
         before = {name: self._seen.get(name) for name in names}
-        self._seen |= {name: own for name, seen in before.items() if seen is None}
+        self._seen |= {name: here for name, seen in before.items() if seen is None}
         return [name for name, seen in before.items() if seen is not None and first >= seen]
 
     def remove(self) -> int:
-        """Look through the whole store and remove the orphans; returns how many. Blocks.
+        """Look through all that this database wrote and remove the orphans; returns how many. Blocks.
 
         Raises:
             ConfigError: it is another database's store. StoreUnavailable: it does not answer.
         """
-        check_owner(self.engine, self.store, mark=True)
+        own = self.engine.run(database_of_payloads())
+        check_owner(self.store, own)
         removed, after = 0, ""
         seen: set[str] = set()
-        while page := self.store.list(after, PAGE):
-            for name in self.orphans(page):
+        while page := page_of(self.store, own, after):
+            for name in self.orphans(own, page):
                 self.store.delete(name)
                 self._seen.pop(name, None)
                 removed += 1
@@ -150,7 +126,3 @@ class Sweep:
     def _forget(self, seen: Iterable[str]) -> None:
         kept = set(seen)
         self._seen = {name: at for name, at in self._seen.items() if name in kept}
-
-
-def _job_of(each: StoredObject) -> str:
-    return each.name.partition("/")[0]

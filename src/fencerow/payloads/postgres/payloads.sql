@@ -46,6 +46,5 @@ SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint),
        CAST(CAST(pg_current_xact_id() AS text) AS bigint);
 
 -- name: database_of_payloads
--- Which database this is, for the mark in the store: never the same for two at one time.
-SELECT concat(control.system_identifier, '/', current_database(), '/', 'fencerow.jobs')
-FROM pg_control_system() AS control;
+-- Which database this is, in the names of its objects. A copy of all its files has the same.
+SELECT CAST(owner.id AS text) FROM fencerow.payload_owner AS owner;

@@ -45,5 +45,5 @@ WHERE handover.job_id IN (SELECT value FROM json_each(:ids));
 SELECT 0, 0;
 
 -- name: database_of_payloads
--- Which file this is, for the mark in the store.
-SELECT file FROM pragma_database_list WHERE name = 'main';
+-- Which database this is, in the names of its objects. A copy of all its files has the same.
+SELECT owner.id FROM fencerow.payload_owner AS owner;
