@@ -24,7 +24,7 @@ ROUNDS = 3
 AGAIN_MAX = 25  # more that failed are no bad luck
 UNLUCKY_MAX = 8  # of thousands; more say that the tests prove nothing on this machine
 # Alone a test has four times the patience (tests/kit/pace.py), and pytest waits four times as long for it.
-ALONE = {"FENCEROW_TEST_SLOWER": "4"}
+ALONE = {"TESTS_SLOWER": "4"}
 ALONE_TIMEOUT_S = 1200
 ONCE = ("--durations", "--evidence")  # options, with a value, of the first run alone
 TESTS_FAILED, PYTEST_BROKE = 1, 3  # exit codes of pytest

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PROVEN = ROOT / ".fencerow" / "proven"
 PYTHON = ROOT / ".venv" / "bin" / "python"
 # What would reach into the clone from the shell of whoever asks.
-OURS = ("FENCEROW_", "GATE_", "PYTEST", "PYTHON", "VIRTUAL_ENV")
+OURS = ("FENCEROW_", "GATE_", "PYTEST", "PYTHON", "TESTS_", "VIRTUAL_ENV")
 BUSY = 1.5  # runnable processes beside ours
 LINES_SHOWN = 25
 ANCESTORS_MAX = 500

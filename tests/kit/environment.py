@@ -6,8 +6,7 @@ import os
 
 import pytest
 
-# They decide which PostgreSQL is tested, for the whole run and for what it starts. FENCEROW_TEST_SLOWER goes too:
-# `pace` has read it, and a command would warn that it is no setting.
+# They decide which PostgreSQL is tested, for the whole run and for what it starts.
 OF_THE_RUN = "FENCEROW_PG_"
 
 

@@ -2,14 +2,14 @@
 
 Who waits for what must come, waits PATIENCE_S: only a failing test reaches it, and then the time does not matter. Who
 needs a lease that nobody loses by a slow machine takes LONG_LEASE_S. `tools/gate.py` plays failed tests again with
-FENCEROW_TEST_SLOWER=4, so that seconds which must be short (a limit, a lease that ends) become longer then: `slower`.
+TESTS_SLOWER=4, so that seconds which must be short (a limit, a lease that ends) become longer then: `slower`.
 """
 
 from __future__ import annotations
 
 import os
 
-SLOWER = float(os.environ.get("FENCEROW_TEST_SLOWER", "1"))
+SLOWER = float(os.environ.get("TESTS_SLOWER", "1"))
 PATIENCE_S = 180.0 * SLOWER
 LONG_LEASE_S = 60.0 * SLOWER
 
