@@ -245,7 +245,10 @@ class Pools:
         return self._watchdog.watch(connection.fileno(), None, limit_s=limit_s)
 
     def client_settings(self) -> dict[str, Any]:
-        """Time limits that the client keeps by itself; a server setting would not survive a pooler."""
+        """Time limits that the client keeps by itself; a server setting would not survive a pooler.
+
+        And the encoding: a role, a database or the environment may say another, which cannot hold all texts.
+        """
         return {
             "connect_timeout": max(2, round(self._connect_timeout_s / self._hosts)),  # for each host in turn
             "keepalives_idle": 10,
@@ -253,6 +256,7 @@ class Pools:
             "keepalives_count": 3,
             "tcp_user_timeout": round(self._statement_timeout_s * 1000),
             "application_name": "fencerow",
+            "client_encoding": "UTF8",
         }
 
     def _check_process(self) -> None:

@@ -64,7 +64,7 @@ class RetryTransaction(DatabaseError):
 
 class UnusableConnection(DatabaseError):
     """The connection passed in cannot carry a submit: failed, closed, read-only, in autocommit, of an unknown
-    kind, or to another database."""
+    kind, in another encoding than UTF8, or to another database."""
 
     code = "FR-508"
 

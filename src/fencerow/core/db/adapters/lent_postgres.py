@@ -33,6 +33,7 @@ RETRY = {
 }
 FAILED = "25P02"
 READ_ONLY = "25006"
+ENCODINGS = ("UTF8", "UNICODE")  # two names of one
 
 
 class LentPostgres(Lent):
@@ -71,8 +72,23 @@ class LentPostgres(Lent):
     def _compare_once(self) -> Plan[None]:
         driver = self.driver()
         if not self.known.has(driver):
+            yield from self._check_encoding()
             rows = yield from super().statement(Statement("database_here", {}))
             self.known.compare(driver, Database.of(rows), self.kind)
+
+    def _check_encoding(self) -> Plan[None]:
+        """Any text may come; one that the connection cannot send would fail in the driver, by chance.
+
+        Raises:
+            UnusableConnection: its encoding cannot hold all texts.
+        """
+        rows = yield Sent("SHOW client_encoding")
+        if (found := str(rows[0][0])) not in ENCODINGS:
+            raise UnusableConnection(
+                f"this {self.kind} has the client_encoding {found}",
+                "it cannot hold every text that a job may bring",
+                "set client_encoding to UTF8 where you connect; nothing was written",
+            )
 
     def _frozen(self) -> Plan[bool]:
         rows = yield Sent("SHOW transaction_isolation")

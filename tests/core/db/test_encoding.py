@@ -1,0 +1,40 @@
+"""A client_encoding that a role, a database or the environment says, and that cannot hold all texts."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from fencerow import App
+from fencerow.errors import UnusableConnection
+
+EMOJI = "\N{GRINNING FACE}"
+
+
+@pytest.fixture(autouse=True)
+def _latin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+
+
+async def test_our_own_connections_say_utf8(postgres_url: str) -> None:
+    async with App(postgres_url) as app:
+
+        @app.job
+        async def echo(text: str) -> str:
+            return text
+
+        async with app.worker():
+            handle = await echo.asubmit(EMOJI)
+            found = await handle.aresult()
+
+    assert found == EMOJI
+
+
+def test_one_that_is_passed_in_is_refused(postgres_url: str) -> None:
+    with App(postgres_url) as app, psycopg.connect(postgres_url) as connection:
+
+        @app.job
+        def echo(text: str) -> None: ...
+
+        with pytest.raises(UnusableConnection, match="client_encoding LATIN1"):
+            echo.using(connection=connection).submit("plain")
