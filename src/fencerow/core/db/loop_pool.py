@@ -1,11 +1,14 @@
-"""The pool of an event loop: it is closed when the loop ends, if nobody has done so before."""
+"""The pools of an event loop: they are closed when the loop ends, or given back when it is left without an end."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from contextlib import suppress
 from contextvars import Context
+from types import CoroutineType
 from typing import Any
+from weakref import WeakSet
 
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
@@ -30,9 +33,58 @@ class LoopPool:
         self._waiting.cancel()
         await asyncio.wait([self._waiting])
 
+    def throw_away(self, loop: asyncio.AbstractEventLoop) -> None:
+        """End its tasks in a loop that does not run. Left to the garbage collector, they would complain loudly."""
+        for task in asyncio.all_tasks(loop):
+            if task is self._waiting or task.get_name().startswith(f"{self.pool.name}-"):
+                task._log_destroy_pending = False  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+                coroutine = task.get_coro()
+                if isinstance(coroutine, CoroutineType):
+                    coroutine.close()
+
     async def _wait(self) -> None:
         try:
             await asyncio.get_running_loop().create_future()
-        finally:
+        except asyncio.CancelledError:  # not `finally`: a task that is thrown away can wait no more
             with suppress(asyncio.CancelledError):
                 await self.pool.close(CLOSE_S)
+            raise
+
+
+class LoopPools:
+    """What was opened for one event loop: ours, and (True) the users'.
+
+    A loop that nobody closes, or that is closed while tasks of it wait, cancels nothing, so nothing in it closes a
+    pool.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.pools: dict[bool, LoopPool] = {}
+        self._connections: WeakSet[AsyncConnection[Any]] = WeakSet()
+        self._loop = loop
+        self._thread = threading.current_thread()
+
+    def used(self) -> None:
+        """It runs in this thread now."""
+        self._thread = threading.current_thread()
+
+    def connected(self, connection: AsyncConnection[Any]) -> None:
+        """Note a connection of these pools."""
+        self._connections.add(connection)
+
+    @property
+    def is_running(self) -> bool:
+        return self._loop.is_running()
+
+    @property
+    def is_left(self) -> bool:
+        """Whether the loop is closed, or does not run and its thread has ended. If it runs again, it opens others."""
+        return self._loop.is_closed() or not (self.is_running or self._thread.is_alive())
+
+    def give_back(self) -> None:
+        """Close the connections from another thread: the loop does not run, so nobody uses them."""
+        for each in list(self._connections):
+            each.pgconn.finish()
+        if not self._loop.is_closed():
+            for pool in self.pools.values():
+                pool.throw_away(self._loop)

@@ -10,8 +10,9 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -22,7 +23,7 @@ from psycopg.errors import ReadOnlySqlTransaction
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from fencerow.core.db.connections import shares
-from fencerow.core.db.loop_pool import LoopPool
+from fencerow.core.db.loop_pool import LoopPool, LoopPools
 from fencerow.core.db.pool_log import OURS, pool_name, unreachable
 from fencerow.core.db.preparing import Preparing
 from fencerow.core.db.watchdog import CANCEL_S, Watchdog, Watched, is_readable
@@ -56,7 +57,7 @@ class Pools:
         self._statement_timeout_s = statement_timeout_s
         self._lock = threading.Lock()
         self._pools: dict[bool, ConnectionPool[Connection[Any]]] = {}  # ours, and (True) the users'
-        self._apools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[bool, LoopPool]] = WeakKeyDictionary()
+        self._apools: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopPools] = WeakKeyDictionary()
         self._watchdog = Watchdog(statement_timeout_s)
         self._used_at: WeakKeyDictionary[BaseConnection[Any], float] = (
             WeakKeyDictionary()
@@ -66,8 +67,9 @@ class Pools:
         self._pid = os.getpid()
 
     def close(self) -> None:
-        """Close what was opened for sync use."""
+        """Close what was opened for sync use, and for event loops that do not run."""
         with self._lock:
+            self._give_back(lambda opened: not opened.is_running)
             pools, self._pools = self._pools, {}
             watchdog, self._watchdog = self._watchdog, Watchdog(self._statement_timeout_s)
         for pool in pools.values():
@@ -76,8 +78,28 @@ class Pools:
 
     async def aclose(self) -> None:
         """Close what was opened for this event loop."""
-        for each in self._apools.pop(asyncio.get_running_loop(), {}).values():
+        with self._lock:
+            opened = self._apools.pop(asyncio.get_running_loop(), None)
+        for each in opened.pools.values() if opened else ():
             await each.close()
+
+    def _of_loop(self) -> LoopPools:
+        """What is open for this event loop. A new one looks for those that were left, so that they do not add up."""
+        loop = asyncio.get_running_loop()
+        opened = self._apools.get(loop)
+        if opened is None:
+            with self._lock:
+                self._give_back(lambda each: each.is_left)
+                opened = self._apools[loop] = LoopPools(loop)
+        opened.used()
+        return opened
+
+    def _give_back(self, which: Callable[[LoopPools], bool]) -> None:
+        """Under the lock."""
+        for loop, opened in list(self._apools.items()):
+            if which(opened):
+                del self._apools[loop]
+                opened.give_back()
 
     @contextmanager
     def connection(self, *, for_user: bool = False) -> Iterator[Connection[Any]]:
@@ -155,8 +177,8 @@ class Pools:
 
     async def _open_apool(self, for_user: bool) -> AsyncConnectionPool[AsyncConnection[Any]]:
         self._check_process()
-        loop = asyncio.get_running_loop()
-        pools = self._apools.setdefault(loop, {})
+        opened = self._of_loop()
+        pools = opened.pools
         if for_user not in pools:
             pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
                 self._conninfo,
@@ -168,7 +190,7 @@ class Pools:
                 name=self._name,
                 reconnect_timeout=RECONNECT_S,
                 check=self._acheck if for_user else self._acheck_ours,
-                configure=self._aconnected,
+                configure=partial(self._aconnected, opened),
             )
             pools[for_user] = LoopPool(pool)
             await pool.open()
@@ -277,8 +299,9 @@ class Pools:
         OURS.connected(self._name, connection)
         connection.isolation_level = IsolationLevel.READ_COMMITTED
 
-    async def _aconnected(self, connection: AsyncConnection[Any]) -> None:
+    async def _aconnected(self, opened: LoopPools, connection: AsyncConnection[Any]) -> None:
         OURS.connected(self._name, connection)
+        opened.connected(connection)
         await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
 
     def _unreachable(self) -> Unavailable:
