@@ -13,6 +13,7 @@ from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
 from fencerow.errors import DeclarationError, OlderWorkers
 from fencerow.handovers import HandoverTo
+from fencerow.testing import drain
 from tests.core.store.stage import rows
 from tests.events.conftest import app_on
 from tests.kit.jobs import AnyEngine
@@ -62,6 +63,24 @@ def test_every_way_to_submit_lines_up_in_order(engine: AnyEngine) -> None:
     keys = [str(key) for _, key, _ in lined(engine)]
     assert keys[: len(many)] == [f"many {number:04}" for number in range(len(many))]
     assert sorted(keys[len(many) :]) == ["keyed", "mine", "own id", "unique"]
+    app.close()
+
+
+def test_an_id_whose_job_ended_and_is_gone_keeps_its_place_and_has_not_ended(engine: AnyEngine) -> None:
+    app = app_on(engine)
+    job, own, state = answer(app), new_id(), "SELECT state, result, hold_s FROM {handovers}"
+    job.using(id=own, handover="k").submit("a")
+    drain(app)
+    (before,) = rows(engine, state)
+    rows(engine, "DELETE FROM {finished_jobs} RETURNING id")
+
+    job.using(id=own, handover=HandoverTo("bot", by=by_channel, hold_s=5)).submit("b")
+
+    assert before["state"] == "succeeded"
+    assert [tuple(each.values()) for each in rows(engine, state)] == [(None, None, 5.0)]
+    assert lined(engine) == [("bot", "b", 5.0)]
+    drain(app)
+    assert [each["state"] for each in rows(engine, state)] == ["succeeded"]
     app.close()
 
 

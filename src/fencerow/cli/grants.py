@@ -31,14 +31,14 @@ KEYED = (
     "GRANT SELECT (id) ON {schema}.spent_ids TO {role};",
     "GRANT INSERT ON {schema}.repeated_ids TO {role};",
     "GRANT SELECT, INSERT, DELETE ON {schema}.keys TO {role};",
-    "GRANT SELECT, UPDATE ON {schema}.handovers TO {role};",
+    "GRANT SELECT (job_id) ON {schema}.handovers TO {role};",
 )
 UNIQUE = (
     "GRANT SELECT, INSERT, UPDATE ON {schema}.unique_jobs TO {role};",
     "GRANT SELECT, UPDATE ON {schema}.jobs TO {role};",
     "GRANT SELECT (id, state, holder, attempt) ON {schema}.finished_jobs TO {role};",
     "GRANT SELECT, INSERT ON {schema}.job_events TO {role};",
-    "GRANT SELECT, UPDATE ON {schema}.handovers TO {role};",
+    "GRANT SELECT (job_id, state), UPDATE (receiver, key, hold_s, name) ON {schema}.handovers TO {role};",
 )
 PUBLISH = ("GRANT INSERT, SELECT (id) ON {schema}.events TO {role};",)
 WORKER = (
@@ -54,26 +54,27 @@ def grants(schema: str, *, worker: str, submit: str) -> str:
     return "\n".join(
         [
             "-- A role that runs, reads and steers jobs, and cannot change the schema:",
-            *_filled(WORKER, schema, worker),
+            *filled(WORKER, schema, worker),
             "",
             "-- A role that submits jobs without a key, and can neither read, cancel nor delete any. (What an earlier",
             "-- release granted it, INSERT on all columns, it keeps until REVOKE INSERT ON the jobs takes that away.)",
-            *_filled(SUBMIT, schema, submit),
+            *filled(SUBMIT, schema, submit),
             "",
             "-- For keys and for ids of its own it must also be able to take back what it has just inserted. Whoever",
-            "-- holds the role could then delete jobs that have not ended, though still not read them:",
-            *(f"-- {line}" for line in _filled(KEYED, schema, submit)),
+            "-- holds the role could then delete jobs that have not ended, though still not read them. (So an id of",
+            "-- its own is refused when it comes again: to know it as the same work means to read arguments.)",
+            *(f"-- {line}" for line in filled(KEYED, schema, submit)),
             "",
             "-- For unique jobs, which a submit looks at and may replace. Whoever holds the role could then read and",
-            "-- change jobs that have not ended:",
-            *(f"-- {line}" for line in _filled(UNIQUE, schema, submit)),
+            "-- change jobs that have not ended, and to whom their ends are handed over, though read or write no end:",
+            *(f"-- {line}" for line in filled(UNIQUE, schema, submit)),
             "",
             "-- To publish events as well. It can read none:",
-            *(f"-- {line}" for line in _filled(PUBLISH, schema, submit)),
+            *(f"-- {line}" for line in filled(PUBLISH, schema, submit)),
         ]
     )
 
 
-def _filled(lines: tuple[str, ...], schema: str, role: str) -> list[str]:
+def filled(lines: tuple[str, ...], schema: str, role: str) -> list[str]:
     names = {"schema": f'"{identifier(schema, "schema name")}"', "role": f'"{identifier(role, "role name")}"'}
     return [line.format(**names) for line in lines]

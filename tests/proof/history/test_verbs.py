@@ -34,7 +34,10 @@ UNRECORDED = {
     ),
     **dict.fromkeys(("weigh_share", "forget_weight"), "turns between shares: what they lead to are claims"),
     **dict.fromkeys(
-        ("line_up", "line_up_again", "take_handovers", "confirm_handover", "release_handover"),
+        (
+            *("line_up", "line_up_again", "stay_in_line", "begin_again_in_line"),
+            *("take_handovers", "confirm_handover", "release_handover"),
+        ),
         "handovers: whose end was taken by whom is judged by what receivers note, tests/handovers",
     ),
     **dict.fromkeys(

@@ -6,11 +6,12 @@ All else about handovers is in their wing. What ends a job writes its end into t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import Steps, execute
+from fencerow.core.db.run import Row, Steps, execute, first_column
 from fencerow.core.model.job import NewJob
 
 
@@ -19,21 +20,35 @@ def lining_up(jobs: Iterable[NewJob]) -> Steps[None]:
 
     In the transaction of their insert, after it; part of other operations.
     """
-    lined = _document(jobs)
-    if lined is not None:
-        yield from execute("line_up", lined=lined)
+    lined = _lined(jobs)
+    if lined:
+        yield from execute("line_up", lined=_document(lined))
 
 
 def lining_up_again(jobs: Iterable[NewJob]) -> Steps[None]:
     """The same for ids that may stand in a line already: of jobs that a unique one has replaced, or that retention has
-    removed since. They keep their places, take what is said now, and have not ended."""
-    lined = _document(jobs)
-    if lined is not None:
-        yield from execute("line_up_again", lined=lined)
+    removed since. They keep their places, take what is said now, and have not ended.
+
+    Each statement writes only what its own kind needs: a role that submits keys needs no right to write ends.
+    """
+    left = _lined(jobs)
+    if left:
+        left = _without(left, (yield from execute("line_up_again", lined=_document(left))))
+    if left:
+        left = _without(left, (yield from execute("stay_in_line", lined=_document(left))))
+    if left:
+        left = _without(left, (yield from execute("begin_again_in_line", lined=_document(left))))
+    if left:  # these lines were forgotten meanwhile
+        yield from execute("line_up_again", lined=_document(left))
 
 
-def _document(jobs: Iterable[NewJob]) -> str | None:
-    lined = [
+def _without(lined: list[dict[str, Any]], placed: Sequence[Row]) -> list[dict[str, Any]]:
+    ids = set(first_column(placed))
+    return [each for each in lined if each["id"] not in ids]
+
+
+def _lined(jobs: Iterable[NewJob]) -> list[dict[str, Any]]:
+    return [
         {
             "id": job.id,
             "receiver": job.handover.receiver,
@@ -44,4 +59,7 @@ def _document(jobs: Iterable[NewJob]) -> str | None:
         for job in jobs
         if job.handover is not None
     ]
-    return msgspec.json.encode(lined).decode() if lined else None
+
+
+def _document(lined: list[dict[str, Any]]) -> str:
+    return msgspec.json.encode(lined).decode()

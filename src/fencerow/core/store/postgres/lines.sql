@@ -14,8 +14,32 @@ ORDER BY lined.place
 {{places of the lined}};
 
 -- name: line_up_again
--- The same for jobs that may stand in a line: these keep their places, and have not ended.
+-- The same for jobs that may stand in a line; returns those that did not. Guard: the job's id.
 {{places of the lined}}
-ON CONFLICT (job_id) DO UPDATE
-SET receiver = EXCLUDED.receiver, key = EXCLUDED.key, hold_s = EXCLUDED.hold_s, name = EXCLUDED.name,
-    {{not ended}};
+ON CONFLICT (job_id) DO NOTHING
+RETURNING job_id;
+
+-- name: stay_in_line
+-- Jobs that stand in a line and were replaced keep their places, and take what is said now.
+-- Guard: not ended. What an end wrote is not touched here, so whoever submits unique jobs needs no right to write it.
+UPDATE fencerow.handovers AS handover
+SET receiver = lined.receiver, key = lined.key, hold_s = lined.hold_s, name = lined.name
+FROM json_to_recordset(CAST(:lined AS json)) AS lined (
+    id uuid, receiver text, key text, hold_s double precision, name text
+)
+WHERE handover.job_id = lined.id
+  AND handover.state IS NULL
+RETURNING handover.job_id;
+
+-- name: begin_again_in_line
+-- Ids whose jobs ended and are gone keep their places as well, and have not ended. Guard: ended, and a job under this id
+-- was inserted by now.
+UPDATE fencerow.handovers AS handover
+SET receiver = lined.receiver, key = lined.key, hold_s = lined.hold_s, name = lined.name,
+    {{not ended}}
+FROM json_to_recordset(CAST(:lined AS json)) AS lined (
+    id uuid, receiver text, key text, hold_s double precision, name text
+)
+WHERE handover.job_id = lined.id
+  AND handover.state IS NOT NULL
+RETURNING handover.job_id;

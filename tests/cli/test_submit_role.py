@@ -1,0 +1,107 @@
+"""The role that submits, with exactly what is printed for it: it submits in every way, and reads and writes no end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from fencerow import App
+from fencerow.app import Unique
+from fencerow.cli import grants
+from fencerow.core.model.ids import new_id
+from fencerow.errors import DatabaseError
+from fencerow.testing import drain
+from fencerow.testing.postgres import PostgresServer
+
+BESIDES = {"plain": (), "keyed": grants.KEYED, "unique": grants.UNIQUE, "both": grants.KEYED + grants.UNIQUE}
+FORBIDDEN = {
+    "read a result": "SELECT result FROM fencerow.handovers",
+    "read an error": "SELECT error FROM fencerow.handovers",
+    "read an end": "SELECT result FROM fencerow.finished_jobs",
+    "forge a result": "UPDATE fencerow.handovers SET result = '1'",
+    "forge an error": "UPDATE fencerow.handovers SET error = '{}'",
+    "forge an end": "UPDATE fencerow.handovers SET state = 'failed'",
+    "insert an end": "INSERT INTO fencerow.handovers (job_id, result) VALUES (gen_random_uuid(), '1')",
+    "confirm": "UPDATE fencerow.handovers SET confirmed_at = now()",
+    "take": "UPDATE fencerow.handovers SET holder = job_id",
+    "forget": "DELETE FROM fencerow.handovers",
+}
+ALL, KEYED, UNIQUE = set(BESIDES), {"keyed", "both"}, {"unique", "both"}
+Submit = Callable[[Any], object]
+# Who may do it, the options of the job, and how it is submitted.
+WAYS: dict[str, tuple[set[str], dict[str, Any], Submit]] = {
+    "plain": (ALL, {}, lambda job: job.submit("a")),
+    "in line": (ALL, {"handover": "bot"}, lambda job: job.submit("a")),
+    "bulk": (ALL, {}, lambda job: job.submit_many([job.call("a")] * 2)),
+    "exclusive": (ALL, {"exclusive": "k"}, lambda job: job.submit("a")),
+    "with a label": (ALL, {"affinity": "gpu"}, lambda job: job.submit("a")),
+    "key": (KEYED, {"handover": "bot"}, lambda job: [job.using(key="k").submit("a") for _ in range(2)]),
+    "own id": (KEYED, {"handover": "bot"}, lambda job: job.using(id=new_id()).submit("a")),
+    "unique": (UNIQUE, {"unique": True}, lambda job: [job.submit("a") for _ in range(2)]),
+    "replace": (
+        UNIQUE,
+        {"unique": Unique("r", on_conflict="replace"), "handover": "bot"},
+        lambda job: [job.submit("a") for _ in range(2)],
+    ),
+}
+
+
+@pytest.fixture(params=BESIDES)
+def besides(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def role_url(server: PostgresServer, postgres_url: str, besides: str) -> Iterator[str]:
+    """A database with the end of a job in a line, as the role sees it."""
+    database = postgres_url.split("@/")[1].split("?")[0]
+    role = f"submitter_{database}"
+    with App(postgres_url) as app:
+        app.job(handover="bot")(answer).submit()
+        drain(app)
+    with server.connect(database) as connection:
+        connection.execute(f"CREATE ROLE {role} LOGIN".encode())
+        text = grants.grants("fencerow", worker="nobody", submit=role)
+        for line in text.replace("-- GRANT", "GRANT").splitlines():
+            if line in grants.filled(grants.SUBMIT + BESIDES[besides], "fencerow", role):
+                connection.execute(line.encode())
+        yield server.conninfo(database, role)
+        connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
+
+
+def note(text: str) -> None: ...
+
+
+def answer() -> str:
+    return "a secret"
+
+
+def is_refused(app: App, options: dict[str, Any], submit: Submit) -> bool:
+    job: Any = app.job(name="note", **options)
+    try:
+        submit(job(note))
+    except DatabaseError as error:
+        return "permission denied" in str(error)
+    return False
+
+
+def test_it_can_submit_as_is_printed_for_it_and_no_other_way(role_url: str, besides: str) -> None:
+    refused = set()
+    for name, (_, options, submit) in WAYS.items():
+        with App(role_url) as app:
+            if is_refused(app, options, submit):
+                refused.add(name)
+
+    assert refused == {name for name, (may, *_) in WAYS.items() if besides not in may}
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_it_reads_and_forges_no_end(role_url: str, what: str) -> None:
+    with (
+        psycopg.connect(role_url, autocommit=True) as connection,
+        pytest.raises(psycopg.errors.InsufficientPrivilege),
+    ):
+        connection.execute(FORBIDDEN[what].encode())
