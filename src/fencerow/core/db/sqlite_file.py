@@ -11,6 +11,7 @@ from fencerow.core.db.filesystem import refuse_network
 from fencerow.core.db.queries import Queries
 from fencerow.core.errors import (
     Busy,
+    ConfigError,
     DatabaseError,
     FencerowError,
     OutcomeUnknown,
@@ -52,12 +53,14 @@ def open_file(
 
     Raises:
         UnsafeFileSystem: it lies on a network file system.
+        ConfigError: an application keeps it in WAL mode, in which our library may not write to it.
+        Busy: it is ours, in WAL mode, and open elsewhere.
     """
     refuse_network(path)
     connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA synchronous = FULL")
-        connection.execute(f"PRAGMA main.journal_mode = {journal_mode}")
+        _set_journal(connection, path, journal_mode, prefix)
         connection.execute(f"ATTACH DATABASE ? AS {prefix}file", (f"{path}-workers",))
         connection.execute(f"PRAGMA {prefix}file.journal_mode = {journal_mode}")
         connection.execute(f"PRAGMA {prefix}file.synchronous = NORMAL")
@@ -69,6 +72,36 @@ def open_file(
         connection.close()
         raise
     return connection
+
+
+def _set_journal(connection: sqlite3.Connection, path: Path, wanted: str, prefix: str) -> None:
+    """A file of an application that keeps it in WAL mode stays as it is: the mode belongs to the file, so to all.
+
+    Raises:
+        ConfigError, Busy: see `open_file`.
+    """
+    (found,) = connection.execute("PRAGMA main.journal_mode").fetchone()
+    if found == "wal" != wanted and _has_other_tables(connection, prefix):
+        raise ConfigError(
+            f"an application keeps {path} in the journal mode wal",
+            f"SQLite {sqlite3.sqlite_version} can damage such a file when several programs write to it",
+            "name a file of its own for the jobs, or use SQLite 3.51.3 or newer",
+        )
+    try:
+        connection.execute(f"PRAGMA main.journal_mode = {wanted}")
+    except sqlite3.OperationalError as error:
+        if found == "wal" and is_locked(error):
+            raise Busy(
+                f"{path} is in the journal mode wal, and cannot be set to {wanted} now",
+                "somebody has it open, with a newer SQLite perhaps",
+                "repeat when nobody has it open",
+            ) from error
+        raise
+
+
+def _has_other_tables(connection: sqlite3.Connection, prefix: str) -> bool:
+    names = connection.execute("SELECT name FROM main.sqlite_master WHERE type = 'table'").fetchall()
+    return any(not name.startswith((prefix, "sqlite_")) for (name,) in names)
 
 
 def _widen_workers(connection: sqlite3.Connection, queries: Queries, prefix: str) -> None:
