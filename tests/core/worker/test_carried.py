@@ -15,6 +15,7 @@ from fencerow.core.store import store
 from fencerow.testing.clock import DatabaseClock
 from tests.core.worker.stage import job_of, quick, until, working
 from tests.kit.jobs import AnyEngine, new_job
+from tests.kit.pace import slower
 
 HOUR_S = 3600.0
 
@@ -144,7 +145,8 @@ def test_of_two_readings_at_once_nobody_knows_which_was_first(monkeypatch: pytes
 
 # --- in workers --------------------------------------------------------------------------------------
 
-CONFIG = quick(lease_s=1.5)
+LEASE_S = slower(6.0)  # nobody loses it, and some wait for a whole one
+CONFIG = quick(lease_s=LEASE_S)
 
 
 @pytest.mark.parametrize("jump_s", [HOUR_S, -HOUR_S])
@@ -190,7 +192,7 @@ async def test_a_holder_that_died_before_the_clock_went_back_is_found(
 
     holder = new_id()
     assert await engine.arun(
-        store.register(holder=holder, name="gone", host="h", pid=1, info="{}", lease_s=1.5)
+        store.register(holder=holder, name="gone", host="h", pid=1, info="{}", lease_s=LEASE_S)
     )
     made = new_job("{}", name="send")
     await engine.arun(store.submit([made]))

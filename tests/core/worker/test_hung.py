@@ -13,6 +13,7 @@ from fencerow.core.worker.context import Job
 from fencerow.errors import TooManyHung
 from tests.core.worker.stage import Stage, quick, read, submit, until, worker_of, working
 from tests.kit.jobs import AnyEngine
+from tests.kit.pace import PATIENCE_S
 
 
 async def test_a_worker_with_too_many_hung_handlers_lets_the_others_end_and_leaves(engine: AnyEngine) -> None:
@@ -22,7 +23,7 @@ async def test_a_worker_with_too_many_hung_handlers_lets_the_others_end_and_leav
     def hangs() -> None:
         while not free.is_set():
             try:
-                free.wait(60)
+                free.wait(PATIENCE_S)
             except BaseException:
                 asked.append(1)
 
@@ -30,7 +31,9 @@ async def test_a_worker_with_too_many_hung_handlers_lets_the_others_end_and_leav
         await ends.wait()
         return "done"
 
-    worker = worker_of(engine, hangs, busy, config=quick(hung_max=1, cancel_kill_s=0.2, shutdown_s=30.0))
+    worker = worker_of(
+        engine, hangs, busy, config=quick(hung_max=1, cancel_kill_s=0.2, shutdown_s=4 * PATIENCE_S)
+    )
     stage = Stage(engine, worker)
     running = asyncio.create_task(worker.run())
     other = await submit(engine, "busy")
@@ -42,7 +45,7 @@ async def test_a_worker_with_too_many_hung_handlers_lets_the_others_end_and_leav
     assert not running.done(), "it does not wait for its other jobs"
     ends.set()
     with pytest.raises(WorkerDied) as caught:
-        await asyncio.wait_for(running, 15)
+        await asyncio.wait_for(running, PATIENCE_S)
     free.set()
 
     assert isinstance(caught.value.__cause__, TooManyHung)
@@ -58,7 +61,7 @@ async def test_a_handler_that_ends_after_all_is_hung_no_more(engine: AnyEngine) 
     def hangs() -> None:
         while not free.is_set():
             try:
-                free.wait(60)
+                free.wait(PATIENCE_S)
             except BaseException:
                 asked.append(1)
 
@@ -83,7 +86,7 @@ async def test_a_run_that_was_given_up_overlaps_the_next_and_changes_nothing(eng
         if job.attempt == 1:
             while not free.is_set():
                 with suppress(BaseException):
-                    free.wait(60)
+                    free.wait(PATIENCE_S)
             first_over.set()
         else:
             side_by_side.append(not first_over.is_set())

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-import time
-
+import pytest
 from msgspec import structs
 
 from fencerow.core.model.job import Lane
 from fencerow.core.store.attempts import Mark
+from fencerow.core.worker import marks
 from fencerow.core.worker.marks import LOOKS_AFTER_HINT_S, QueueView
 from tests.core.worker.test_parts import claimed
 
 
+class Clock:
+    """A microsecond passes between two looks at it, and no more."""
+
+    def __init__(self) -> None:
+        self._now = 1000.0
+
+    def monotonic(self) -> float:
+        self._now += 1e-6
+        return self._now
+
+
+clock = Clock()
+
+
+@pytest.fixture(autouse=True)
+def _no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(marks, "time", clock)
+
+
 def view_of_an_empty_queue() -> QueueView:
     view = QueueView("mail", 1.0)
-    view.swept([], 0, time.monotonic())
-    view.swept([Lane(0, 10_000_000)], 5_000_000, time.monotonic())
+    view.swept([], 0, clock.monotonic())
+    view.swept([Lane(0, 10_000_000)], 5_000_000, clock.monotonic())
     return view
 
 
@@ -28,7 +47,7 @@ def test_a_hint_whose_claim_finds_nothing_is_looked_after_soon() -> None:
     for _ in (*LOOKS_AFTER_HINT_S, None):
         assert view.marks() or pauses
         view.claimed([], 10)
-        pauses.append(view.pause_s(time.monotonic()))
+        pauses.append(view.pause_s(clock.monotonic()))
         view._due_at = None
 
     assert [pause_s <= look_s for pause_s, look_s in zip(pauses, LOOKS_AFTER_HINT_S, strict=False)] == [
@@ -45,16 +64,16 @@ def test_a_hint_whose_claim_finds_a_job_is_looked_after_once_and_later() -> None
     view.claimed([claimed()], 10)
 
     quick_s, patient_s = LOOKS_AFTER_HINT_S
-    assert quick_s < view.pause_s(time.monotonic()) <= patient_s
+    assert quick_s < view.pause_s(clock.monotonic()) <= patient_s
     view._due_at = None
     view.claimed([], 10)
-    assert view.pause_s(time.monotonic()) > 0.5
+    assert view.pause_s(clock.monotonic()) > 0.5
 
 
 def test_while_a_hint_is_still_looked_after_it_is_not_idle() -> None:
     """A claim that was under way when the hint came finds nothing; who runs until nothing is due must not go yet."""
     view = QueueView("mail", 1.0)
-    view.swept([], 1, time.monotonic())
+    view.swept([], 1, clock.monotonic())
     assert view.is_idle()
 
     view.hint(0, 1)
@@ -62,30 +81,30 @@ def test_while_a_hint_is_still_looked_after_it_is_not_idle() -> None:
     assert not view.is_idle()
 
     view.claimed([], 10)
-    view.swept([], 1, time.monotonic())
+    view.swept([], 1, clock.monotonic())
     assert view.is_idle()
 
 
 def test_after_a_slow_answer_a_hint_of_what_is_due_is_no_hint_of_the_future() -> None:
     """The database told its time early in the two seconds; what is queued right after the answer is due."""
     view = QueueView("mail", 60.0)
-    view.swept([], 100_000_000, time.monotonic() - 2.0)
+    view.swept([], 100_000_000, clock.monotonic() - 2.0)
     view.hint(0, 101_000_000)
 
     assert [mark.priority for mark in view.marks()] == [0]
-    assert view.pause_s(time.monotonic()) == 0.0
+    assert view.pause_s(clock.monotonic()) == 0.0
 
 
 def test_what_looks_due_a_little_too_early_is_found_all_the_same() -> None:
     """The database may as well have told its time late: the claim brings nothing, and the next look says when."""
     view = QueueView("mail", 60.0)
-    view.swept([], 100_000_000, time.monotonic() - 2.0)
+    view.swept([], 100_000_000, clock.monotonic() - 2.0)
     view.hint(0, 101_000_000)
     view.claimed([], 10)
-    assert view.pause_s(time.monotonic()) <= LOOKS_AFTER_HINT_S[0]
+    assert view.pause_s(clock.monotonic()) <= LOOKS_AFTER_HINT_S[0]
 
-    view.swept([Lane(0, 101_000_000)], 100_100_000, time.monotonic())
-    assert view.pause_s(time.monotonic()) <= 0.9
+    view.swept([Lane(0, 101_000_000)], 100_100_000, clock.monotonic())
+    assert view.pause_s(clock.monotonic()) <= 0.9
 
 
 def test_a_look_that_found_nothing_after_a_hint_ends_the_wait_for_it() -> None:
@@ -93,18 +112,18 @@ def test_a_look_that_found_nothing_after_a_hint_ends_the_wait_for_it() -> None:
     view = QueueView("mail", 1.0)
     view.hint(0, 1)
     view.claimed([], 10)
-    view.swept([], 1, time.monotonic())
+    view.swept([], 1, clock.monotonic())
     assert view.is_idle()
 
 
 def test_a_hint_that_came_during_a_look_is_looked_after() -> None:
     view = QueueView("mail", 1.0)
-    began = time.monotonic()
+    began = clock.monotonic()
     view.hint(0, 1)
     view.swept([], 1, began)
     assert not view.is_idle()
-    assert view.pause_s(time.monotonic()) <= LOOKS_AFTER_HINT_S[0]
-    view.swept([], 1, time.monotonic())
+    assert view.pause_s(clock.monotonic()) <= LOOKS_AFTER_HINT_S[0]
+    view.swept([], 1, clock.monotonic())
     assert view.is_idle()
 
 
@@ -112,7 +131,7 @@ def test_a_hint_during_a_full_claim_lowers_the_mark_that_the_answer_sets() -> No
     """Its job may lie before the last one claimed: it keeps an early place, or has just been released."""
     view = view_of_an_empty_queue()
     view.hint(0, 4_900_000)
-    sent = time.monotonic()
+    sent = clock.monotonic()
     assert view.marks()
     view.hint(0, 1_000_000)
     view.hint(5, 2_000_000)
@@ -125,7 +144,7 @@ def test_a_hint_during_a_full_claim_lowers_the_mark_that_the_answer_sets() -> No
 def test_one_that_came_before_the_claim_was_sent_does_not() -> None:
     view = view_of_an_empty_queue()
     view.hint(0, 1_000_000)
-    sent = time.monotonic() + 0.001
+    sent = clock.monotonic() + 0.001
     last = structs.replace(claimed(), run_at_us=4_000_000)
     view.claimed([last], 1, sent)
 
@@ -135,14 +154,14 @@ def test_one_that_came_before_the_claim_was_sent_does_not() -> None:
 def test_a_hint_during_a_look_is_not_forgotten_by_its_answer() -> None:
     """Neither of what is due now, in a lane that the look did not see, nor of what is due soon."""
     view = view_of_an_empty_queue()
-    began = time.monotonic()
+    began = clock.monotonic()
     view.hint(7, 1_000_000)
-    view.hint(0, 5_500_000 + int((time.monotonic() - began) * 1e6))
+    view.hint(0, 5_500_000 + int((clock.monotonic() - began) * 1e6))
     view.swept([Lane(0, 4_000_000)], 5_000_000, began)
 
     assert [mark.priority for mark in view.marks()] == [7, 0]
     view.claimed([], 10)
-    assert view.pause_s(time.monotonic()) < 0.6
+    assert view.pause_s(clock.monotonic()) < 0.6
     view._looks_left = ()
     view.claimed([], 10)
-    assert view.pause_s(time.monotonic()) < 0.6, "when the job of the hint is due"
+    assert view.pause_s(clock.monotonic()) < 0.6, "when the job of the hint is due"

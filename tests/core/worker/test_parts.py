@@ -27,6 +27,7 @@ from fencerow.core.worker.marks import QueueView
 from fencerow.core.worker.pool import STALE_S
 from fencerow.errors import Busy, SchemaMissing, Unavailable
 from tests.core.worker.stage import handler, pool_of, until
+from tests.kit.pace import PATIENCE_S
 
 
 async def noop() -> None: ...
@@ -77,7 +78,7 @@ async def test_a_loop_waits_out_trouble_and_says_so(caplog: pytest.LogCaptureFix
 
     loop = Loop("x", tick, telemetry)
     with caplog.at_level(logging.INFO):
-        await asyncio.wait_for(loop.run(), 5)
+        await asyncio.wait_for(loop.run(), PATIENCE_S)
 
     assert len(calls) == 3
     assert telemetry.counters.get("loop_errors") == 2
@@ -104,7 +105,7 @@ async def test_of_the_trouble_that_all_loops_meet_only_the_first_tells(
     with caplog.at_level(logging.INFO):
         loops.add(*(ticking(name) for name in left))
         loops.start()
-        await asyncio.wait_for(asyncio.gather(*loops.tasks.values()), 5)
+        await asyncio.wait_for(asyncio.gather(*loops.tasks.values()), PATIENCE_S)
 
     told = sorted(record.getMessage() for record in caplog.records)
     assert [line.split(" FR-")[0] for line in told] == [
@@ -137,7 +138,7 @@ async def test_a_wake_up_during_a_tick_is_not_lost() -> None:
         return 60.0
 
     loop = Loop("x", tick, Telemetry())
-    await asyncio.wait_for(loop.run(), 5)
+    await asyncio.wait_for(loop.run(), PATIENCE_S)
     assert calls == 2
 
 
@@ -152,7 +153,7 @@ async def test_threads_are_reused_and_end_at_the_close() -> None:
     second = await threads.submit(threading.get_ident, Striker())
     assert first == second
     gate = threading.Event()
-    busy = threads.submit(lambda: gate.wait(60), Striker())
+    busy = threads.submit(lambda: gate.wait(PATIENCE_S), Striker())
     threads.close()
     gate.set()
     assert await busy
@@ -262,7 +263,7 @@ async def test_one_arrival_wakes_one_idle_slot() -> None:
     assert [slot.done() for slot in slots] == [True, True, False], "one that waits for nothing takes both"
 
     pool.stir()  # it waits for something
-    await asyncio.wait_for(asyncio.gather(*slots), 5)
+    await asyncio.wait_for(asyncio.gather(*slots), PATIENCE_S)
 
 
 async def test_a_slot_that_is_cancelled_as_it_is_woken_passes_the_job_on() -> None:
@@ -273,7 +274,7 @@ async def test_a_slot_that_is_cancelled_as_it_is_woken_passes_the_job_on() -> No
     pool.put(attempt())
     first.cancel()
 
-    await asyncio.wait_for(second, 5)
+    await asyncio.wait_for(second, PATIENCE_S)
     assert first.cancelled()
 
 
@@ -286,7 +287,7 @@ async def test_a_slot_that_ends_as_it_is_woken_leaves_the_job_to_another() -> No
     pool.put(attempt())
     pool.slots = 1
 
-    first, second = await asyncio.wait_for(asyncio.gather(*slots), 5)
+    first, second = await asyncio.wait_for(asyncio.gather(*slots), PATIENCE_S)
     assert first is None
     assert second is not None
 
@@ -308,7 +309,7 @@ async def test_jobs_that_wait_for_nothing_leave_the_event_loop_its_turn() -> Non
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert 0 < taken < 200
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, PATIENCE_S)
 
 
 def test_nothing_is_prefetched_before_a_pace_was_measured_or_while_it_is_slow() -> None:

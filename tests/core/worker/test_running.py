@@ -15,6 +15,7 @@ from fencerow.core.worker.context import Job
 from fencerow.errors import DeclarationError
 from tests.core.worker.stage import working
 from tests.kit.jobs import AnyEngine
+from tests.kit.pace import PATIENCE_S
 
 SEEN: list[tuple[Running | None, Job]] = []
 
@@ -61,7 +62,7 @@ async def test_a_worker_does_the_chores_of_its_app(sqlite_path: Path) -> None:
     chore = Counting()
     app.add_chore(chore)
     async with app.worker():
-        await asyncio.wait_for(chore.enough.wait(), 10)
+        await asyncio.wait_for(chore.enough.wait(), PATIENCE_S)
     await app.aclose()
 
 
