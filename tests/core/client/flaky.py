@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Operation
 from fencerow.errors import OutcomeUnknown, Unavailable
+from tests.kit.pace import PATIENCE_S
 
 T = TypeVar("T")
 
@@ -62,7 +63,7 @@ class Flaky:
         return answer
 
 
-def until(done: Callable[[], bool], seconds: float = 5.0) -> None:
+def until(done: Callable[[], bool], seconds: float = PATIENCE_S) -> None:
     """Wait for a condition that another thread brings about."""
     import time
 

@@ -31,6 +31,7 @@ from fencerow.errors import (
 )
 from tests.core.client.flaky import Flaky, until
 from tests.kit.jobs import AnyEngine, claim, register, running, submit
+from tests.kit.pace import PATIENCE_S
 from tests.kit.shortage import no_descriptors, no_thread
 
 
@@ -81,25 +82,25 @@ def test_the_result_of_a_finished_job_comes_at_once(engine: AnyEngine, client: C
     (job_id,) = submit(engine)
     succeed(engine, job_id)
 
-    assert handle_of(client, job_id).result(60) == {"pages": 3}
+    assert handle_of(client, job_id).result(PATIENCE_S) == {"pages": 3}
 
 
 def test_a_waiter_gets_the_result_when_the_job_ends(engine: AnyEngine, client: Client) -> None:
     (job_id,) = submit(engine)
     results: list[Any] = []
-    thread = later(lambda: results.append(handle_of(client, job_id).result(60)))
+    thread = later(lambda: results.append(handle_of(client, job_id).result(PATIENCE_S)))
     until(lambda: bool(waiting_threads()))
 
     succeed(engine, job_id)
-    thread.join(10)
+    thread.join(PATIENCE_S)
 
     assert results == [{"pages": 3}]
 
 
 async def test_sync_and_async_waiters_share_one_poller(engine: AnyEngine, client: Client) -> None:
     ids = [submit(engine)[0] for _ in range(5)]
-    tasks = [asyncio.create_task(handle_of(client, job_id).aresult(60)) for job_id in ids]
-    thread = later(handle_of(client, ids[0]).result, 10)
+    tasks = [asyncio.create_task(handle_of(client, job_id).aresult(PATIENCE_S)) for job_id in ids]
+    thread = later(handle_of(client, ids[0]).result, PATIENCE_S)
     await asyncio.to_thread(until, lambda: bool(waiting_threads()))
 
     assert len(waiting_threads()) == 1
@@ -110,7 +111,7 @@ async def test_sync_and_async_waiters_share_one_poller(engine: AnyEngine, client
         jobs += claim(engine, holder)
     engine.run(store.succeed([store.Success(job.id, 1, "7") for job in jobs], holder=holder))
     assert await asyncio.gather(*tasks) == [7] * 5
-    await asyncio.to_thread(thread.join, 10)
+    await asyncio.to_thread(thread.join, PATIENCE_S)
 
 
 def test_a_failed_job_raises_what_its_last_attempt_reported(engine: AnyEngine, client: Client) -> None:
@@ -118,7 +119,7 @@ def test_a_failed_job_raises_what_its_last_attempt_reported(engine: AnyEngine, c
     job_id = fail(engine, record.to_json())
 
     with pytest.raises(JobFailed, match="ValueError: no such page") as raised:
-        handle_of(client, job_id).result(60)
+        handle_of(client, job_id).result(PATIENCE_S)
 
     assert raised.value.error == record
     assert raised.value.job_id == job_id
@@ -129,7 +130,7 @@ def test_an_error_of_another_shape_is_shown_all_the_same(
     engine: AnyEngine, client: Client, stored: str
 ) -> None:
     with pytest.raises(JobFailed):
-        handle_of(client, fail(engine, stored)).result(60)
+        handle_of(client, fail(engine, stored)).result(PATIENCE_S)
 
 
 def test_a_cancelled_job_has_no_result(engine: AnyEngine, client: Client) -> None:
@@ -137,7 +138,7 @@ def test_a_cancelled_job_has_no_result(engine: AnyEngine, client: Client) -> Non
     client.cancel(job_id)
 
     with pytest.raises(JobCancelled):
-        handle_of(client, job_id).result(60)
+        handle_of(client, job_id).result(PATIENCE_S)
 
 
 def test_a_job_that_was_removed_is_gone(engine: AnyEngine, client: Client) -> None:
@@ -146,7 +147,7 @@ def test_a_job_that_was_removed_is_gone(engine: AnyEngine, client: Client) -> No
     client.delete(job_id)
 
     with pytest.raises(JobGone):
-        handle_of(client, job_id).result(60)
+        handle_of(client, job_id).result(PATIENCE_S)
 
 
 def test_a_job_that_is_not_there_yet_is_not_found_instead_of_waited_for(client: Client) -> None:
@@ -165,7 +166,7 @@ def test_a_job_that_is_deleted_while_somebody_waits_is_noticed(
 
     def wait() -> None:
         try:
-            handle_of(client, job.id).result(60)
+            handle_of(client, job.id).result(PATIENCE_S)
         except JobGone as error:
             errors.append(error)
 
@@ -173,7 +174,7 @@ def test_a_job_that_is_deleted_while_somebody_waits_is_noticed(
     until(lambda: bool(client._poller._marked))
     with engine.session() as session:
         session.connection.execute(f"DELETE FROM {_table(engine)}")
-    thread.join(10)
+    thread.join(PATIENCE_S)
 
     assert len(errors) == 1
 
@@ -190,7 +191,7 @@ def test_a_timeout_leaves_the_job_alone(engine: AnyEngine, client: Client) -> No
 
     assert isinstance(raised.value, TimeoutError)
     succeed(engine, job_id)
-    assert handle_of(client, job_id).result(60) == {"pages": 3}
+    assert handle_of(client, job_id).result(PATIENCE_S) == {"pages": 3}
 
 
 async def test_an_async_timeout_leaves_the_job_alone(engine: AnyEngine, client: Client) -> None:
@@ -200,7 +201,7 @@ async def test_an_async_timeout_leaves_the_job_alone(engine: AnyEngine, client: 
         await handle_of(client, job_id).aresult(0.1)
 
     succeed(engine, job_id)
-    assert await handle_of(client, job_id).aresult(60) == {"pages": 3}
+    assert await handle_of(client, job_id).aresult(PATIENCE_S) == {"pages": 3}
 
 
 def test_an_outage_is_survived_until_the_callers_timeout(engine: AnyEngine) -> None:
@@ -208,7 +209,7 @@ def test_an_outage_is_survived_until_the_callers_timeout(engine: AnyEngine) -> N
     client = Client(flaky)
     (job_id,) = submit(engine)
     results: list[Any] = []
-    thread = later(lambda: results.append(handle_of(client, job_id).result(60)))
+    thread = later(lambda: results.append(handle_of(client, job_id).result(PATIENCE_S)))
     until(lambda: bool(client._poller._marked))
 
     flaky.down = True
@@ -217,7 +218,7 @@ def test_an_outage_is_survived_until_the_callers_timeout(engine: AnyEngine) -> N
     with pytest.raises(ResultTimeout, match="could not be asked"):
         handle_of(client, job_id).result(0.2)
     flaky.down = False
-    thread.join(10)
+    thread.join(PATIENCE_S)
 
     assert results == [{"pages": 3}]
     client.close()
@@ -230,24 +231,24 @@ def test_an_error_that_will_not_pass_reaches_the_waiters(engine: AnyEngine, clie
             session.connection.execute("DROP VIEW fencerow.all_jobs")
 
     with pytest.raises(SchemaMissing):
-        handle_of(client, new_id()).result(60)
+        handle_of(client, new_id()).result(PATIENCE_S)
 
 
 def test_an_announced_end_is_seen_at_once(
     engine: AnyEngine, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "PAUSE_MIN_S", 30.0)
-    monkeypatch.setattr(waiting, "PAUSE_MAX_S", 30.0)
+    monkeypatch.setattr(waiting, "PAUSE_MIN_S", 3600.0)
+    monkeypatch.setattr(waiting, "PAUSE_MAX_S", 3600.0)
     (job_id,) = submit(engine)
     results: list[Any] = []
-    thread = later(lambda: results.append(handle_of(client, job_id).result(60)))
+    thread = later(lambda: results.append(handle_of(client, job_id).result(PATIENCE_S)))
     until(lambda: bool(client._poller._marked))
     if engine.dialect == "postgres":
         until(lambda: any(each.name == "fencerow-listen" for each in threading.enumerate()))
     started = time.monotonic()
     succeed(engine, job_id)
 
-    while thread.is_alive() and time.monotonic() < started + 10:
+    while thread.is_alive() and time.monotonic() < started + PATIENCE_S:
         engine.wake(encode_ended([job_id]))  # LISTEN may not stand yet
         thread.join(0.05)
 
@@ -256,13 +257,13 @@ def test_an_announced_end_is_seen_at_once(
 
 def test_waiting_marks_the_job_so_that_its_end_is_announced(engine: AnyEngine, client: Client) -> None:
     job = running(engine, holder := register(engine))
-    thread = later(lambda: handle_of(client, job.id).result(60))
+    thread = later(lambda: handle_of(client, job.id).result(PATIENCE_S))
     until(lambda: bool(client._poller._marked))
 
     (moved,) = engine.run(store.succeed([store.Success(job.id, 1, "1")], holder=holder))
 
     assert moved.awaited
-    thread.join(10)
+    thread.join(PATIENCE_S)
 
 
 def test_no_thread_is_left_when_nobody_waits(
@@ -272,7 +273,7 @@ def test_no_thread_is_left_when_nobody_waits(
     (job_id,) = submit(engine)
     succeed(engine, job_id)
 
-    handle_of(client, job_id).result(60)
+    handle_of(client, job_id).result(PATIENCE_S)
 
     until(lambda: not waiting_threads())
 
@@ -284,14 +285,14 @@ def test_closing_tells_those_who_wait(engine: AnyEngine) -> None:
 
     def wait() -> None:
         try:
-            handle_of(client, job_id).result(60)
+            handle_of(client, job_id).result(PATIENCE_S)
         except Unavailable as error:
             errors.append(error)
 
     thread = later(wait)
     until(lambda: bool(client._poller._marked))
     client.close()
-    thread.join(10)
+    thread.join(PATIENCE_S)
 
     assert len(errors) == 1
     assert not waiting_threads()
@@ -301,7 +302,7 @@ def test_closing_tells_those_who_wait(engine: AnyEngine) -> None:
 
 async def test_a_cancelled_waiter_is_forgotten(engine: AnyEngine, client: Client) -> None:
     (job_id,) = submit(engine)
-    task = asyncio.create_task(handle_of(client, job_id).aresult(60))
+    task = asyncio.create_task(handle_of(client, job_id).aresult(PATIENCE_S))
     await asyncio.to_thread(until, lambda: bool(client._poller._marked))
 
     task.cancel()
@@ -320,7 +321,7 @@ def test_a_result_survives_a_retry(engine: AnyEngine, client: Client) -> None:
 
     succeed(engine, job.id)
 
-    assert handle.result(60) == {"pages": 3}
+    assert handle.result(PATIENCE_S) == {"pages": 3}
 
 
 def test_no_time_to_wait_means_one_look(engine: AnyEngine, client: Client) -> None:
@@ -350,7 +351,7 @@ def test_a_result_is_heard_after_a_time_without_descriptors(engine: AnyEngine, c
             errors.append(error)
     waiter = later(succeed, engine, job_id)
 
-    assert handle_of(client, job_id).result(60) == {"pages": 3}
+    assert handle_of(client, job_id).result(PATIENCE_S) == {"pages": 3}
     waiter.join()
     assert [type(each) for each in errors] == [ResultTimeout]
 
@@ -371,10 +372,10 @@ def test_a_result_is_heard_though_listening_fails_at_first(
     client = Client(lite)
     (job_id,) = submit(lite)
     results: list[Any] = []
-    waiter = later(lambda: results.append(handle_of(client, job_id).result(60)))
+    waiter = later(lambda: results.append(handle_of(client, job_id).result(PATIENCE_S)))
     until(lambda: len(listened) >= 3)
     succeed(lite, job_id)
-    waiter.join(60)
+    waiter.join(PATIENCE_S)
     client.close()
 
     assert results == [{"pages": 3}]
@@ -384,8 +385,8 @@ def test_a_wait_that_finds_no_thread_says_so_and_the_next_finds_one(lite: Sqlite
     client = Client(lite)
     (job_id,) = submit(lite)
     with no_thread("fencerow-results"), pytest.raises(RuntimeError, match="new thread"):
-        handle_of(client, job_id).result(60)
+        handle_of(client, job_id).result(PATIENCE_S)
     succeed(lite, job_id)
 
-    assert handle_of(client, job_id).result(60) == {"pages": 3}
+    assert handle_of(client, job_id).result(PATIENCE_S) == {"pages": 3}
     client.close()

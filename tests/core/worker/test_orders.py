@@ -20,10 +20,9 @@ from fencerow.errors import InvalidInput, OrderRefused, OutcomeUnknown
 from tests.core.worker.faulty import Faulty
 from tests.core.worker.stage import Stage, kinds, quick, read, until, worker_of, working
 from tests.kit.jobs import AnyEngine
+from tests.kit.pace import PATIENCE_S
 
-SLOW = quick(
-    lease_s=60.0, renew_s=20.0, shutdown_s=60.0
-)  # no renewal comes by itself, no end before its time
+SLOW = quick(renew_s=20.0, shutdown_s=4 * PATIENCE_S)  # no renewal comes by itself, no end before its time
 
 
 class Gate:
@@ -236,7 +235,7 @@ async def test_a_worker_told_to_leave_finishes_what_runs_and_ends(engine: AnyEng
     with pytest.raises(OrderRefused, match="is leaving"):
         await order(stage, Change(slots=5))
     gate.let(100)
-    await asyncio.wait_for(running, 10)
+    await asyncio.wait_for(running, PATIENCE_S)
 
     assert (await read(engine, job_id)).state == "succeeded"
     assert (await read(engine, late)).state == "queued"
@@ -252,7 +251,7 @@ async def test_a_leaving_worker_is_hurried_by_a_later_order(engine: AnyEngine, g
     await until(lambda: worker._parts.life.leaving, what="leaving")
 
     await order(stage, Change(leave=Leave(0.0)))
-    await asyncio.wait_for(running, 10)
+    await asyncio.wait_for(running, PATIENCE_S)
 
     job = await read(engine, job_id)
     assert (job.state, job.failures, gate.running) == ("queued", 0, 0)
@@ -273,7 +272,7 @@ async def test_an_order_does_not_wake_one_that_is_stopping(engine: AnyEngine, ga
 
     assert [claimer.paused for claimer in worker._parts.claims.claimers] == [True]
     gate.let(1)
-    await asyncio.wait_for(running, 10)
+    await asyncio.wait_for(running, PATIENCE_S)
     assert (await read(engine, job_id)).state == "succeeded"
 
 
@@ -284,7 +283,7 @@ async def test_a_limit_on_the_leaving_hands_back_what_still_runs(engine: AnyEngi
         job_id = await stage.submit("held")
         await gate.reach(1)
         await order(stage, Change(leave=Leave(0.2)))
-        await asyncio.wait_for(worker.wait_stopped(), 10)  # in a `with` block too
+        await asyncio.wait_for(worker.wait_stopped(), PATIENCE_S)  # in a `with` block too
     assert (await read(engine, job_id)).state == "queued"
 
 
@@ -323,7 +322,7 @@ async def test_the_answer_to_a_claim_that_was_under_way_is_handed_back(
     slow = Slow(engine, "claim")
     async with working(slow, held(gate), queues={"mail": 1, "docs": 1}, config=SLOW) as stage:  # type: ignore[arg-type]
         job_id = await stage.submit("held")
-        await asyncio.wait_for(slow.sent.wait(), 10)
+        await asyncio.wait_for(slow.sent.wait(), PATIENCE_S)
         await stated(stage, await order(stage, change))
         slow.answer.set()
         await stage.heard.wait(Fact.RELEASED, 1, job_id=job_id)

@@ -18,6 +18,7 @@ from fencerow.operators import looking
 from fencerow.operators.queues import pause_queue
 from tests.core.worker.stage import WAIT_S, Stage, job_of, kinds, quick, read, until, worker_of, working
 from tests.kit.jobs import AnyEngine
+from tests.kit.pace import PATIENCE_S
 
 
 async def one() -> int:
@@ -29,7 +30,7 @@ async def test_until_idle_runs_what_is_due_and_ends(engine: AnyEngine) -> None:
     later = job_of("one", delay_s=3600)
     await engine.arun(store.submit([*jobs, later]))
 
-    await asyncio.wait_for(worker_of(engine, one).run(until_idle=True), 20)
+    await asyncio.wait_for(worker_of(engine, one).run(until_idle=True), PATIENCE_S)
 
     ended = await engine.arun(store.outcomes([job.id for job in jobs]))
     assert len(ended) == 300
@@ -194,7 +195,7 @@ async def test_a_shutdown_lets_the_running_finish_and_releases_the_waiting(
     await stage.heard.wait("released", job_id=second.id)
     assert not task.done()
     held.go.set()
-    await asyncio.wait_for(task, 10)
+    await asyncio.wait_for(task, PATIENCE_S)
 
     assert (await read(engine, first)).result == "finished"
     waiting = await read(engine, second.id)
@@ -216,7 +217,7 @@ async def test_a_second_request_is_quicker_and_hands_back_what_does_not_listen(
                 pass
 
     def hung() -> None:
-        held.go.wait(60)
+        held.go.wait(PATIENCE_S)
 
     worker = worker_of(engine, polite, stubborn, hung, config=quick(shutdown_s=120.0))
     stage = Stage(engine, worker)
@@ -228,7 +229,7 @@ async def test_a_second_request_is_quicker_and_hands_back_what_does_not_listen(
     await asyncio.sleep(0)
     asked = time.monotonic()
     worker.request_stop()
-    await asyncio.wait_for(task, 60)
+    await asyncio.wait_for(task, PATIENCE_S)
     took_s = time.monotonic() - asked
     jobs = [await read(engine, each) for each in ids]
     held.go.set()
@@ -262,7 +263,7 @@ async def test_a_claim_under_way_at_the_shutdown_is_handed_back(engine: AnyEngin
     worker.request_stop()
     await asyncio.sleep(0.1)
     go.set()
-    await asyncio.wait_for(task, 10)
+    await asyncio.wait_for(task, PATIENCE_S)
     job = await read(engine, job_id)
 
     assert (job.state, job.attempt, job.suspect) == ("queued", 1, False)
@@ -271,6 +272,6 @@ async def test_a_claim_under_way_at_the_shutdown_is_handed_back(engine: AnyEngin
 async def test_a_stop_before_the_start_and_a_queue_without_slots(lite: AnyEngine) -> None:
     worker = worker_of(lite, one)
     worker.request_stop()
-    await asyncio.wait_for(worker.run(), 10)
+    await asyncio.wait_for(worker.run(), PATIENCE_S)
     with pytest.raises(ConfigError, match="slots"):
         await worker_of(lite, one, queues={"mail": 0}).start()

@@ -22,13 +22,14 @@ from fencerow.testing.clock import DatabaseClock, clock_of
 from tests.guards.mutex import shop
 from tests.guards.mutex.test_mutex import holding
 from tests.kit.leftovers import no_threads_left
+from tests.kit.pace import LONG_LEASE_S, PATIENCE_S
 from tests.kit.plainly import plainly
 
 QUICK: dict[str, Any] = {
     "poll_min_s": 0.01,
     "poll_max_s": 0.05,
     "sweep_s": 0.1,
-    "lease_s": 3.0,
+    "lease_s": LONG_LEASE_S,
     "renew_s": 0.2,
 }
 
@@ -47,7 +48,7 @@ def time(app: App) -> DatabaseClock:
 
 
 async def work(app: App) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         await app.worker().run(until_idle=True)
 
 
@@ -176,7 +177,7 @@ async def test_a_stale_attempt_takes_nothing(app: App) -> None:
 
     await slow.asubmit()
     async with app.worker():
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while not told:
                 await asyncio.sleep(0.01)
         assert app.engine.run(mutexes.look("k")) is None
@@ -202,7 +203,7 @@ async def test_a_mutex_is_lost_with_its_attempt(app: App) -> None:
 
     await slow.asubmit()
     async with app.worker():
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while not told:
                 await asyncio.sleep(0.01)
 
@@ -222,7 +223,7 @@ async def test_the_next_attempt_gets_at_once_what_the_last_one_left(app: App) ->
 
     handle = await deal.asubmit()
     async with app.worker():
-        await handle.aresult(60)
+        await handle.aresult(PATIENCE_S)
 
     assert tokens == [1, 2]
     assert await kept[0].arelease() is False
@@ -237,8 +238,8 @@ async def test_a_handler_in_a_child_process_holds_it_too(url: str, monkeypatch: 
         busy = holding_of(app, key="busy")
         back = await shop.alone.asubmit("busy")
         async with app.worker():
-            told = await handle.aresult(30)
-            async with asyncio.timeout(20):
+            told = await handle.aresult(PATIENCE_S)
+            async with asyncio.timeout(PATIENCE_S):
                 while (await back.arefresh()).snoozes == 0:
                     await asyncio.sleep(0.02)
         assert told == {"job_id": handle.id, "job_name": (await handle.arefresh()).name, "attempt": 1}
@@ -304,6 +305,6 @@ async def test_a_block_around_the_jobs_transaction_is_left_at_once(app: App, len
     plain_users.dispose()
 
     assert [await handle.astatus() for handle in handles] == [State.SUCCEEDED] * 2
-    assert max(took_s) < 1.0, took_s
+    assert max(took_s) < 5.0, took_s  # as long as it would wait for the file: 10
     async with Mutex(app, "k", wait_s=5) as held:
         assert held.token == 3

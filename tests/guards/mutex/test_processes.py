@@ -16,6 +16,7 @@ from fencerow import Database
 from fencerow.guards.mutex import mutexes
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.servers.pgbouncer import PgBouncer
+from tests.kit.pace import PATIENCE_S
 
 ROOT = Path(__file__).parents[3]
 PROCESSES, THREADS, ROUNDS = 4, 5, 3
@@ -91,7 +92,7 @@ def test_of_twenty_at_once_one_gets_it_and_no_round_of_many_is_lost(url: str) ->
         assert {said(member) for member in members} == {"free"}
         tell(members)
         assert {said(member) for member in members} == {"done"}
-        assert [member.wait(20) for member in members] == [0] * PROCESSES
+        assert [member.wait(PATIENCE_S) for member in members] == [0] * PROCESSES
         added = PROCESSES * THREADS * ROUNDS
         with database.engine.session() as session:
             assert session.connection.execute("SELECT n FROM counter").fetchone()[0] == added
