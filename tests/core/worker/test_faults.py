@@ -25,6 +25,7 @@ from fencerow.retention.maintenance import Maintenance
 from tests.core.worker.faulty import Faulty
 from tests.core.worker.stage import Stage, job_of, kinds, quick, read, until, worker_of, working
 from tests.kit.jobs import AnyEngine
+from tests.kit.pace import PATIENCE_S, slower
 
 
 async def one() -> int:
@@ -206,7 +207,7 @@ async def test_outcomes_that_take_longer_together_than_a_statement_may_are_writt
     postgres_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Written whole again and again, none of them would ever be."""
-    impatient = PostgresEngine(postgres_url, store.postgres_queries(), statement_timeout_s=1.0)
+    impatient = PostgresEngine(postgres_url, store.postgres_queries(), statement_timeout_s=3.0)
     with psycopg.connect(postgres_url) as connection:
         connection.execute(SLOW)
     jobs = [job_of("two") for _ in range(16)]
@@ -223,7 +224,7 @@ async def test_one_outcome_that_takes_too_long_lets_the_others_pass(
     postgres_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A stranger holds the row of its key, which its end stamps: a lock that is waited for, not skipped."""
-    impatient = PostgresEngine(postgres_url, store.postgres_queries(), statement_timeout_s=1.0)
+    impatient = PostgresEngine(postgres_url, store.postgres_queries(), statement_timeout_s=3.0)
     stranger = psycopg.connect(postgres_url)
     keyed = job_of("one", scope="s", key="k")
     claim = KeyClaim(scope="s", key="k", job_id=keyed.id, fingerprint="f", lifetime_s=60)
@@ -281,7 +282,7 @@ async def test_a_dead_loop_takes_the_worker_down_with_its_reason(
 
     monkeypatch.setattr(Acker, "tick", bug)
     with pytest.raises(WorkerDied, match="ZeroDivisionError: a bug") as raised:
-        await asyncio.wait_for(worker_of(engine, one).run(), 10)
+        await asyncio.wait_for(worker_of(engine, one).run(), PATIENCE_S)
 
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
     assert any(record.levelname == "CRITICAL" for record in caplog.records)
@@ -300,7 +301,7 @@ async def test_a_dead_loop_ends_the_block_that_uses_the_worker(
             await asyncio.Event().wait()
 
     with pytest.raises(WorkerDied):
-        await asyncio.wait_for(serve(), 10)
+        await asyncio.wait_for(serve(), PATIENCE_S)
     task = asyncio.current_task()
     assert task is not None and task.cancelling() == 0
 
@@ -335,16 +336,20 @@ async def test_a_worker_past_its_deadline_starts_nothing(engine: AnyEngine) -> N
         assert (await stage.ended(job_id)).attempt == 1
 
 
+LONG_S = slower(3.2)
+
+
+@pytest.mark.timed
 async def test_a_blocked_loop_and_a_busy_handler_keep_the_lease(engine: AnyEngine) -> None:
     async def blocks() -> None:
-        time.sleep(3.2)
+        time.sleep(LONG_S)
 
     def computes() -> None:
-        until_s = time.monotonic() + 3.2
+        until_s = time.monotonic() + LONG_S
         while time.monotonic() < until_s:
             sum(range(1000))
 
-    config = quick(lease_s=2.5, renew_s=0.2)  # shorter than each handler, and room for a busy machine
+    config = quick(lease_s=slower(2.5))  # shorter than each handler
     async with working(engine, blocks, computes, config=config) as stage:
         holder = stage.worker.holder
         async with watching(engine) as watcher:

@@ -14,9 +14,10 @@ from fencerow.core.store import store
 from fencerow.core.worker.context import Job
 from fencerow.testing.postgres import PostgresServer
 from tests.core.worker.stage import WAIT_S, Stage, job_of, quick, until, worker_of
+from tests.kit.pace import slower
 from tests.kit.servers import CopiedServer
 
-LEASE_S = 1.5
+LEASE_S = slower(1.5)
 
 
 @pytest.fixture
@@ -26,6 +27,7 @@ def own_server() -> Iterator[PostgresServer]:
         yield running
 
 
+@pytest.mark.timed
 async def test_four_workers_sit_out_an_outage_of_three_leases(own_server: PostgresServer) -> None:
     url = own_server.create_role_and_schema()
     started: list[str] = []

@@ -24,8 +24,10 @@ from fencerow.testing.clock import DatabaseClock
 from tests.core.worker.stage import handler, job_of, quick, until, working
 from tests.core.worker.test_parts import claimed, noop
 from tests.kit.jobs import AnyEngine, read
+from tests.kit.pace import slower
 
-CONFIG = quick(lease_s=1.5, prefetch_s=0.0, child_start_s=0.5)
+LEASE_S = slower(6.0)  # nobody loses it, and some wait for a whole one
+CONFIG = quick(lease_s=LEASE_S, prefetch_s=0.0, child_start_s=0.5)
 
 
 class Scene:

@@ -18,6 +18,7 @@ from fencerow.core.worker.context import Job
 from tests.core.worker.faulty import Faulty
 from tests.core.worker.stage import quick, working
 from tests.kit.jobs import AnyEngine
+from tests.kit.pace import PATIENCE_S
 
 TABLE = "CREATE TABLE fencerow.effect (job text)"
 INSERT = "INSERT INTO fencerow.effect VALUES ('{}')"
@@ -212,7 +213,7 @@ async def test_a_cancelled_wait_for_the_sqlite_writer_gives_it_back(lite: Sqlite
         with pytest.raises(asyncio.CancelledError):
             await waiting
         assert time.monotonic() - began < 20, "the event loop was not held up"
-    async with asyncio.timeout(30), lite.asession():
+    async with asyncio.timeout(PATIENCE_S), lite.asession():
         pass
 
 
@@ -226,12 +227,12 @@ async def test_a_transaction_that_keeps_the_sqlite_writer_too_long_is_ended(lite
             while True:
                 time.sleep(0.001)
 
-    async with working(lite, greedy, greedy_plain, config=quick(lease_s=1.5, renew_s=0.2)) as stage:
+    async with working(lite, greedy, greedy_plain, config=quick(lease_s=6.0)) as stage:
         holder = stage.worker.holder
         for name in ("greedy", "greedy_plain"):
             job = await stage.run(name, attempts_max=1)
             assert job.error["type"] == "fencerow.errors.TransactionMisuse"
-            assert "0.5 s" in job.error["message"]
+            assert "2 s" in job.error["message"]
         assert stage.worker.holder == holder
 
 
