@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from fencerow import App
+from fencerow.core.db.probe import connect_postgres
 from fencerow.errors import UnusableConnection
 
 EMOJI = "\N{GRINNING FACE}"
@@ -38,3 +39,10 @@ def test_one_that_is_passed_in_is_refused(postgres_url: str) -> None:
 
         with pytest.raises(UnusableConnection, match="client_encoding LATIN1"):
             echo.using(connection=connection).submit("plain")
+
+
+def test_the_connection_of_a_migration_says_it_too(postgres_url: str) -> None:
+    with connect_postgres(postgres_url, 5.0) as connection:
+        found = connection.execute("SELECT %s::text", [EMOJI]).fetchone()
+
+    assert found == (EMOJI,)

@@ -29,7 +29,7 @@ def postgres_version(conninfo: str, timeout_s: float) -> str:
 
 
 def connect_postgres(conninfo: str, timeout_s: float, **settings: Any) -> psycopg.Connection[Any]:
-    """Connect, in autocommit.
+    """Connect, in autocommit, with UTF8 unless `settings` say another encoding.
 
     Raises:
         UrlError: libpq does not understand the URL.
@@ -37,7 +37,10 @@ def connect_postgres(conninfo: str, timeout_s: float, **settings: Any) -> psycop
     """
     try:
         return psycopg.connect(
-            conninfo, connect_timeout=max(2, round(timeout_s)), autocommit=True, **settings
+            conninfo,
+            connect_timeout=max(2, round(timeout_s)),
+            autocommit=True,
+            **{"client_encoding": "UTF8", **settings},
         )
     except psycopg.ProgrammingError as error:
         raise UrlError(
