@@ -241,6 +241,29 @@ async def test_an_altered_or_missing_object_fails_its_job_and_no_other(
     assert caught.value.error.code == ("payload_missing" if change == "gone" else "payload_altered")
 
 
+async def test_no_more_is_read_of_an_object_than_its_payload_has(
+    app: App, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else whoever can write to the store ends every worker, for want of memory."""
+    echo, store, read = declare(app), store_at(store_url), []
+    handle = await echo.asubmit(LARGE)
+    (name,) = names(store)
+    store.put(name, b"x" * 3_000_000)
+    real = type(store).get
+
+    def get(self: Any, name: str, bytes_max: int) -> bytes:
+        found = real(self, name, bytes_max)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(type(store), "get", get)
+    async with app.worker():
+        with pytest.raises(JobFailed) as caught:
+            await handle.aresult(60)
+    assert caught.value.error.code == "payload_altered"
+    assert max(read) < 101_000
+
+
 async def test_an_altered_result_is_not_handed_on(app: App, store_url: str) -> None:
     handle = await declare(app).asubmit(LARGE)
     async with app.worker():

@@ -96,14 +96,14 @@ async def test_a_worker_that_is_cut_off_in_a_get_gives_the_job_back(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handle = await declare(app).asubmit(LARGE)
-    real, cuts = Path.read_bytes, iter([True])
+    real, cuts = Path.open, iter([True])
 
-    def cut(self: Path) -> bytes:
-        if "arguments-" in self.name and next(cuts, False):
+    def cut(self: Path, mode: str = "r", *more: Any, **named: Any) -> Any:
+        if "arguments-" in self.name and mode == "rb" and next(cuts, False):
             raise OSError(5, os.strerror(5))
-        return real(self)
+        return real(self, mode, *more, **named)
 
-    monkeypatch.setattr(Path, "read_bytes", cut)
+    monkeypatch.setattr(Path, "open", cut)
     async with app.worker():
         assert await handle.aresult(60) == LARGE
     record = await handle.arefresh()
@@ -152,7 +152,7 @@ def half(connection: socket.socket) -> None:
 @pytest.mark.parametrize("answer", [nothing, heard, half])
 def test_a_server_that_goes_away_in_a_get_is_away(answer: Callable[[socket.socket], None]) -> None:
     with server(answer) as store, pytest.raises(StoreUnavailable):
-        store.get("a")
+        store.get("a", 1_000)
 
 
 @pytest.mark.parametrize("answer", [nothing, heard])

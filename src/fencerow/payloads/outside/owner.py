@@ -9,6 +9,7 @@ from fencerow.core.errors import ConfigError, PayloadMissing
 from fencerow.payloads.outside.names import OWNER, What, new_name
 from fencerow.payloads.outside.store import PayloadStore
 
+SHOWN_MAX = 200  # bytes of a mark
 LOOKED_AT = 100  # objects of a store without a mark: its first are others', or they are ours
 
 
@@ -79,12 +80,12 @@ def check_owner(store: PayloadStore, own: str) -> bool:
         ConfigError: it has another's.
     """
     try:
-        found = store.get(OWNER)
+        found = store.get(OWNER, SHOWN_MAX)
     except PayloadMissing:
         return False
     if found != own.encode():
         raise ConfigError(
-            f"outside_store belongs to the database {found.decode(errors='replace')[:200]}",
+            f"outside_store belongs to the database {found.decode(errors='replace')[:SHOWN_MAX]}",
             f"this one is {own}: it stores nothing there, and removes nothing",
             "give each database a folder or prefix of its own",
         )

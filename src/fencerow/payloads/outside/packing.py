@@ -14,6 +14,8 @@ from fencerow.payloads.outside.owner import OwnStore
 
 log = logging.getLogger("fencerow.payloads")
 
+BYTES_MAX = 2**31  # more than any setting allows
+
 
 class OutsidePacking(Packing):
     """Keeps packed payloads of `bytes_min` and more in the store, each under a name that nobody had before.
@@ -56,7 +58,9 @@ class OutsidePacking(Packing):
             return self._inside.unpack(stored, bound)
         if not is_name_of(reference.name, bound.job_id, _what(bound)):
             raise _altered("the row refers to the payload of another job")
-        packed = self._store.store.get(reference.name)
+        if not 0 <= reference.bytes <= BYTES_MAX:
+            raise _altered("the row gives its payload a size that none has")
+        packed = self._store.store.get(reference.name, reference.bytes)
         if hashlib.sha256(packed).hexdigest() != reference.sha256:
             raise _altered(f"the object {reference.name} is not the one that was written")
         return self._inside.unpack(packed, bound)

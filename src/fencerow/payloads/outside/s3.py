@@ -67,15 +67,18 @@ class S3Store:
         with self._told("written", name):
             self._client.put_object(Bucket=self._bucket, Key=self._prefix + name, Body=data)
 
-    def get(self, name: str) -> bytes:
-        """What the object holds.
+    def get(self, name: str, bytes_max: int) -> bytes:
+        """What the object holds, up to one byte more than `bytes_max`.
 
         Raises:
             PayloadMissing: there is no such object.
         """
         with self._told("read", name):
             found = self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)
-            data: bytes = found["Body"].read()
+            with contextlib.closing(found["Body"]) as body:
+                data: bytes = body.read(bytes_max + 1)
+            if len(data) < min(found["ContentLength"], bytes_max + 1):
+                raise OSError("the answer was cut")
             return data
 
     def delete(self, name: str) -> None:

@@ -28,8 +28,10 @@ class PayloadStore(Protocol):
         """Keep the data, whole or not at all: once this has returned, a crash loses nothing of it."""
         ...
 
-    def get(self, name: str) -> bytes:
-        """The data that was kept.
+    def get(self, name: str, bytes_max: int) -> bytes:
+        """The data that was kept; of what is larger than `bytes_max`, any part that is larger, and not much more.
+
+        Somebody else may have put another object there, of any size, and all of it may be more than the memory.
 
         Raises:
             PayloadMissing: there is no such object.
