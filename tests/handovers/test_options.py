@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
 from typing import Any
 
+import psycopg
 import pytest
 
 from fencerow import App, InvalidInput
 from fencerow.app import Unique
 from fencerow.core.client.submitting import COPY_ROWS_MIN
+from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
 from fencerow.errors import DeclarationError, OlderWorkers
@@ -135,3 +138,32 @@ def test_a_submit_is_refused_beside_a_worker_that_knows_no_handovers(engine: Any
     assert lined(engine) == []
     job.using(handover=False).submit("a")
     app.close()
+
+
+@pytest.mark.parametrize("wrong", ["'NaN'", "'Infinity'", "'-Infinity'", "9e999", "1e300", "-1"])
+def test_a_hold_that_is_no_number_of_seconds_is_refused_at_the_door(engine: AnyEngine, wrong: str) -> None:
+    """One such row of a role that may only submit ended every list of handovers."""
+    if engine.dialect == "sqlite":
+        wrong = "NULL" if wrong == "'NaN'" else wrong  # which it stores in its place
+    elif wrong == "9e999":
+        wrong = "'Infinity'"
+    values = f"'{new_id()}', 'bot', 'k', {wrong}, 'n', (SELECT lined_at FROM {{handovers}})"
+    app = app_on(engine)
+    answer(app, handover="k").submit("a")
+
+    with pytest.raises((sqlite3.IntegrityError, psycopg.errors.CheckViolation)):
+        rows(
+            engine,
+            f"INSERT INTO {{handovers}} (job_id, receiver, key, hold_s, name, lined_at) VALUES ({values})",
+        )
+    app.close()
+
+
+@pytest.mark.parametrize("wrong", ["infinity", "-infinity", "4000-01-01 BC"])
+def test_nor_is_an_instant_that_is_none(pg: PostgresEngine, wrong: str) -> None:
+    values = f"'{new_id()}', 'bot', 'k', 1, 'n', '{wrong}'"
+
+    with pytest.raises(psycopg.errors.CheckViolation):
+        rows(
+            pg, f"INSERT INTO {{handovers}} (job_id, receiver, key, hold_s, name, lined_at) VALUES ({values})"
+        )

@@ -7,9 +7,9 @@ CREATE TABLE fencerow.handovers (
     job_id uuid NOT NULL UNIQUE,
     receiver text NOT NULL,                      -- to whom
     key text NOT NULL,                           -- whose line it is
-    hold_s double precision NOT NULL CHECK (hold_s >= 0),  -- how long an end waits for those before it
+    hold_s double precision NOT NULL CHECK (hold_s BETWEEN 0 AND 1e9),  -- how long an end waits for those before it
     name text NOT NULL,                          -- the job's
-    lined_at timestamptz NOT NULL,
+    lined_at timestamptz NOT NULL CHECK (lined_at BETWEEN '0001-01-02 00:00:00+00' AND '9999-12-31 00:00:00+00'),
     state text CHECK (state IN ('succeeded', 'failed', 'cancelled')),  -- how it ended; NULL: it has not
     attempt bigint,
     result json,

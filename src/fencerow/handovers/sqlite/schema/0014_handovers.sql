@@ -6,7 +6,7 @@ CREATE TABLE fencerow.handovers (
     job_id TEXT NOT NULL UNIQUE,
     receiver TEXT NOT NULL,
     key TEXT NOT NULL,
-    hold_s REAL NOT NULL CHECK (hold_s >= 0),
+    hold_s REAL NOT NULL CHECK (hold_s BETWEEN 0 AND 1e9),
     name TEXT NOT NULL,
     lined_at INTEGER NOT NULL,
     state TEXT CHECK (state IN ('succeeded', 'failed', 'cancelled')),
