@@ -1,6 +1,6 @@
 """Whether a commit is proven: `python3 dev.py gate` and `dev.py prove`. Needs Python 3.11, nothing else.
 
-What was proven, and what was said meanwhile, lies in .fencerow/proven, a file for each commit.
+What was proven, what was said meanwhile and what it cost lies in .fencerow/proven, by the commit.
 """
 
 from __future__ import annotations
@@ -63,7 +63,10 @@ def gate(head: str) -> int:
                 stdout=out,
                 stderr=subprocess.STDOUT,
             ).returncode
-        unlucky = unlucky_in(clone)
+        kept = shutil.copytree(clone / ".fencerow" / "ci", PROVEN / head, dirs_exist_ok=True)
+    unlucky = [
+        line for file in sorted(kept.glob("*.unlucky")) for line in file.read_text("utf-8").splitlines()
+    ]
     took_s = round(time.monotonic() - began)
     print("\n".join(log.read_text("utf-8", "replace").splitlines()[-LINES_SHOWN:]))
     for line in unlucky:
@@ -84,11 +87,6 @@ def cloned(head: str, folder: Path) -> Path:
     if beside.is_dir():
         (folder / "shared").symlink_to(beside)
     return clone
-
-
-def unlucky_in(clone: Path) -> list[str]:
-    files = sorted((clone / ".fencerow" / "ci").glob("*.unlucky"))
-    return [line for file in files for line in file.read_text("utf-8").splitlines()]
 
 
 def look(head: str) -> int:
