@@ -183,6 +183,7 @@ def test_a_claim_carries_at_most_eight_mebibytes(engine: AnyEngine) -> None:
         assert 7 * MIB < inline <= 8 * MIB
 
 
+@pytest.mark.prove
 def test_a_hundred_and_twenty_jobs_of_a_megabyte_can_be_claimed(engine: AnyEngine) -> None:
     body = text(1_000_000)
     for _ in range(12):

@@ -8,6 +8,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
+import pytest
+
 from tests.whole.orders.conftest import Shop, waited
 
 ORDERS = 30
@@ -19,6 +21,7 @@ LAMPS = 100  # delivered, and most of them sold before somebody wants them all
 REFUSED = {"order-30": ("lamp", LAMPS, "sold out"), "order-31": ("tent", 23, "declined")}
 
 
+@pytest.mark.prove
 def test_as_many_are_shipped_as_were_accepted(shop: Shop) -> None:
     began_on = today()
     shop.rows(f"UPDATE items SET delivered = {LAMPS}, on_shelf = {LAMPS} WHERE sku = 'lamp' RETURNING sku")

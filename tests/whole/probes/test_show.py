@@ -6,10 +6,13 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.house.tree import ROOT
 from tests.kit.pace import PATIENCE_S
 
 
+@pytest.mark.prove
 def test_it_ends_with_one_at_a_time_at_each_provider(url: str) -> None:
     ours = {name: value for name, value in os.environ.items() if not name.startswith("FENCEROW_")}
     done = subprocess.run(
