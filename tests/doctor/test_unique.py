@@ -44,7 +44,8 @@ def test_a_job_is_shown_with_its_key_and_with_what_took_its_place(
     assert "send: order 7, since " in shown
     assert "2 times, the last time" in shown
     assert "of ada" in shown
-    assert "until in 2 h" in cli("jobs", "show", early).out
+    shown = cli("jobs", "show", early).out
+    assert "until in 2 h" in shown or "until in 1 h 5" in shown, "minutes may pass until the look"
     assert "unique" not in cli("jobs", "show", plain).out
     (key,) = cli("jobs", "show", early, "--json").json["unique"]
     assert (key["scope"], key["key"]) == ("send", "order 8")
