@@ -188,6 +188,17 @@ def test_one_that_left_in_order_is_not_started_again(start: Start, tmp_path: Pat
     assert parent.said("ready") == [1, 2, 3]
 
 
+def test_the_others_start_though_the_first_was_gone_before_anybody_saw_it_ready(
+    start: Start, tmp_path: Path
+) -> None:
+    done = {"phase": "ended", "is_done": True}
+    behave(tmp_path, vitals={"phase": "starting"}, last=done, leave=exits.OK)
+    parent = start(3)
+
+    assert parent.end() == exits.OK
+    assert parent.said("up") == [1, 2, 3]
+
+
 def test_a_rolling_restart_replaces_one_after_the_other(start: Start) -> None:
     parent = start(3)
     old = set(parent.until("ready", 3))

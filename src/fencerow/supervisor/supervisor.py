@@ -131,6 +131,7 @@ class Supervisor:
         elif code == exits.OK:
             # `--once` and `--drain` have an end, and an operator may have told this worker to drain.
             place.is_done = True
+            self._restarts.ready()  # it has shown that it can be done, also where it was gone before we looked
             log.info("process %d has left in order, and is not started again", place.number)
         else:
             self._died(place, member, code, now)
