@@ -32,7 +32,7 @@ from tests.proof.race.test_unique import IDS, REPLACE, UNTIL_START, args, said, 
 BESIDE = uid(9)
 NO_HOLD = Cut("hold_unique", ("\nFOR UPDATE OF job", ""))
 NO_ATTEMPT = (
-    Cut("read_unique", ("live.attempt", "0"), ("live.attempt", "0")),
+    Cut("read_unique", ("job.attempt", "0"), ("job.attempt", "0")),
     Cut("replace_jobs", ("\n  AND job.attempt = 0", ""), ("\n  AND fencerow.jobs.attempt = 0", "")),
 )
 """Whoever decides does not see that an attempt has started, and the statement does not ask."""

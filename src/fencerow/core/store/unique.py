@@ -214,7 +214,8 @@ def _owners(
         yield from execute("read_unique", pairs=_pairs(pairs))
     ):
         owner = JobOfKey(str(job_id), as_int(first_us), as_int_or_none(until_us), text_or_none(state))
-        owner.untouched = owner.job_id in held and attempt == 0
+        # One that expired between the two statements is ended, though it is locked.
+        owner.untouched = owner.job_id in held and attempt == 0 and state not in FINAL_STATES
         owners[str(scope), str(key)] = owner
         now_us = as_int(now)
     wants_finished = any(FINAL_STATES.intersection(claim_of(each).rule.states) for each in unique)

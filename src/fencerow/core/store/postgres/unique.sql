@@ -11,6 +11,10 @@ json_to_recordset(CAST(:pairs AS json)) AS wanted (scope text, key text)
  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS live WHERE live.id = owned.job_id)
  AND NOT EXISTS (SELECT 1 FROM fencerow.finished_jobs AS finished WHERE finished.id = owned.job_id))
 
+-- fragment: has expired
+-- Nobody claims it any more, and the next sweep ends it: whoever asks finds it ended.
+(job.state IN ('waiting', 'queued') AND COALESCE(job.expires_at <= (SELECT fencerow.now()), false))
+
 -- name: lock_unique
 -- Lock these keys until the transaction ends, and make those that are not there, for the jobs that come with them;
 -- returns the keys that were made. Waits for whoever submits under one of them to commit or abort.
@@ -28,21 +32,22 @@ RETURNING owned.scope, owned.key;
 
 -- name: hold_unique
 -- Lock the jobs of these keys that nobody has started yet, until the transaction ends: a claim leaves them alone.
--- A later statement than the lock of the keys, which would read rows as they were before it.
+-- A later statement than the lock of the keys, which would read rows as they were before it. One that has expired is left
+-- to the sweep that ends it.
 SELECT job.id, job.name, CAST(job.args AS text), job.scope, job.key, job.exclusive, CAST(to_json(job.limits) AS text)
 FROM {{wanted pairs}}
 JOIN fencerow.unique_jobs AS owned ON owned.scope = wanted.scope AND owned.key = wanted.key
 JOIN fencerow.jobs AS job ON job.id = owned.job_id
-WHERE job.state IN ('waiting', 'queued')
+WHERE job.state IN ('waiting', 'queued') AND NOT {{has expired}}
 FOR UPDATE OF job;
 
 -- name: read_unique
 -- The jobs of these keys, and how those stand that are live. A later statement than all locks.
-SELECT owned.scope, owned.key, owned.job_id, fencerow.us(owned.first_at), fencerow.us(owned.until_at), live.state,
-       live.attempt, fencerow.us(fencerow.now())
+SELECT owned.scope, owned.key, owned.job_id, fencerow.us(owned.first_at), fencerow.us(owned.until_at),
+       CASE WHEN {{has expired}} THEN 'failed' ELSE job.state END, job.attempt, fencerow.us(fencerow.now())
 FROM {{wanted pairs}}
 JOIN fencerow.unique_jobs AS owned ON owned.scope = wanted.scope AND owned.key = wanted.key
-LEFT JOIN fencerow.jobs AS live ON live.id = owned.job_id;
+LEFT JOIN fencerow.jobs AS job ON job.id = owned.job_id;
 
 -- name: read_replaced
 -- Which of these submits have replaced one of these jobs already.

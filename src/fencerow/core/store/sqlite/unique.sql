@@ -11,6 +11,10 @@
  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS live WHERE live.id = owned.job_id)
  AND NOT EXISTS (SELECT 1 FROM fencerow.finished_jobs AS finished WHERE finished.id = owned.job_id))
 
+-- fragment: has expired
+-- Nobody claims it any more, and the next sweep ends it: whoever asks finds it ended.
+(job.state IN ('waiting', 'queued') AND COALESCE(job.expires_at <= fencerow.now(), 0))
+
 -- name: lock_unique
 -- Make those of these keys that are not there, for the jobs that come with them; returns the keys that were made.
 -- Guard: the primary key.
@@ -23,19 +27,21 @@ ON CONFLICT (scope, key) DO NOTHING
 RETURNING scope, key;
 
 -- name: hold_unique
--- The jobs of these keys that nobody has started yet; the write lock is held already.
+-- The jobs of these keys that nobody has started yet; the write lock is held already. One that has expired is left to the
+-- sweep that ends it.
 SELECT job.id, job.name, job.args, job.scope, job.key, job.exclusive, job.limits
 FROM {{wanted pairs}}
 JOIN fencerow.unique_jobs AS owned ON owned.scope = wanted.scope AND owned.key = wanted.key
 JOIN fencerow.jobs AS job ON job.id = owned.job_id
-WHERE job.state IN ('waiting', 'queued');
+WHERE job.state IN ('waiting', 'queued') AND NOT {{has expired}};
 
 -- name: read_unique
 -- The jobs of these keys, and how those stand that are live.
-SELECT owned.scope, owned.key, owned.job_id, owned.first_at, owned.until_at, live.state, live.attempt, fencerow.now()
+SELECT owned.scope, owned.key, owned.job_id, owned.first_at, owned.until_at,
+       CASE WHEN {{has expired}} THEN 'failed' ELSE job.state END, job.attempt, fencerow.now()
 FROM {{wanted pairs}}
 JOIN fencerow.unique_jobs AS owned ON owned.scope = wanted.scope AND owned.key = wanted.key
-LEFT JOIN fencerow.jobs AS live ON live.id = owned.job_id;
+LEFT JOIN fencerow.jobs AS job ON job.id = owned.job_id;
 
 -- name: read_replaced
 -- Which of these submits have replaced one of these jobs already.
