@@ -16,6 +16,7 @@ from tests.core.store.test_unique import (
     UNTIL_START,
     answers,
     asked,
+    live,
     submit,
 )
 from tests.kit.jobs import AnyEngine, claim, register
@@ -45,3 +46,38 @@ def test_a_job_that_has_expired_counts_as_ended_before_anybody_has_swept(
     ran = [job.id for job in claim(engine, register(engine))]
     assert ran == ([later.job.id] if then == "inserted" else [])
     assert len(engine.run(store.expire(limit=9, actor=None))) == 1
+
+
+@pytest.mark.parametrize("rule", [KEEP, REPLACE, THROTTLE])
+@pytest.mark.parametrize("again", [False, True])
+def test_a_key_whose_first_submit_stored_nothing_is_that_of_the_second(
+    engine: AnyEngine, rule: UniqueRule, again: bool
+) -> None:
+    """The row was made for the first, which ended before anybody submitted it under the key."""
+    first, second = asked(rule), asked(rule)
+    engine.run(store.submit([first.job]))
+    engine.run(store.cancel(first.job.id, actor=None))
+
+    assert answers(engine, first, second, again=again, own={first.job.id}) == ["existing", "inserted"]
+
+    (third,) = submit(engine, asked(rule))
+    assert (third.id, third.replay) == (second.job.id, True)
+    assert live(engine) == 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "then"),
+    [(KEEP, "existing"), (UNTIL_START, "existing"), (REPLACE, "replaced"), (THROTTLE, "inserted")],
+)
+@pytest.mark.parametrize("in_a_batch", [False, True])
+def test_a_live_job_counts_under_the_key_that_it_is_submitted_again_under(
+    engine: AnyEngine, rule: UniqueRule, then: str, in_a_batch: bool
+) -> None:
+    """No period counts for it: it was not stored under the key."""
+    first, second = asked(rule), asked(rule)
+    engine.run(store.submit([first.job]))
+    own = {first.job.id}
+    calls = [[first, second]] if in_a_batch else [[first], [second]]
+
+    assert [said for call in calls for said in answers(engine, *call, own=own)] == ["existing", then]
+    assert live(engine) == (2 if then == "inserted" else 1)

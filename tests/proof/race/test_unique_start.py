@@ -162,3 +162,34 @@ def test_a_job_between_its_attempts_is_not_replaced(race: Race) -> None:
 @named(69)
 def test_it_is_when_nobody_asks_for_the_attempt(race: Race) -> None:
     race.turns_red(retry_replace, *NO_ATTEMPT)
+
+
+def retrying(story: Any) -> Script:
+    """A worker whose attempt comes to nothing: it gives the job back, and goes on as `running` does."""
+    yield requeue(FIRST)
+    return (yield from running(story))
+
+
+def the_next_attempt_sees_it(story: Story) -> None:
+    claimed, seen = story.results["worker"]
+    if said(story, "submit") == "existing" and claimed:
+        assert seen, "the next attempt had started before the submit that was told it exists was committed"
+
+
+retry_submit = Scenario(
+    "requeue × claim × submit_unique that counts until the start",
+    unique_started,
+    [doing("submit", submit_beside()), Actor("worker", retrying)],
+    the_next_attempt_sees_it,
+)
+
+
+@named(69)
+def test_a_submit_counts_on_a_next_attempt_only_if_it_holds_the_job(race: Race) -> None:
+    race(retry_submit)
+
+
+@named(69)
+@in_modes("plain", "held")
+def test_the_next_attempt_has_started_before_when_it_is_not_locked(race: Race) -> None:
+    race.turns_red(retry_submit, NO_HOLD)

@@ -23,7 +23,7 @@ from fencerow.core.model.state import FINAL
 from fencerow.core.store.attempts import read_fences
 from fencerow.core.store.gates import gates_of
 from fencerow.core.store.known import refuse_other_work
-from fencerow.core.store.lines import lining_up, lining_up_again
+from fencerow.core.store.lines import lining_up
 from fencerow.core.store.submit import (
     NONE,
     Pair,
@@ -35,11 +35,12 @@ from fencerow.core.store.submit import (
 )
 from fencerow.core.store.turns import arriving
 from fencerow.core.store.uniting import (
+    UNSTARTED,
     JobOfKey,
-    ToWrite,
+    Uniting,
     Unstarted,
     Unstored,
-    answered,
+    as_json,
     claim_of,
     pair_of,
     row_of,
@@ -111,10 +112,15 @@ def _submitted(asked: Sequence[Unstored], own: Collection[str], *, again: bool) 
     answers: dict[str, Submitted] = {}
     taken = yield from _keys_first(asked, answers)
     unique = [each for each in asked if each.unique is not None and each.job.id not in answers]
-    decided = ToWrite()
-    if unique:
-        yield from _answer_unique(unique, own, again, answers, decided)
-    yield from _store(asked, answers, decided, taken, own, again)
+    uniting = yield from _decided(unique, own, again, answers)
+    yield from _keys_to_the_existing(asked, answers, taken)
+    jobs = {
+        each.job.id: uniting.inserted.get(each.job.id, each.job)
+        for each in asked
+        if each.job.id in uniting.inserted or each.job.id not in answers
+    }
+    yield from _insert_all(asked, jobs, answers, taken, own, again)
+    yield from uniting.write()
     return [answers.get(each.job.id) or Submitted(each.job.id) for each in asked]
 
 
@@ -122,7 +128,7 @@ def _submitted(asked: Sequence[Unstored], own: Collection[str], *, again: bool) 
 
 
 def _keys_first(asked: Iterable[Unstored], answers: dict[str, Submitted]) -> Steps[dict[Pair, str]]:
-    """UniqueAnswer those whose idempotency key has a job already; returns the keys that were reserved now."""
+    """Answer those whose idempotency key has a job already; returns the keys that were reserved now."""
     keyed = [(each.job, each.key) for each in asked if each.key is not None]
     if not keyed:
         return {}
@@ -152,34 +158,41 @@ def _keys_to_the_existing(
                 {"scope": each.key.scope, "key": each.key.key, "was": each.job.id, "job_id": answer.id}
             )
     if given:
-        yield from execute("give_keys", keys=_document(given))
+        yield from execute("give_keys", keys=as_json(given))
 
 
 # --- unique keys ---------------------------------------------------------------------------------------
 
 
-def _answer_unique(
-    unique: Sequence[Unstored],
-    own: Collection[str],
-    again: bool,
-    answers: dict[str, Submitted],
-    decided: ToWrite,
-) -> Steps[None]:
-    claims = {pair_of(each): each for each in reversed(unique)}  # the first of each key
-    wanted = [row_of(claims[pair]) for pair in sorted(claims)]
-    fresh = {
-        (str(row[0]), str(row[1])) for row in (yield from execute("lock_unique", wanted=_document(wanted)))
-    }
-    found = sorted(set(claims) - fresh)
-    held = yield from _hold(sorted(_held_pairs(unique) - fresh))
-    owners, now_us = yield from _owners(found, held, unique)
-    known = yield from _known(unique, owners, own, again)
+def _decided(
+    unique: Sequence[Unstored], own: Collection[str], again: bool, answers: dict[str, Submitted]
+) -> Steps[Uniting]:
+    """Lock the keys, look at the jobs that they name, and decide."""
+    if not unique:
+        return Uniting({}, {}, {}, 0)
+    made = yield from _lock(unique)
+    stored = yield from _stored(unique, own, again)
+    # A row that was made just now for a job that was stored before names that one, as if it had been there.
+    named = {pair for pair in map(pair_of, unique) if pair not in made or made[pair] in stored}
+    holding = {pair_of(each) for each in unique if claim_of(each).rule.holds_owner}
+    unstarted = yield from _hold(sorted(holding & named))
+    owners, now_us = yield from _owners(sorted(named), unstarted, unique)
+    for pair in named & made.keys():
+        owners[pair].until_us = None  # it was not submitted under the key, so no period counts for it
+    replaced = yield from _replaced(unique, owners, own, again)
+    uniting = Uniting(made, owners, unstarted, now_us)
     for each in unique:
-        answers[each.job.id] = known.get(each.job.id) or answered(each, owners, held, now_us, decided)
+        job_id = each.job.id
+        answers[job_id] = stored.get(job_id) or replaced.get(job_id) or uniting.decide(each)
+    return uniting
 
 
-def _held_pairs(unique: Iterable[Unstored]) -> set[Pair]:
-    return {pair_of(each) for each in unique if claim_of(each).rule.holds_owner}
+def _lock(unique: Sequence[Unstored]) -> Steps[dict[Pair, str]]:
+    """Lock the keys; returns those whose rows were made for that, each with the first job that comes under it."""
+    first = {pair_of(each): each for each in reversed(unique)}
+    wanted = [row_of(first[pair]) for pair in sorted(first)]
+    rows = yield from execute("lock_unique", wanted=as_json(wanted))
+    return {(str(scope), str(key)): first[str(scope), str(key)].job.id for scope, key in rows}
 
 
 def _hold(pairs: Sequence[Pair]) -> Steps[dict[str, Unstarted]]:
@@ -200,7 +213,7 @@ def _hold(pairs: Sequence[Pair]) -> Steps[dict[str, Unstarted]]:
 
 
 def _owners(
-    pairs: Sequence[Pair], held: Mapping[str, Unstarted], unique: Iterable[Unstored]
+    pairs: Sequence[Pair], unstarted: Mapping[str, Unstarted], unique: Iterable[Unstored]
 ) -> Steps[tuple[dict[Pair, JobOfKey], int]]:
     """Whom the rows of these keys name, and how they stand now, and the time.
 
@@ -215,7 +228,8 @@ def _owners(
     ):
         owner = JobOfKey(str(job_id), as_int(first_us), as_int_or_none(until_us), text_or_none(state))
         # One that expired between the two statements is ended, though it is locked.
-        owner.untouched = owner.job_id in held and attempt == 0 and state not in FINAL_STATES
+        owner.held = owner.job_id in unstarted and state in UNSTARTED
+        owner.untouched = owner.held and attempt == 0
         owners[str(scope), str(key)] = owner
         now_us = as_int(now)
     wants_finished = any(FINAL_STATES.intersection(claim_of(each).rule.states) for each in unique)
@@ -228,42 +242,42 @@ def _owners(
     return owners, now_us
 
 
-def _known(
-    unique: Sequence[Unstored], owners: Mapping[Pair, JobOfKey], own: Collection[str], again: bool
-) -> Steps[dict[str, Submitted]]:
-    """What was stored before, of jobs that may have been: each by the answer that it got then."""
-    asked = [each for each in unique if again or each.job.id in own]
+def _stored(unique: Sequence[Unstored], own: Collection[str], again: bool) -> Steps[dict[str, Submitted]]:
+    """Those that were stored before, of jobs that may have been: each by the answer that it got then."""
+    asked = [each.job for each in unique if again or each.job.id in own]
     if not asked:
         return {}
-    ids = [each.job.id for each in asked]
-    known = {
-        job_id: Submitted(job_id, replay=job_id in own) for job_id in (yield from read_fences(ids).steps())
-    }
-    yield from refuse_other_work([each.job for each in asked if each.job.id in own and each.job.id in known])
+    known = yield from read_fences([job.id for job in asked]).steps()
+    yield from refuse_other_work([job for job in asked if job.id in own and job.id in known])
+    return {job_id: Submitted(job_id, replay=job_id in own) for job_id in known}
+
+
+def _replaced(
+    unique: Sequence[Unstored], owners: Mapping[Pair, JobOfKey], own: Collection[str], again: bool
+) -> Steps[dict[str, Submitted]]:
+    """Those that have replaced the job of their key before."""
+    asked = [each for each in unique if again or each.job.id in own]
     names = [owners[pair_of(each)].job_id for each in asked if pair_of(each) in owners]
-    for owner, submit in (
-        (yield from execute("read_replaced", ids=names, submits=_document(ids))) if names else ()
-    ):
-        known.setdefault(str(submit), Submitted(str(owner), replay=True, replaced=True))
-    return known
+    if not names:
+        return {}
+    submits = as_json([each.job.id for each in asked])
+    rows = yield from execute("read_replaced", ids=names, submits=submits)
+    return {str(submit): Submitted(str(owner), replay=True, replaced=True) for owner, submit in rows}
 
 
 # --- writing -------------------------------------------------------------------------------------------
 
 
-def _store(
+def _insert_all(
     asked: Sequence[Unstored],
+    jobs: Mapping[str, NewJob],
     answers: dict[str, Submitted],
-    decided: ToWrite,
-    taken: dict[Pair, str],
+    taken: Mapping[Pair, str],
     own: Collection[str],
     again: bool,
 ) -> Steps[None]:
-    """Write what was decided, and those beside it that are not unique."""
-    yield from _keys_to_the_existing(asked, answers, taken)
-    new = [each for each in asked if each.job.id in decided.inserted or each.job.id not in answers]
-    jobs = {each.job.id: decided.inserted.get(each.job.id, each.job) for each in new}
-    keyed = {each.job.id: jobs[each.job.id] for each in new if each.key is not None}
+    """Insert the new jobs, unique or not; those with an idempotency key that is theirs first."""
+    keyed = {each.job.id: jobs[each.job.id] for each in asked if each.key is not None and each.job.id in jobs}
     if keyed:
         yield from store_fresh(keyed, taken, own)
     rest = [job for job_id, job in jobs.items() if job_id not in keyed]
@@ -271,17 +285,6 @@ def _store(
     for job in rest:
         if job.id in own and job.id not in inserted:
             answers[job.id] = Submitted(job.id, replay=True)
-    if decided.replaced:
-        # Whoever had a turn gives it up: its gates are looked at, and those of the job as it is now.
-        yield from arriving(decided.replaced.values())
-        yield from execute("replace_jobs", jobs=as_document(decided.replaced.values()))
-        yield from lining_up_again(decided.replaced.values())
-        if decided.left_gates:
-            yield from execute("arrive", gates=sorted(decided.left_gates))
-    if decided.notes:
-        yield from execute("note_replaced", notes=_document(decided.notes))
-    if decided.owned:
-        yield from execute("own_unique", owned=_document(list(decided.owned.values())))
 
 
 def _insert(jobs: Sequence[NewJob], own: Collection[str], again: bool) -> Steps[set[str]]:
@@ -298,8 +301,4 @@ def _insert(jobs: Sequence[NewJob], own: Collection[str], again: bool) -> Steps[
 
 
 def _pairs(pairs: Iterable[Pair]) -> str:
-    return _document([{"scope": scope, "key": key} for scope, key in pairs])
-
-
-def _document(value: object) -> str:
-    return msgspec.json.encode(value).decode()
+    return as_json([{"scope": scope, "key": key} for scope, key in pairs])

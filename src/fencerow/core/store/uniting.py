@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 
 import msgspec
 
+from fencerow.core.db.run import Steps, execute
 from fencerow.core.model.job import KeyClaim, NewJob
 from fencerow.core.model.packing import fingerprint
 from fencerow.core.model.unique import UniqueClaim
-from fencerow.core.store.submit import Pair, Submitted
+from fencerow.core.store.lines import lining_up_again
+from fencerow.core.store.submit import Pair, Submitted, as_document
+from fencerow.core.store.turns import arriving
+
+UNSTARTED = ("waiting", "queued")
 
 
 class Unstored(msgspec.Struct, frozen=True):
@@ -34,13 +39,14 @@ class UniqueAnswer(Enum):
 
 @dataclass(slots=True)
 class JobOfKey:
-    """The job that a key's row names. `state` is None if it is gone."""
+    """A job that counts under a key, or did. `state` is None if it is gone."""
 
     job_id: str
     first_us: int
     until_us: int | None
     state: str | None
-    untouched: bool = False  # it waits, no attempt of it has started, and its row is locked
+    held: bool = False  # it waits, and its row is locked
+    untouched: bool = False  # and no attempt of it has started
     new: bool = False  # it is of this very submit
 
 
@@ -55,33 +61,94 @@ class Unstarted:
     gates: tuple[str, ...]
 
 
-@dataclass(slots=True)
-class ToWrite:
-    """What is to be written: new jobs, jobs that others replace, what is noted of that, and keys with a new owner."""
+class Uniting:
+    """Decides submits under unique keys one after the other, each by what those before it came to, and writes all of it
+    at the end.
 
-    inserted: dict[str, NewJob] = field(default_factory=dict)
-    replaced: dict[str, NewJob] = field(default_factory=dict)
-    left_gates: set[str] = field(default_factory=set)
-    notes: list[dict[str, object]] = field(default_factory=list)
-    owned: dict[Pair, dict[str, object]] = field(default_factory=dict)
+    The rows of the keys are locked by now. `made`: those that were made for this submit, each with the job that it
+    names until then. `owners`: the jobs of before that rows name, `unstarted` those of them that are locked.
+    """
 
+    def __init__(
+        self,
+        made: Mapping[Pair, str],
+        owners: Mapping[Pair, JobOfKey],
+        unstarted: Mapping[str, Unstarted],
+        now_us: int,
+    ) -> None:
+        self._made = made
+        self._owners = dict(owners)
+        self._unstarted = dict(unstarted)
+        self._now_us = now_us
+        self.inserted: dict[str, NewJob] = {}
+        self._taken: dict[Pair, Unstored] = {}  # keys of a new job, by the submit that stored it
+        self._replaced: dict[str, NewJob] = {}
+        self._left_gates: set[str] = set()
+        self._notes: list[dict[str, object]] = []
 
-def answered(
-    each: Unstored, owners: dict[Pair, JobOfKey], held: dict[str, Unstarted], now_us: int, decided: ToWrite
-) -> Submitted:
-    """Decide one submit by who owns its key, and note what that changes for those behind it."""
-    pair, claim, owner = pair_of(each), claim_of(each), owners.get(pair_of(each))
-    answer = decide(owner, claim, now_us)
-    if owner is None or answer is UniqueAnswer.INSERTED:
-        if owner is not None:
-            decided.owned[pair] = row_of(each)
-        decided.inserted[each.job.id] = each.job
-        until_us = None if claim.rule.period_s is None else now_us
-        owners[pair] = JobOfKey(each.job.id, now_us, until_us, "queued", untouched=True, new=True)
-        return Submitted(each.job.id)
-    if answer is UniqueAnswer.REPLACED:
-        _replace(each, owner, held, now_us, decided)
-    return Submitted(owner.job_id, replay=True, replaced=answer is UniqueAnswer.REPLACED)
+    def decide(self, each: Unstored) -> Submitted:
+        """What this submit comes to."""
+        owner = self._owners.get(pair_of(each))
+        answer = decide(owner, claim_of(each), self._now_us)
+        if owner is None or answer is UniqueAnswer.INSERTED:
+            self._insert(each)
+            return Submitted(each.job.id)
+        if answer is UniqueAnswer.REPLACED:
+            self._replace(each, owner)
+        return Submitted(owner.job_id, replay=True, replaced=answer is UniqueAnswer.REPLACED)
+
+    def write(self) -> Steps[None]:
+        """Write what was decided but for the new jobs, which are inserted by now."""
+        if self._replaced:
+            # Whoever had a turn gives it up: its gates are looked at, and those of the job as it is now.
+            yield from arriving(self._replaced.values())
+            yield from execute("replace_jobs", jobs=as_document(self._replaced.values()))
+            yield from lining_up_again(self._replaced.values())
+            if self._left_gates:
+                yield from execute("arrive", gates=sorted(self._left_gates))
+        if self._notes:
+            yield from execute("note_replaced", notes=as_json(self._notes))
+        if owned := self._owned():
+            yield from execute("own_unique", owned=as_json(owned))
+
+    def _owned(self) -> list[dict[str, object]]:
+        """The rows that do not name the job of their key yet. One that was made for a job of before names that one, and
+        no period begins: nothing was stored."""
+        named = [row_of(each) for pair, each in self._taken.items() if self._made.get(pair) != each.job.id]
+        kept: list[dict[str, object]] = [
+            {"scope": pair[0], "key": pair[1], "job_id": job_id, "period_s": None}
+            for pair, job_id in self._made.items()
+            if pair not in self._taken
+        ]
+        return [*named, *kept]
+
+    def _insert(self, each: Unstored) -> None:
+        pair, now_us = pair_of(each), self._now_us
+        until_us = None if claim_of(each).rule.period_s is None else now_us
+        self._owners[pair] = JobOfKey(
+            each.job.id, now_us, until_us, "queued", held=True, untouched=True, new=True
+        )
+        self._taken[pair] = each
+        self.inserted[each.job.id] = each.job
+
+    def _replace(self, each: Unstored, owner: JobOfKey) -> None:
+        """The owner becomes what this job says, under its own id and idempotency key."""
+        was = _before(self.inserted[owner.job_id]) if owner.new else self._unstarted[owner.job_id]
+        template = msgspec.structs.replace(each.job.template, scope=was.scope, key=was.key)
+        job = msgspec.structs.replace(each.job, id=owner.job_id, template=template)
+        if each.pack is not None:
+            args = each.pack(owner.job_id)
+            job = msgspec.structs.replace(job, args=args.decode(), args_bytes=len(args))
+        if owner.new:
+            self.inserted[owner.job_id] = job
+        else:
+            self._left_gates.update(was.gates)
+            self._replaced[owner.job_id] = _put_off(job, claim_of(each), owner.first_us, self._now_us)
+            self._unstarted[owner.job_id] = _before(job)
+        detail: dict[str, object] = {"submit": each.job.id}
+        if (was.name, was.args) != (template.name, job.args):
+            detail["args_was"] = fingerprint(was.name, was.args.encode())
+        self._notes.append({"id": owner.job_id, "actor": template.submitted_by, "detail": detail})
 
 
 def decide(owner: JobOfKey | None, claim: UniqueClaim, now_us: int) -> UniqueAnswer:
@@ -93,31 +160,11 @@ def decide(owner: JobOfKey | None, claim: UniqueClaim, now_us: int) -> UniqueAns
         return UniqueAnswer.REPLACED if owner.untouched else UniqueAnswer.INSERTED
     if rule.period_s is not None:
         counts = owner.until_us is not None and (owner.new or owner.until_us > now_us)
+    elif rule.holds_owner and owner.state in UNSTARTED:
+        counts = owner.held and owner.state in rule.states  # one that nobody holds has started meanwhile
     else:
         counts = owner.state in rule.states
     return UniqueAnswer.EXISTING if counts else UniqueAnswer.INSERTED
-
-
-def _replace(
-    each: Unstored, owner: JobOfKey, held: dict[str, Unstarted], now_us: int, decided: ToWrite
-) -> None:
-    """The owner becomes what this job says, under its own id and idempotency key."""
-    was = _before(decided.inserted[owner.job_id]) if owner.new else held[owner.job_id]
-    template = msgspec.structs.replace(each.job.template, scope=was.scope, key=was.key)
-    job = msgspec.structs.replace(each.job, id=owner.job_id, template=template)
-    if each.pack is not None:
-        args = each.pack(owner.job_id)
-        job = msgspec.structs.replace(job, args=args.decode(), args_bytes=len(args))
-    if owner.new:
-        decided.inserted[owner.job_id] = job
-    else:
-        decided.left_gates.update(was.gates)
-        decided.replaced[owner.job_id] = _put_off(job, claim_of(each), owner.first_us, now_us)
-        held[owner.job_id] = _before(job)
-    detail: dict[str, object] = {"submit": each.job.id}
-    if (was.name, was.args) != (template.name, job.args):
-        detail["args_was"] = fingerprint(was.name, was.args.encode())
-    decided.notes.append({"id": owner.job_id, "actor": template.submitted_by, "detail": detail})
 
 
 def _before(job: NewJob) -> Unstarted:
@@ -137,16 +184,19 @@ def _put_off(job: NewJob, claim: UniqueClaim, first_us: int, now_us: int) -> New
 
 
 def claim_of(each: Unstored) -> UniqueClaim:
+    """Its claim, of one that is unique."""
     assert each.unique is not None
     return each.unique
 
 
 def pair_of(each: Unstored) -> Pair:
+    """Its unique key with the scope."""
     claim = claim_of(each)
     return claim.scope, claim.key
 
 
 def row_of(each: Unstored) -> dict[str, object]:
+    """The row that names its job under its key."""
     claim = claim_of(each)
     return {
         "scope": claim.scope,
@@ -158,3 +208,8 @@ def row_of(each: Unstored) -> dict[str, object]:
 
 def _us(seconds: float) -> int:
     return round(seconds * 1_000_000)
+
+
+def as_json(value: object) -> str:
+    """A document that a statement reads."""
+    return msgspec.json.encode(value).decode()
