@@ -117,7 +117,7 @@ def _dict_parts(value: dict[Any, Any]) -> Iterable[Part]:
     for key, part in value.items():
         if _key_is_bad(key):
             yield "\0", key
-        yield _step(key), part
+        yield path_step(key), part
 
 
 def _key_is_bad(key: Any) -> bool:
@@ -133,7 +133,8 @@ def _key_refusal(key: Any, path: str) -> Fault:
     return Fault(path, f"has a key of type {type(key).__name__}", "use text or numbers as keys")
 
 
-def _step(key: Any) -> str:
+def path_step(key: Any) -> str:
+    """The step from a dict to what lies under this key, as a path shows it."""
     if isinstance(key, str) and PLAIN_KEY.fullmatch(key) and len(key) <= 60:
         return f".{key}"
     return f"[{ascii(key)[:60]}]"

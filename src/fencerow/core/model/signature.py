@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from fencerow.core.errors import DeclarationError
+from fencerow.core.model.conditions import unheeded_conditions
 from fencerow.core.model.hooks import is_model
 
 STARRED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -77,7 +78,8 @@ def check_type(annotation: Any, whose: str) -> None:
     """Make sure that values of this type can be written as JSON and read back.
 
     Raises:
-        DeclarationError: a type inside it is unknown both to msgspec and as a pydantic model.
+        DeclarationError: a type inside it is unknown both to msgspec and as a pydantic model, or has a condition
+            that only pydantic would look at.
     """
     try:
         msgspec.json.Decoder(annotation)
@@ -94,13 +96,20 @@ def check_type(annotation: Any, whose: str) -> None:
             f"{_shown(strangers[0])} cannot be written as JSON",
             "pass an id or plain data, a dataclass, a msgspec Struct or a pydantic model instead",
         )
+    unheeded = next(unheeded_conditions(annotation), None)
+    if unheeded is not None:
+        raise DeclarationError(
+            f"{whose} has the type {_shown(annotation)}",
+            f"nothing would look at {unheeded!r:.100} outside of a pydantic model",
+            "write msgspec.Meta(gt=0) and the like in Annotated, or put the value into a pydantic model",
+        )
 
 
 def holds_sets(annotation: Any) -> bool:
     """Whether a set is somewhere in the type. Its order differs from process to process."""
     return any(
         isinstance(node, (msgspec.inspect.SetType, msgspec.inspect.FrozenSetType))
-        for node in _nodes(annotation)
+        for node in type_nodes(annotation)
     )
 
 
@@ -182,10 +191,10 @@ def _filled(cells: Iterable[tuple[str, CellType]]) -> Iterator[tuple[str, Any]]:
 
 
 def _custom_types(annotation: Any) -> Iterator[Any]:
-    return (node.cls for node in _nodes(annotation) if isinstance(node, msgspec.inspect.CustomType))
+    return (node.cls for node in type_nodes(annotation) if isinstance(node, msgspec.inspect.CustomType))
 
 
-def _nodes(annotation: Any) -> Iterator[msgspec.Struct]:
+def type_nodes(annotation: Any) -> Iterator[msgspec.Struct]:
     """Every type inside a type, each once, as msgspec describes it."""
     pending: list[Any] = [msgspec.inspect.type_info(annotation)]
     seen: dict[int, Any] = {}

@@ -12,6 +12,7 @@ import msgspec
 from fencerow.core.errors import InvalidPayload, MalformedPayload, PayloadTooLarge
 from fencerow.core.model.faults import DEPTH_MAX, fault_in_encoded, find_fault
 from fencerow.core.model.hooks import from_plain, to_plain
+from fencerow.core.model.kept import BYTES, Look, look_for
 from fencerow.core.model.signature import Parameter, check_type, holds_sets
 
 PAYLOAD_BYTES_MAX = 1024 * 1024
@@ -26,7 +27,6 @@ SET_ENCODER = msgspec.json.Encoder(enc_hook=to_plain, order="deterministic")
 LOCATION = re.compile(r"^(?P<reason>.*?)(?: - at `(?P<where>(?:key in )?\$.*)`)?$", re.DOTALL)
 QUOTED_VALUE = re.compile(r"(Invalid (?:enum )?value) .*", re.DOTALL)
 
-BYTES = (bytes, bytearray, memoryview)
 NEVER_TEXT = (int, float, bool, bytes)  # where one of these is declared, bytes cannot arrive as text
 
 LONG_NUMBER = b"0" * 19
@@ -46,10 +46,11 @@ class Misfit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
-    """A declared type with its decoder and encoder built once."""
+    """A declared type with its decoder and encoder built once. `lost` finds what did not arrive."""
 
     decoder: msgspec.json.Decoder[Any]
     encoder: msgspec.json.Encoder
+    lost: Look | None
 
     @staticmethod
     def of(annotation: Any, whose: str) -> ValueType:
@@ -60,13 +61,14 @@ class ValueType:
         """
         check_type(annotation, whose)
         encoder = SET_ENCODER if holds_sets(annotation) else ENCODER
-        return ValueType(msgspec.json.Decoder(annotation, dec_hook=from_plain), encoder)
+        return ValueType(msgspec.json.Decoder(annotation, dec_hook=from_plain), encoder, look_for(annotation))
 
     def pack(self, value: Any, where: str) -> bytes:
-        """JSON bytes that `unpack` is known to read.
+        """JSON bytes that `unpack` is known to read, and of which it makes the same value.
 
         Raises:
-            InvalidPayload: something inside cannot be kept as JSON; the path begins with `where`.
+            InvalidPayload: something inside cannot be kept as JSON, or would arrive as something else; the path begins
+                with `where`.
             Misfit: the value is not of the declared type.
         """
         if value is None:  # what most jobs return; its bytes would look like a NaN's
@@ -79,6 +81,9 @@ class ValueType:
         arrived = self.unpack(raw)
         if isinstance(value, BYTES) and isinstance(arrived, str):
             raise Misfit("", "Expected text, got bytes, which would arrive as base64 text")
+        lost = self.lost(value, arrived) if self.lost else None
+        if lost:
+            raise lost.refusal(where)
         return raw
 
     def unpack(self, raw: bytes | msgspec.Raw) -> Any:
@@ -125,7 +130,7 @@ class WholeCall:
     same encoder, the same decoders, the same look for what JSON cannot keep.
     """
 
-    __slots__ = ("_decode", "_maybe_text")
+    __slots__ = ("_decode", "_looks", "_maybe_text")
 
     def __init__(self, parameters: Mapping[str, Parameter]) -> None:
         fields = {name: each.annotation for name, each in parameters.items()}
@@ -133,6 +138,8 @@ class WholeCall:
         together: Any = TypedDict("together", fields, total=False)  # type: ignore[misc]
         self._decode = msgspec.json.Decoder(together, dec_hook=from_plain).decode
         self._maybe_text = [name for name, each in fields.items() if each not in NEVER_TEXT]
+        looks = {name: look_for(each) for name, each in fields.items()}
+        self._looks = [(name, look) for name, look in looks.items() if look]
 
     @staticmethod
     def of(parameters: Mapping[str, Parameter]) -> WholeCall | None:
@@ -153,7 +160,10 @@ class WholeCall:
             raw = ENCODER.encode(values)
             if suspicious(raw):
                 return None
-            self._decode(raw)
+            arrived: Any = self._decode(raw)
+            for name, lost in self._looks:
+                if name in values and lost(values[name], arrived[name]):
+                    return None
         except Exception:  # also of a user's own type
             return None
         return raw
