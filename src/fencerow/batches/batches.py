@@ -16,6 +16,7 @@ from fencerow.batches.item import BatchItem, Said
 from fencerow.core.db.service import soon
 from fencerow.core.errors import InvalidPayload, LeaseLost
 from fencerow.core.log_fields import handled
+from fencerow.core.model.awaited import run_whole
 from fencerow.core.model.handler import VALUE
 from fencerow.core.model.outcome import Outcome, Released, Stopped, Succeeded
 from fencerow.core.model.text import amount
@@ -199,4 +200,4 @@ def _ids(attempts: Iterable[Attempt]) -> str:
 async def _in_batch(batch: Batch, run: Callable[[], Awaitable[Any]]) -> Any:
     """In here lines of the log know the batch that they are written in."""
     handled.set(batch.log_fields)
-    return await run()
+    return run_whole(await run())

@@ -11,6 +11,7 @@ from typing import Any
 
 from fencerow.core.db.strikes import Striker, arrived
 from fencerow.core.log_fields import handled
+from fencerow.core.model.awaited import run_whole
 from fencerow.core.threads import Threads
 from fencerow.events.declared import Consumer
 from fencerow.events.errors import DeliveryTimeout
@@ -65,7 +66,7 @@ class Delivery:
         striker, context = Striker(), _context(event)
 
         def call() -> None:
-            context.run(self._consumer.function, event)
+            run_whole(context.run(self._consumer.function, event))
 
         future = self._threads.submit(call, striker)
         await asyncio.wait({future}, timeout=self._consumer.timeout_s)
@@ -139,7 +140,7 @@ async def _done(task: asyncio.Task[Any], within_s: float) -> None:
 async def _raised(function: Callable[[Event], Awaitable[object]], event: Event) -> BaseException | None:
     """What a handler raises, as a value: a task that ends by `sys.exit` would end the whole event loop."""
     try:
-        await function(event)
+        run_whole(await function(event))
     except KeyboardInterrupt:
         raise
     except BaseException as error:

@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from fencerow.core.errors import InvalidPayload, MalformedPayload, PayloadTooLarge
+from fencerow.core.model.awaited import run_whole
 from fencerow.core.model.faults import DEPTH_MAX, fault_in_encoded, find_fault
 from fencerow.core.model.hooks import from_plain, to_plain
 from fencerow.core.model.kept import BYTES, Look, look_for
@@ -193,7 +194,7 @@ class ValueCodec:
             PayloadTooLarge: it exceeds `payload_bytes_max`.
         """
         try:
-            raw = self.type.pack(value, "result")
+            raw = self.type.pack(run_whole(value), "result")
         except Misfit as misfit:
             raise InvalidPayload(
                 f"result{misfit.path}: {misfit.reason}",
