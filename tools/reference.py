@@ -111,8 +111,9 @@ def page_of(page: Page) -> str:
     around = f"In the guide: {linked}. All names, and what every verb may raise: [index](index.md)."
     parts = [f"# {page.package}", HEAD, around, *_about(page, doc)]
     found = [entry for entry in entries(page) if not _is_error(entry)]
-    if entries(page):
-        parts.append("\n".join(_table(page)))
+    for package, told in _by_package(page).items():
+        parts += [] if package == page.package else [f"{_from(package)}:"]
+        parts.append("\n".join(_table(told)))
     parts += [part for entry in found for part in _shown(page, entry)]
     if records(page):
         parts += ["## Records", "What the names above take and give."]
@@ -156,10 +157,22 @@ def _told(page: Page) -> tuple[str, list[str]]:
     return doc.replace(guides[0], "").strip(), [name.removeprefix("docs/") for name in guides[1].split(", ")]
 
 
-def _table(page: Page, there: str = "") -> Iterator[str]:
+def _by_package(page: Page) -> dict[str, list[Entry]]:
+    """The names of a page by the package from which they are imported, its own first."""
+    found: dict[str, list[Entry]] = {}
+    for entry in entries(page):
+        found.setdefault(entry.package, []).append(entry)
+    return found
+
+
+def _from(package: str) -> str:
+    return f"From `{package}`" if package else "Given by an object, imported from nowhere"
+
+
+def _table(told: Sequence[Entry], there: str = "") -> Iterator[str]:
     yield "| name | what it is |"
     yield "|---|---|"
-    for entry in entries(page):
+    for entry in told:
         place = places()[entry.name] if _is_error(entry) else f"{there}#{anchor(entry)}"
         twin = f", `{entry.twin}`" if entry.twin else ""
         yield f"| [`{entry.name}`]({place}){twin} | {first_sentence(entry.doc)} |"
@@ -208,15 +221,16 @@ def index() -> str:
     parts = [
         "# Reference",
         HEAD,
-        "Every public name, by the package it is imported from. Errors: [errors](errors.md).",
+        "Every public name, by the package it is imported from; a test imports them all. Errors: [errors](errors.md).",
         "## What every verb may raise",
         markdown(COMMON, link_from("index")),
     ]
     for page in PAGES:
         parts.append(f"## [{page.package}]({page.name}.md)")
-        if entries(page):
-            parts.append("\n".join(_table(page, f"{page.name}.md")))
-        else:
+        for package, told in _by_package(page).items():
+            parts += [] if package == page.package else [f"{_from(package)}:"]
+            parts.append("\n".join(_table(told, f"{page.name}.md")))
+        if not entries(page):
             parts.append(first_sentence(_told(page)[0]))
     return "\n\n".join(parts) + "\n"
 

@@ -6,8 +6,6 @@ Codes never change their meaning; docs/errors.md has a paragraph for each.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fencerow.core.errors.attempts import AttemptTimeout as AttemptTimeout
 from fencerow.core.errors.attempts import CancelRequested as CancelRequested
 from fencerow.core.errors.attempts import DecidedTwice as DecidedTwice
@@ -110,7 +108,6 @@ from fencerow.migrations.errors import UnknownBackfill as UnknownBackfill
 from fencerow.migrations.errors import UnknownShard as UnknownShard
 from fencerow.planning.errors import InvalidPlan as InvalidPlan
 from fencerow.planning.errors import NothingMeasured as NothingMeasured
-from fencerow.proof import moved
 from fencerow.schedules.errors import InvalidEntities as InvalidEntities
 from fencerow.schedules.errors import InvalidSchedule as InvalidSchedule
 from fencerow.schedules.errors import InvalidWindow as InvalidWindow
@@ -122,22 +119,3 @@ from fencerow.testing.errors import DrainUnfinished as DrainUnfinished
 from fencerow.testing.errors import JobsDidNotSucceed as JobsDidNotSucceed
 from fencerow.testing.errors import NoTestApp as NoTestApp
 from fencerow.testing.errors import NoTestDatabase as NoTestDatabase
-
-if not TYPE_CHECKING:
-    __getattr__ = moved(
-        __name__,
-        dict.fromkeys(
-            (
-                "CheckArguments",
-                "CheckNeedsMore",
-                "CheckStuck",
-                "NothingRecorded",
-                "NothingToCheck",
-                "ScratchNotEmpty",
-                "ActorStuck",
-                "CannotExplore",
-                "NotRepeatable",
-            ),
-            "fencerow_proof.errors",
-        ),
-    )

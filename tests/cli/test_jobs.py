@@ -136,19 +136,6 @@ def test_revive_queues_a_finished_job_again(cli: Cli, url: str, engine: AnyEngin
     assert cli("jobs", "revive", job_id).error == "FR-303"
 
 
-def test_the_old_name_of_revive_does_the_same_and_says_so(cli: Cli, url: str, engine: AnyEngine) -> None:
-    by_id, by_filter = fail_one(engine), fail_one(engine)
-
-    one = cli("jobs", "retry", by_id, "--json")
-    rest = cli("jobs", "retry", "--queue", "mail", "--json")
-
-    assert [one.json["verb"], one.json["jobs"], rest.json["jobs"]] == ["retry", 1, 1], "scripts read it"
-    assert [state_of(engine, each) for each in (by_id, by_filter)] == [State.QUEUED] * 2
-    assert "fencerow jobs revive" in one.err
-    assert len(one.err.splitlines()) == 1
-    assert "filter: fencerow jobs revive --queue NAME" in cli("jobs", "retry").err
-
-
 def test_cancel_moves_what_is_queued_and_asks_what_runs(cli: Cli, url: str, engine: AnyEngine) -> None:
     running = jobs.running(engine).id
     (queued,) = jobs.submit(engine)

@@ -196,7 +196,7 @@ def test_every_document_has_the_fields_that_the_page_says(
 
 def test_the_page_has_every_command_that_has_json() -> None:
     page = dict(documented((ROOT / "docs" / "cli.md").read_text("utf-8")))
-    named = {name for name, _ in commands(root)} - WITHOUT.keys() - {"jobs retry"}  # an old name
+    named = {name for name, _ in commands(root)} - WITHOUT.keys()
 
     assert named - page.keys() == set()
     assert page.keys() - named == set()

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.errors import MissingExtra
 from tests.house.tree import ROOT
 
 MODULES_MAX = 400
@@ -123,74 +122,3 @@ def test_what_is_not_there_is_an_attribute_error() -> None:
 
 def test_few_names_stand_at_the_top() -> None:
     assert len(import_module("fencerow").__all__) <= AT_THE_TOP_MAX
-
-
-def test_a_name_that_has_moved_is_found_with_a_warning_at_the_callers_line() -> None:
-    with pytest.warns(DeprecationWarning, match=r"write `from fencerow\.events import publish`") as told:
-        from fencerow import publish  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
-    from fencerow.events import publish as there
-
-    assert publish is there
-    assert told[0].filename == __file__
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "names"),
-    [
-        ("fencerow.testing", "fencerow_proof", "explore Exploration Played Answer Violation"),
-        ("fencerow.testing.check", "fencerow_proof.check", "check_handler Outside outside_call"),
-        ("fencerow.testing.history", "fencerow_proof.history", "recording create_effects Options check"),
-        ("fencerow.testing.faults", "fencerow_proof.network", "Dice Fault Phase"),
-        ("fencerow.testing.proxy", "fencerow_proof.network", "FaultProxy"),
-        ("fencerow.testing.race", "fencerow_proof.arena.race", "Scenario explore play_again"),
-        ("fencerow.testing.crash", "fencerow_proof.arena.crash", "Case crash_everywhere"),
-        ("fencerow.testing.pgbouncer", "fencerow_proof.servers.pgbouncer", "PgBouncer"),
-        ("fencerow.errors", "fencerow_proof.errors", "CheckStuck NothingToCheck CannotExplore ActorStuck"),
-    ],
-)
-def test_what_went_to_the_proofs_is_found_with_a_warning_at_the_callers_line(
-    old: str, new: str, names: str
-) -> None:
-    for name in names.split():
-        with pytest.warns(DeprecationWarning, match=rf"write `from {new} import {name}`") as told:
-            found = getattr(import_module(old), name)
-
-        assert found is getattr(import_module(new), name)
-        assert told[0].filename == __file__
-
-
-def test_a_module_that_moved_has_no_other_names() -> None:
-    with pytest.raises(AttributeError, match="no attribute '__path__'"):
-        import_module("fencerow.testing.race").__path__  # noqa: B018
-
-
-@pytest.mark.parametrize(
-    "old", ["fencerow.testing.explore", "fencerow.testing.check.check_handler", "fencerow.errors.CheckStuck"]
-)
-def test_without_the_proofs_an_old_name_says_what_to_install(
-    old: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    without_proofs(monkeypatch)
-    module, _, name = old.rpartition(".")
-
-    with pytest.raises(MissingExtra) as refused:
-        getattr(import_module(module), name)
-
-    said, why, fix = refused.value.lines()
-    assert old in said and "fencerow-proof, which is not installed" in said
-    assert why != "-" and 'pip install "fencerow[proof]"' in fix
-
-
-def without_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where only the package itself is installed."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == "fencerow_proof"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "meta_path", [Absent(), *sys.meta_path])
-
-
-class Absent:
-    """Finds no proofs."""
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        if name == "fencerow_proof":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)

@@ -105,13 +105,6 @@ def test_a_failing_function_leaves_nothing(ground: Ground) -> None:
     assert not ground.has("half") and report.at == 1
 
 
-def test_the_old_name_of_migrations_goes_on_with_a_warning(ground: Ground) -> None:
-    ground.write(ONE)
-
-    with pytest.warns(DeprecationWarning, match=r"Migrator\.migrations\(\)"):
-        assert migrator(ground).steps(ground.dialect) == migrator(ground).migrations(ground.dialect)
-
-
 def test_an_edited_migration_is_named_with_both_checksums(ground: Ground) -> None:
     ground.write(ONE)
     migrator(ground).migrate()

@@ -115,7 +115,10 @@ SETTINGS = "Its fields are the [settings](../settings.md)."
 @cache
 def entries(page: Page) -> tuple[Entry, ...]:
     """The public names of a page, in the order in which their package lists them."""
-    found = [_entry(name, getattr(import_module(package), name)) for package, name in _listed(page)]
+    found = [
+        replace(_entry(name, getattr(import_module(package), name)), package=package)
+        for package, name in _listed(page)
+    ]
     for told in page.handed:
         module, name = told.split(":")
         found.append(_entry(name, getattr(import_module(module), name)))

@@ -40,6 +40,7 @@ class Entry:
     doc: str
     source: str  # the file, from the root of the repository
     found: Any  # the thing itself
+    package: str = ""  # from which it is imported; of what only an object gives, none
     twin: str = ""  # the same for async code
     members: tuple[Entry, ...] = ()
     raised: frozenset[str] = frozenset()  # errors that its own text raises
@@ -96,6 +97,7 @@ def _joined(verb: Entry, other: Entry) -> Entry:
         said,
         verb.source,
         verb.found,
+        verb.package,
         twin=other.short,
         raised=verb.raised | other.raised,
         types={**verb.types, **other.types},

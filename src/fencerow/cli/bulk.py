@@ -51,16 +51,12 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Bulk:
-    """A verb for many jobs: how it moves them, from which states it leaves, which a filter means by itself.
-
-    `called`: the old name under which it was asked for. Scripts read it in the JSON; people are told the new one.
-    """
+    """A verb for many jobs: how it moves them, from which states it leaves, which a filter means by itself."""
 
     verb: str
     move: Making
     legal: Iterable[State]
     default: Iterable[State]
-    called: str | None = None
 
     def run(self, asked: CommandOptions, options: dict[str, Any]) -> int:
         """Do it, or with --dry-run only count; returns the exit code: 1 if any job was not moved."""
@@ -103,7 +99,7 @@ class Bulk:
 
     def _counted(self, ids: list[str], asked: CommandOptions) -> int:
         if asked.json:
-            output.say_json({"verb": self.called or self.verb, "dry_run": True, "jobs": len(ids)})
+            output.say_json({"verb": self.verb, "dry_run": True, "jobs": len(ids)})
         else:
             output.say(f"{amount(len(ids), 'job')} would be changed by {self.verb}; nothing was changed")
         return exits.OK
@@ -130,7 +126,7 @@ class Bulk:
         if asked.json:
             output.say_json(
                 {
-                    "verb": self.called or self.verb,
+                    "verb": self.verb,
                     "dry_run": False,
                     "jobs": len(done) - len(left),
                     "not_reached": work.not_reached,

@@ -110,15 +110,6 @@ def revive(context: click.Context, /, **options: Any) -> int:
 
 @jobs.command()
 @bulk_options
-@click.pass_context
-def retry(context: click.Context, /, **options: Any) -> int:
-    """The old name of `revive`, which does the same."""
-    output.warn("`fencerow jobs retry` is called `fencerow jobs revive` now; the old name goes away with 1.0")
-    return Bulk("revive", ReviveMany, FINAL, (State.FAILED,), called="retry").run(asked(context), options)
-
-
-@jobs.command()
-@bulk_options
 @change_options
 @click.pass_context
 def change(context: click.Context, /, **options: Any) -> int:

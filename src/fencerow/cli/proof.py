@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from fencerow.proof import PACKAGE, missing
+from fencerow.core.errors import MissingExtra
 
+PACKAGE = "fencerow_proof"
 NAMES = ("history", "check")
 TOLD = "Not installed: comes with fencerow[proof]."
 TAKES_ALL = {"ignore_unknown_options": True, "allow_extra_args": True}
@@ -25,6 +26,10 @@ def proof_commands() -> tuple[click.Command, ...]:
 def _absent(name: str) -> click.Command:
     @click.command(name, help=TOLD, add_help_option=False, context_settings=TAKES_ALL)
     def refuse() -> None:
-        raise missing(f"`fencerow {name}`")
+        raise MissingExtra(
+            f"`fencerow {name}` needs the package fencerow-proof, which is not installed",
+            "the proofs are a package of their own, so that programs without them install less",
+            'python -m pip install "fencerow[proof]"',
+        )
 
     return refuse

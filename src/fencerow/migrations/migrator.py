@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -96,13 +95,6 @@ class Migrator:
             InvalidMigrations: two have one number, or a file cannot work.
         """
         return read_folder(self._folder, dialect)
-
-    def steps(self, dialect: str) -> list[ShardMigration]:
-        """The old name of `migrations`, with a DeprecationWarning; it goes away with 1.0."""
-        warnings.warn(
-            "Migrator.steps() is called Migrator.migrations() now", DeprecationWarning, stacklevel=2
-        )
-        return self.migrations(dialect)
 
     def plan(self, *, baseline: int | None = None, shards: Names = None) -> Report:
         """What `migrate` would run on each shard (`left`). Changes nothing and makes nothing.

@@ -5,9 +5,6 @@ The pytest plugin has fixtures for them; docs/testing.md shows all. What plays r
 The guide: docs/testing.md.
 """
 
-from typing import TYPE_CHECKING
-
-from fencerow.proof import moved
 from fencerow.testing.binding import Clock, bound
 from fencerow.testing.drain import Ran, adrain, drain
 from fencerow.testing.postgres import PostgresServer
@@ -25,9 +22,3 @@ __all__ = [
     "ScratchDatabase",
     "PostgresServer",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = moved(
-        __name__,
-        dict.fromkeys(("explore", "Exploration", "Played", "Answer", "Violation"), "fencerow_proof"),
-    )

@@ -1,8 +1,0 @@
-"""Moved: operations broken off are in `fencerow_proof.arena.crash`."""
-
-from typing import TYPE_CHECKING
-
-from fencerow.proof import moved
-
-if not TYPE_CHECKING:
-    __getattr__ = moved(__name__, "fencerow_proof.arena.crash")

@@ -1,8 +1,0 @@
-"""Moved: recording and checking histories is in `fencerow_proof.history`."""
-
-from typing import TYPE_CHECKING
-
-from fencerow.proof import moved
-
-if not TYPE_CHECKING:
-    __getattr__ = moved(__name__, "fencerow_proof.history")
