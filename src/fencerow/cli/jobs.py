@@ -22,12 +22,14 @@ from fencerow.core.model.ids import parse_prefix
 from fencerow.core.model.job import Happening
 from fencerow.core.model.state import FINAL, LIVE, State
 from fencerow.core.store import store
+from fencerow.doctor.why import briefly
 from fencerow.handovers.looking import handover_document, placed_handover
 from fencerow.operators.looking import listed
 from fencerow.operators.many import CancelMany, ChangeMany, DeleteMany, ReviveMany
 from fencerow.operators.prefixes import job_meant
 
 F = TypeVar("F", bound=Callable[..., Any])
+WAITS = LIVE - {State.RUNNING}
 
 
 def list_options(command: F) -> F:
@@ -81,6 +83,7 @@ def show(context: click.Context, job_id: str) -> None:
         job, timeline, log = client.get(wanted), client.timeline(wanted), client.logs(wanted)
         unique = engine.run(store.unique_keys_of([wanted])).get(wanted, [])
         handover = engine.run(placed_handover(wanted))
+        waits = client.run(briefly(wanted)) if job.state in WAITS and not asked(context).json else None
         at = times(engine, asked(context))
     if asked(context).json:
         entries = [_entry(each) for each in timeline]
@@ -94,7 +97,7 @@ def show(context: click.Context, job_id: str) -> None:
             }
         )
     else:
-        show_job(job, timeline, log, at, unique, handover)
+        show_job(job, timeline, log, at, unique, handover, waits)
 
 
 @jobs.command()

@@ -11,6 +11,7 @@ from fencerow.core.model.job import Happening, JobRecord, LogLine
 from fencerow.core.model.packing import told_of
 from fencerow.core.model.text import amount
 from fencerow.core.store.unique import UniqueKey
+from fencerow.doctor.places import told_gate
 from fencerow.handovers.looking import PlacedHandover
 
 TEXT_MAX = 2_000
@@ -31,10 +32,12 @@ def show_job(
     at: Times,
     unique: Sequence[UniqueKey] = (),
     handover: PlacedHandover | None = None,
+    waits: str | None = None,
 ) -> None:
     """Columns first, then what happened, in order.
 
-    `unique`: the keys under which submits find the job. `handover`: who is to have its end.
+    `unique`: the keys under which submits find the job. `handover`: who is to have its end. `waits`: why it
+    has not started.
     """
     output.facts(
         {
@@ -42,6 +45,8 @@ def show_job(
             "job": job.name,
             "queue": job.queue,
             "state": job.state.value,
+            "gate": None if job.gate is None else told_gate(job.gate),
+            "waits": waits,
             "damaged": f"{', '.join(job.damaged)}: cannot be read" if job.damaged else None,
             "priority": job.priority or None,
             "submitted": _with(at.full(job.submitted_at_us), job.submitted_by),
@@ -64,6 +69,9 @@ def show_job(
             "unique": "; ".join(_unique(each, at) for each in unique) or None,
             "replaced": _replaced(events, at),
             "handover": _handed(handover),
+            "exclusive": _exclusive(job),
+            "limits": ", ".join(job.limits or []) or None,
+            "share": job.share,
             "affinity": _affinity(job),
             "tags": ", ".join(job.tags) if job.tags else None,
             "metadata": _json(job.metadata),
@@ -115,6 +123,14 @@ def _replaced(events: Sequence[Happening], at: Times) -> str | None:
     by = f" of {last.actor}" if last.actor else ""
     times = "once" if len(notes) == 1 else f"{len(notes)} times, the last time"
     return f"{times} {at.when(last.at_us)}, by submit {submit}{by}"
+
+
+def _exclusive(job: JobRecord) -> str | None:
+    """The key of which few jobs run at a time, and how many of them."""
+    if job.exclusive is None:
+        return None
+    words = [job.exclusive, amount(job.exclusive_slots or 1, "slot")]
+    return ", ".join([*words, "strict: it keeps its turn between its attempts"] if job.strict else words)
 
 
 def _affinity(job: JobRecord) -> str | None:

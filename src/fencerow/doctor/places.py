@@ -28,10 +28,16 @@ class GatePlace:
     @property
     def what(self) -> str:
         """What the gate is of, for people."""
-        if self.gate == NOWHERE:
-            return "a gate that its key and limits do not name: they cannot be read"
-        kind, _, name = self.gate.partition(":")
-        return f"the exclusive key {name}" if self.key is not None else f"the {kind} {name}"
+        return told_gate(self.gate)
+
+
+def told_gate(gate: str) -> str:
+    """What a gate is of, for people."""
+    if gate == NOWHERE:
+        return "a gate that its key and limits do not name: they cannot be read"
+    if gate.startswith(PREFIX):
+        return f"the exclusive key {gate.removeprefix(PREFIX)}"
+    return f"the limit {gate.removeprefix(LIMIT)}"
 
 
 @operation(repeatable=True, writes="")

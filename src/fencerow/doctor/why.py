@@ -106,8 +106,7 @@ def briefly(job_id: str) -> Procedure[str]:
         return _running(job, workers, now_us).summary
     living = [WorkerLoad(each, 0, False) for each in workers]
     looked = conditions.before_a_slot(job, pause, gate, living, now_us, _label(job, living, now_us))
-    false = [each.found for each in looked if each.holds is False]
-    return "; ".join(false[:2]) or f"it waits in queue {job.queue} for a slot of a worker"
+    return _false(looked) or f"it waits in queue {job.queue} for a slot of a worker"
 
 
 @operation(repeatable=True, writes="", patience_s=PATIENCE_S)
@@ -134,10 +133,13 @@ def _busy(claiming: list[WorkerLoad]) -> Steps[list[HeldJob]]:
 
 
 def _summary(looked: list[Condition]) -> str:
-    false = [each for each in looked if each.holds is False]
-    if false:
-        return "; ".join(each.found for each in false[:2])
-    return f"every condition holds: it is claimed at the next look; {SWEEP}"
+    return _false(looked) or f"every condition holds: it is claimed at the next look; {SWEEP}"
+
+
+def _false(looked: list[Condition]) -> str:
+    """What was found of the first two conditions that do not hold, each told once."""
+    first, *more = [each.found for each in looked if each.holds is False] or [""]
+    return "; ".join([first, *[each for each in more if each not in first][:1]])
 
 
 def _living(*, suspects: bool) -> Steps[list[WorkerLoad]]:
