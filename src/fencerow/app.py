@@ -174,9 +174,7 @@ class App(JobsApp):
         if self._outside is not None:
             from fencerow.payloads.outside.chore import OutsideSweep
 
-            chores.append(
-                OutsideSweep(lambda: self.client, self._outside.store, self.config.outside_orphan_s)
-            )
+            chores.append(OutsideSweep(lambda: self.client, self._outside, self.config.outside_orphan_s))
         return chores
 
     def _stored_by(
@@ -194,10 +192,11 @@ class App(JobsApp):
                 store = store_at(settings.outside_store)
             if store is None:
                 return inside
+            from fencerow.payloads.outside.calls import StoreCalls
             from fencerow.payloads.outside.owner import OwnStore
             from fencerow.payloads.outside.packing import OutsidePacking
 
-            self._outside = OwnStore(store, self.check_or_create)
+            self._outside = OwnStore(store, StoreCalls(settings.outside_timeout_s), self.check_or_create)
             return OutsidePacking(inside, self._outside, settings.outside_bytes_min)
 
         return packing

@@ -62,6 +62,7 @@ class Config(
             payload_bytes_max: int = ...,
             outside_store: str | None = ...,
             outside_bytes_min: int = ...,
+            outside_timeout_s: Seconds = ...,
             outside_orphan_s: Seconds = ...,
             log_format: str = ...,
             log_level: str | None = ...,

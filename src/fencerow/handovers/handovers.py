@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from fencerow.core.db.blocking import refuse_in_loop
 from fencerow.core.db.run import (
     Row,
     Steps,
@@ -69,10 +70,22 @@ class Handover(msgspec.Struct, frozen=True, kw_only=True):
             MalformedPayload: something other than Fencerow wrote it.
             SealKeyUnknown: it is sealed or signed, and this client has no such key.
             PayloadAltered: it is not what the job returned.
+            StoreUnavailable, PayloadMissing: it is large, and is not to be had from its store.
+            BlockingCall: large results lie in a store, and this is an event loop: `await handover.aresult()`. So it is
+                for small ones, too.
         """
+        if self.packing.waits:
+            refuse_in_loop()
         if self.result_text is None:
             return None
         plain = self.packing.unpack(self.result_text.encode(), Bound.result(self.job_id))
+        return _json(plain.decode(), self.job_id)
+
+    async def aresult(self) -> Any:
+        """`result` for async code."""
+        if self.result_text is None:
+            return None
+        plain = await self.packing.aunpack(self.result_text.encode(), Bound.result(self.job_id))
         return _json(plain.decode(), self.job_id)
 
     @property

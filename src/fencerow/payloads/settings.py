@@ -20,6 +20,12 @@ class PayloadSettings(Settings):
     outside_bytes_min: int = number(
         65_536, 1_024, 64 * 1024 * 1024, "From this size on a payload is kept outside the database."
     )
+    outside_timeout_s: float = number(
+        60.0,
+        0.1,
+        3600.0,
+        "How long anybody waits for the store outside: to keep a payload, or to read one. Then it counts as away.",
+    )
     outside_orphan_s: float = number(
         DAY_S,
         3600.0,

@@ -156,8 +156,15 @@ class Recipe:
         Raises:
             StoreUnavailable: they are large, and their store does not answer. Nothing is stored.
         """
-        inside = self.unique is not None and self.unique.rule.replaces
-        return self.declaration.handler.packed_arguments(job_id, args, inside=inside)
+        return self.declaration.handler.packed_arguments(job_id, args, inside=self._may_replace)
+
+    async def apacked(self, job_id: str, args: bytes) -> bytes:
+        """`packed` for async code."""
+        return await self.declaration.handler.apacked_arguments(job_id, args, inside=self._may_replace)
+
+    @property
+    def _may_replace(self) -> bool:
+        return self.unique is not None and self.unique.rule.replaces
 
     def packed_inside(self, job_id: str, args: bytes) -> bytes:
         """The same in the row, however large; without an id, for a schedule."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import (
     AsyncIterable,
     Callable,
@@ -124,7 +123,7 @@ class Submitter:
                 "leave connection= out, or submit it in your transaction",
             )
         # In its row, however large: a handler that submits what follows it must not wait for a store.
-        ahead = _packed_inside(prepared) if _may_wait(prepared) else None
+        ahead = _packed_inside(prepared) if _waits(prepared) else None
         with self._drafted([prepared], [ahead]) as submissions:
             return submissions[0]
 
@@ -138,8 +137,8 @@ class Submitter:
         return nullcontext(list(map(self._submission, calls, new_ids(len(calls)), made)))
 
     async def _packed_ahead(self, calls: Sequence[Call[Any]]) -> list[Ahead | None]:
-        """Of calls with arguments that may go to a store, the id and what is stored, made on a thread."""
-        return [await asyncio.to_thread(_packed, each) if _may_wait(each) else None for each in calls]
+        """Of calls whose arguments may go to a store, the id and what is stored."""
+        return [await _packed(each) if _waits(each) else None for each in calls]
 
     def _submission(self, call: Call[Any], new: str | None = None, ahead: Ahead | None = None) -> Submission:
         """The row of a call: under the caller's own id, or this new one, or one made here; or as it was made ahead.
@@ -259,13 +258,13 @@ class Submittable(Generic[P, R]):
             raise no_attribute(self, self.__dict__.get("__name__", "job"), name, OF_JOBS)
 
 
-def _may_wait(call: Call[Any]) -> bool:
-    return call.args is not LATER and call.recipe.declaration.handler.packing.may_wait(len(call.args))
+def _waits(call: Call[Any]) -> bool:
+    return call.args is not LATER and call.recipe.declaration.handler.packing.waits
 
 
-def _packed(call: Call[Any]) -> Ahead:
+async def _packed(call: Call[Any]) -> Ahead:
     job_id = call.recipe.options.id or new_id()
-    return job_id, call.recipe.packed(job_id, call.args)
+    return job_id, await call.recipe.apacked(job_id, call.args)
 
 
 def _packed_inside(call: Call[Any]) -> Ahead:

@@ -134,6 +134,10 @@ class ClientBase:
         """
         return self.packing.unpack(stored, Bound.result(job_id))
 
+    async def aplain_result(self, job_id: str, stored: bytes) -> bytes:
+        """`plain_result` for async code."""
+        return await self.packing.aunpack(stored, Bound.result(job_id))
+
     def stop_waiting(self) -> None:
         """End the thread that waits for results; those who wait get `Unavailable`."""
         self._poller.close()

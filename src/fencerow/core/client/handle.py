@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar
@@ -19,7 +18,6 @@ from fencerow.core.errors import JobCancelled, JobFailed, JobGone, JobNotFound
 from fencerow.core.model.change import JobChanged, job_change
 from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.model.job import Ended, JobRecord
-from fencerow.core.model.packing import OUTSIDE
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.state import State
 
@@ -68,14 +66,13 @@ class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
             PayloadAltered: it is not what the job returned.
             StoreUnavailable, PayloadMissing: it is large, and is not to be had from its store.
         """
-        return self._unpacked(self._client.outcome(self.id, timeout_s))
+        stored = self._succeeded(self._client.outcome(self.id, timeout_s))
+        return self._decode(self._client.plain_result(self.id, stored))
 
     async def aresult(self, timeout_s: Seconds | None = None) -> R_co:
         """`result` for async code. A caller that is cancelled stops waiting; the job goes on."""
-        ended = await self._client.aoutcome(self.id, timeout_s)
-        if ended is not None and ended.result is not None and ended.result.encode().startswith(OUTSIDE):
-            return await asyncio.to_thread(self._unpacked, ended)
-        return self._unpacked(ended)
+        stored = self._succeeded(await self._client.aoutcome(self.id, timeout_s))
+        return self._decode(await self._client.aplain_result(self.id, stored))
 
     @verb
     def refresh(self) -> Procedure[JobRecord]:
@@ -154,11 +151,12 @@ class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
     async def _arun(self, procedure: Procedure[T], connection: object | None = None) -> T:
         return await self._client.arun(procedure, connection)
 
-    def _unpacked(self, ended: Ended | None) -> R_co:
+    def _succeeded(self, ended: Ended | None) -> bytes:
+        """The result as it is stored of a job that has one."""
         if ended is None:
             raise self._missing()
         if ended.state is State.SUCCEEDED:
-            return self._decode(self._client.plain_result(self.id, (ended.result or "null").encode()))
+            return (ended.result or "null").encode()
         if ended.state is State.CANCELLED:
             raise JobCancelled(
                 f"job {self.id} was cancelled", "it has no result", "submit the work again if needed"

@@ -48,7 +48,12 @@ class Handler:
         if self.packing is PLAIN:  # no parameter has a name that a packed payload begins with
             return args
         packing = self.packing.inside if inside else self.packing
-        return packing.pack(args, Bound.arguments(job_id, self.name, self.arguments.version))
+        return packing.pack(args, self._bound(job_id))
+
+    async def apacked_arguments(self, job_id: str, args: bytes, *, inside: bool = False) -> bytes:
+        """`packed_arguments` for async code."""
+        packing = self.packing.inside if inside else self.packing
+        return await packing.apack(args, self._bound(job_id))
 
     def plain_arguments(self, job_id: str, stored: bytes, version: int) -> bytes:
         """Stored arguments of that job as they were encoded, in this version.
@@ -70,6 +75,13 @@ class Handler:
         """
         return self.arguments.decode(self.plain_arguments(job_id, stored, version), version)
 
+    async def acalled_with(
+        self, job_id: str, stored: bytes, version: int
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """`called_with` for async code."""
+        plain = await self.packing.aunpack(stored, Bound.arguments(job_id, self.name, version))
+        return self.arguments.decode(plain, version)
+
     def stored_result(self, job_id: str, value: Any, *, inside: bool = False) -> bytes:
         """What it returned for that job, as it is stored; `inside`: in its row, however large it is.
 
@@ -81,3 +93,10 @@ class Handler:
     def packed_result(self, job_id: str, encoded: bytes, *, inside: bool = False) -> bytes:
         """The same for a result that is encoded already."""
         return (self.packing.inside if inside else self.packing).pack(encoded, Bound.result(job_id))
+
+    async def apacked_result(self, job_id: str, encoded: bytes) -> bytes:
+        """`packed_result` for async code."""
+        return await self.packing.apack(encoded, Bound.result(job_id))
+
+    def _bound(self, job_id: str) -> Bound:
+        return Bound.arguments(job_id, self.name, self.arguments.version)

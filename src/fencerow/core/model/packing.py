@@ -225,8 +225,10 @@ class Packing:
         """The same for what must stay in its row."""
         return self
 
-    def may_wait(self, size: int) -> bool:  # noqa: ARG002
-        """Whether packing a payload of so many bytes may have to wait for a store."""
+    @property
+    def waits(self) -> bool:
+        """Whether it may have to wait for a store: then async code goes through `apack` and `aunpack`, and nobody waits
+        in an event loop."""
         return False
 
     def pack(self, plain: bytes, bound: Bound) -> bytes:  # noqa: ARG002
@@ -243,6 +245,10 @@ class Packing:
             )
         return plain
 
+    async def apack(self, plain: bytes, bound: Bound) -> bytes:
+        """`pack` for async code."""
+        return self.pack(plain, bound)
+
     def unpack(self, stored: bytes, bound: Bound) -> bytes:  # noqa: ARG002
         """The plain bytes.
 
@@ -257,6 +263,10 @@ class Packing:
                 UNPACKED_FIX,
             )
         return stored
+
+    async def aunpack(self, stored: bytes, bound: Bound) -> bytes:
+        """`unpack` for async code."""
+        return self.unpack(stored, bound)
 
     def fingerprint(self, name: str, args: bytes) -> str:
         """Identifies plain arguments under an idempotency key or a unique one."""

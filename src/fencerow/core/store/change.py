@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from fencerow.core.db.run import Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
-from fencerow.core.errors import FencerowError, IllegalMove, InvalidInput
+from fencerow.core.errors import BlockingCall, FencerowError, IllegalMove, InvalidInput
 from fencerow.core.model.backoff import with_args_version
 from fencerow.core.model.change import JobChange, JobChanged, NewArguments, Turns
 from fencerow.core.model.codec import args_version_of
@@ -218,12 +218,19 @@ def _new_turns(job: Idle, new: NewArguments) -> Turns | None:
 
 
 def _told_turns(turns_of: Callable[[str], Turns], job: Idle, new: NewArguments) -> Turns | None:
-    """Those of the arguments before; None if they do not fit the declaration any more, or cannot be opened here."""
+    """Those of the arguments before; None if they do not fit the declaration any more, or cannot be opened here.
+
+    Raises:
+        InvalidInput: they lie outside the database, and their store would be waited for in an event loop.
+    """
     if job.args is None:
         return None
     try:
         version = args_version_of((job.options or "null").encode())
         return turns_of(job.args if new.opened is None else new.opened(job.id, job.args, version))
+    except BlockingCall:
+        why = "its arguments lie outside the database: say `change` in a thread, where their store may be waited for"
+        raise _unknown_turns(job, why) from None
     except FencerowError:
         return None
 

@@ -93,7 +93,7 @@ class Attempt:
     _asked = False
     _event: threading.Event | None = None
     _raise: Callable[[Interrupt], None] | None = None
-    _give_up: Callable[[], None] | None = None
+    _give_up: Callable[[], object] | None = None
     _kill_s = 0.0
     _timers: tuple[asyncio.TimerHandle, ...] = ()
 
@@ -135,7 +135,7 @@ class Attempt:
             return self._withdrawn
 
     def begin(
-        self, raise_in: Callable[[Interrupt], None], give_up: Callable[[], None], *, kill_s: float
+        self, raise_in: Callable[[Interrupt], None], give_up: Callable[[], object], *, kill_s: float
     ) -> None:
         """The handler starts now. `raise_in` raises an exception in it; `give_up` goes on without it.
 

@@ -122,7 +122,7 @@ class Calls:
         self,
         attempt: Attempt,
         coroutine: Coroutine[Any, Any, Any],
-        give_up: Callable[[], None],
+        give_up: Callable[[], object],
         raise_in: Callable[[Interrupt], None] | None = None,
         beside: Sequence[Attempt] = (),
     ) -> tuple[Any, BaseException | None]:
@@ -155,6 +155,19 @@ class Calls:
         while task.cancelling():
             task.uncancel()  # the cancel was meant for the handler, not for the slot that ran it
         return value, error
+
+    async def bounded(
+        self, attempt: Attempt, coroutine: Coroutine[Any, Any, T]
+    ) -> tuple[T | None, BaseException | None]:
+        """Await what is not the handler, before it begins or after it has ended, and may take long: under the limits of
+        the attempt, which keeps no trace of it but why it was interrupted. Returns as `interruptible` does."""
+        task = asyncio.current_task(self.loop)
+        assert task is not None
+        before = attempt.started, attempt.is_over, attempt.abandoned
+        answer = await self.interruptible(attempt, coroutine, task.cancel)
+        attempt.started, attempt.is_over, attempt.abandoned = before
+        attempt.overran = False
+        return answer
 
     def threaded(
         self,
@@ -200,7 +213,7 @@ class Calls:
                     _refuse_late(attempt, job)
                 if (transaction := job.opened_transaction) is not None:
                     return await self._committed(attempt, job, transaction, value)
-                return job.follow_ups.success(await _stored(attempt, value))
+                return job.follow_ups.success(await self._stored(attempt, value))
             except Exception as raised:
                 error = raised
         return await self._failed(attempt, job, error)
@@ -210,12 +223,24 @@ class Calls:
     ) -> Decision:
         """What the handler did in its transaction counts together with its success."""
         if transaction.moved is None:  # else a plain handler's thread has committed it
-            encoded = await _stored(attempt, value)
+            encoded = await self._stored(attempt, value)
             if not transaction.is_open:
                 return job.follow_ups.success(encoded)
             await transaction.acommit(encoded.decode())
         assert transaction.moved is not None
         return Committed(transaction.moved, transaction.made)
+
+    async def _stored(self, attempt: Attempt, value: Any) -> bytes:
+        """A result as it is stored. One whose store keeps it waiting until the attempt must end goes into its row: the
+        work is done."""
+        handler, job_id = attempt.handler, attempt.claimed.id
+        encoded = handler.result.encode(value)
+        if not handler.packing.waits:
+            return handler.packed_result(job_id, encoded)
+        stored, error = await self.bounded(attempt, handler.apacked_result(job_id, encoded))
+        if error is not None and attempt.interrupt is None:
+            raise error
+        return stored or handler.packed_result(job_id, encoded, inside=True)
 
     async def _failed(self, attempt: Attempt, job: Job, error: BaseException) -> Decision:
         transaction = job.opened_transaction
@@ -232,15 +257,6 @@ class Calls:
             ours = partial(self._decider.decide, attempt, error, still_ours=True)
             return await self._decider.look_up(attempt, ours)
         return self._decider.decide(attempt, error)
-
-
-async def _stored(attempt: Attempt, value: Any) -> bytes:
-    """A result as it is stored. What is large enough for a store is written on a thread."""
-    handler, job_id = attempt.handler, attempt.claimed.id
-    encoded = handler.result.encode(value)
-    if handler.packing.may_wait(len(encoded)):
-        return await asyncio.to_thread(handler.packed_result, job_id, encoded)
-    return handler.packed_result(job_id, encoded)
 
 
 def ran_late(attempt: Attempt) -> bool:

@@ -6,7 +6,6 @@ waits for the database on the happy path.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +24,6 @@ from fencerow.core.errors import (
 )
 from fencerow.core.model.codec import args_version_of, inline_args
 from fencerow.core.model.outcome import Crashed, Failed, Outcome, Released, Retried, Stopped, Succeeded
-from fencerow.core.model.packing import OUTSIDE
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.acker import Acker
@@ -125,9 +123,9 @@ class Executor:
             if isinstance(text, bytes):
                 try:
                     version = args_version_of(bytes(attempt.claimed.options))
-                    if not text.startswith(OUTSIDE):
+                    if not attempt.handler.packing.waits:
                         given = attempt.handler.called_with(attempt.claimed.id, text, version)
-                    elif isinstance(found := await self._from_outside(attempt, text, version), tuple):
+                    elif isinstance(found := await self._read(attempt, text, version), tuple):
                         given = found
                     else:
                         attempt.finish()
@@ -196,13 +194,33 @@ class Executor:
         """One that was given up has ended after all."""
         self.hung_count -= 1
 
-    async def _from_outside(
+    async def _read(
         self, attempt: Attempt, text: bytes, version: int
     ) -> tuple[tuple[Any, ...], dict[str, Any]] | Outcome:
-        """The arguments of an attempt that lie in a store, or what becomes of it as it may not start any more."""
-        given = await asyncio.to_thread(attempt.handler.called_with, attempt.claimed.id, text, version)
+        """The arguments of an attempt that may lie in a store, or what becomes of it as it may not start any more.
+
+        The wait for the store ends as its handler would: by a cancel, by the worker's end, or when its time is up.
+
+        Raises:
+            StoreUnavailable: its time is up. Its handler has not begun, so that this is no failure of its own.
+        """
+        given, error = await self._calls.bounded(
+            attempt, attempt.handler.acalled_with(attempt.claimed.id, text, version)
+        )
+        if attempt.interrupt is Interrupt.TIMEOUT:
+            raise StoreUnavailable(
+                "the store of large payloads does not answer",
+                f"the arguments did not come within the attempt's {attempt.timeout_s:g} s",
+                "look at the store; the job waits until it answers",
+            )
+        if error is not None and attempt.interrupt is None:
+            raise error
         self._decider.store_answers()
-        return self.refused_start(attempt) or given
+        refused = self.refused_start(attempt)  # a good deal may have happened while they came
+        if refused is not None:
+            return refused
+        assert given is not None
+        return given
 
     async def _fetched_args(self, attempt: Attempt) -> bytes:
         claimed = attempt.claimed

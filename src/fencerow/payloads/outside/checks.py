@@ -4,11 +4,13 @@ and what others have put there."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.finding import Finding, info, ok, warn
 from fencerow.core.model.text import amount
+from fencerow.payloads.outside.calls import StoreCalls
 from fencerow.payloads.outside.owner import check_owner, database_of_payloads, others_of
 from fencerow.payloads.outside.places import store_at
 from fencerow.payloads.outside.store import PayloadStore
@@ -24,11 +26,11 @@ def examine_outside(engine: Engine, config: CoreConfig) -> Iterator[Finding]:
     settings = PayloadSettings.of(config)
     if settings.outside_store is None:
         return
-    store = store_at(settings.outside_store)
+    store, calls = store_at(settings.outside_store), StoreCalls(settings.outside_timeout_s)
     own = engine.run(database_of_payloads())
-    check_owner(store, own)
-    yield from _orphans(engine, store, own, settings.outside_orphan_s)
-    if others := others_of([each.name for each in store.list("", PAGE)], own):
+    calls.run(lambda: check_owner(store, own))
+    yield from _orphans(engine, store, calls, own, settings.outside_orphan_s)
+    if others := others_of([each.name for each in calls.run(lambda: store.list("", PAGE))], own):
         yield warn(
             NAME,
             f"the store has things that this database did not write, such as {others[0][:200]}",
@@ -36,10 +38,12 @@ def examine_outside(engine: Engine, config: CoreConfig) -> Iterator[Finding]:
         )
 
 
-def _orphans(engine: Engine, store: PayloadStore, own: str, orphan_s: float) -> Iterator[Finding]:
+def _orphans(
+    engine: Engine, store: PayloadStore, calls: StoreCalls, own: str, orphan_s: float
+) -> Iterator[Finding]:
     found, after = 0, ""
     orphans: list[str] = []
-    while found < OBJECTS_MAX and (page := page_of(store, own, after)):
+    while found < OBJECTS_MAX and (page := calls.run(partial(page_of, store, own, after))):
         for names in unreferred(engine, own, page):  # a submit under way is among them, for a moment
             orphans += names
         found += len(page)

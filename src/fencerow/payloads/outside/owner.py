@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.errors import ConfigError, PayloadMissing
+from fencerow.payloads.outside.calls import StoreCalls
 from fencerow.payloads.outside.names import OWNER, What, new_name
 from fencerow.payloads.outside.store import PayloadStore
 
@@ -21,13 +22,14 @@ def database_of_payloads() -> Steps[str]:
 
 
 class OwnStore:
-    """A store as one database has it. Blocks, and may be used by several threads at once.
+    """A store as one database has it, and how it is called. May be used by several threads at once.
 
     `look`: looks at the database, and says by `told` which it is.
     """
 
-    def __init__(self, store: PayloadStore, look: Callable[[], None]) -> None:
+    def __init__(self, store: PayloadStore, calls: StoreCalls, look: Callable[[], None]) -> None:
         self.store = store
+        self.calls = calls
         self._look = look
         self._own = ""
         self._is_claimed = False
@@ -38,7 +40,7 @@ class OwnStore:
             self._own, self._is_claimed = own, False
 
     def put(self, job_id: str, what: What, data: bytes) -> str:
-        """Keep the data under a new name, which is returned. Before the first one the store is claimed.
+        """Keep the data under a new name, which is returned. Before the first one the store is claimed. Blocks.
 
         Raises:
             ConfigError: the store is not this database's. StoreUnavailable: it does not answer.

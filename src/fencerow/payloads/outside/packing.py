@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from functools import partial
 
 import msgspec
 
-from fencerow.core.errors import FencerowError, PayloadAltered
+from fencerow.core.errors import ConfigError, DatabaseError, PayloadAltered, StoreUnavailable
 from fencerow.core.model.packing import Bound, OutsidePayload, Packing, fingerprint, outside_of
+from fencerow.core.threads import NoThread
 from fencerow.payloads.outside.names import What, is_name_of
 from fencerow.payloads.outside.owner import OwnStore
 
 log = logging.getLogger("fencerow.payloads")
 
 BYTES_MAX = 2**31  # more than any setting allows
+# Not every error of ours: a handler that must end meanwhile is told so by one.
+KEPT_FROM = (StoreUnavailable, ConfigError, DatabaseError, NoThread)
 
 
 class OutsidePacking(Packing):
@@ -33,43 +37,89 @@ class OutsidePacking(Packing):
     def inside(self) -> Packing:
         return self._inside
 
-    def may_wait(self, size: int) -> bool:
-        return size * 3 // 2 + 1_024 >= self._bytes_min  # a seal adds a third, and its frame
+    @property
+    def waits(self) -> bool:
+        return True
 
     def pack(self, plain: bytes, bound: Bound) -> bytes:
         packed = self._inside.pack(plain, bound)
-        if len(packed) < self._bytes_min or not bound.job_id:
+        if self._stays(packed, bound):
             return packed
-        what = _what(bound)
         try:
-            name = self._store.put(bound.job_id, what, packed)
-        except FencerowError as error:
-            if what != "result":
-                raise
-            log.warning("the result of job %s goes into its row: %s", bound.job_id, error)
+            return self._store.calls.run(partial(self._put, packed, bound))
+        except KEPT_FROM as error:
+            return _in_its_row(packed, bound, error)
+
+    async def apack(self, plain: bytes, bound: Bound) -> bytes:
+        packed = self._inside.pack(plain, bound)
+        if self._stays(packed, bound):
             return packed
-        mark = "" if what == "result" else fingerprint(bound.name, packed)
-        reference = OutsidePayload(name, len(packed), hashlib.sha256(packed).hexdigest(), mark)
-        return msgspec.json.encode({"fencerow:outside": reference})
+        try:
+            return await self._store.calls.arun(partial(self._put, packed, bound))
+        except KEPT_FROM as error:
+            return _in_its_row(packed, bound, error)
 
     def unpack(self, stored: bytes, bound: Bound) -> bytes:
-        reference = outside_of(stored)
-        if reference is None:
-            return self._inside.unpack(stored, bound)
-        if not is_name_of(reference.name, bound.job_id, _what(bound)):
-            raise _altered("the row refers to the payload of another job")
-        if not 0 <= reference.bytes <= BYTES_MAX:
-            raise _altered("the row gives its payload a size that none has")
-        packed = self._store.store.get(reference.name, reference.bytes)
-        if hashlib.sha256(packed).hexdigest() != reference.sha256:
-            raise _altered(f"the object {reference.name} is not the one that was written")
-        return self._inside.unpack(packed, bound)
+        reference = _reference(stored, bound)
+        if reference is not None:
+            stored = self._store.calls.run(partial(self._get, reference))
+        return self._inside.unpack(stored, bound)
+
+    async def aunpack(self, stored: bytes, bound: Bound) -> bytes:
+        reference = _reference(stored, bound)
+        if reference is not None:
+            stored = await self._store.calls.arun(partial(self._get, reference))
+        return self._inside.unpack(stored, bound)
 
     def fingerprint(self, name: str, args: bytes) -> str:
         return self._inside.fingerprint(name, args)
 
     def fingerprint_before(self, name: str, args: bytes) -> str | None:
         return self._inside.fingerprint_before(name, args)
+
+    def _stays(self, packed: bytes, bound: Bound) -> bool:
+        return len(packed) < self._bytes_min or not bound.job_id
+
+    def _put(self, packed: bytes, bound: Bound) -> bytes:
+        what = _what(bound)
+        name = self._store.put(bound.job_id, what, packed)
+        mark = "" if what == "result" else fingerprint(bound.name, packed)
+        reference = OutsidePayload(name, len(packed), hashlib.sha256(packed).hexdigest(), mark)
+        return msgspec.json.encode({"fencerow:outside": reference})
+
+    def _get(self, reference: OutsidePayload) -> bytes:
+        packed = self._store.store.get(reference.name, reference.bytes)
+        if hashlib.sha256(packed).hexdigest() != reference.sha256:
+            raise _altered(f"the object {reference.name} is not the one that was written")
+        return packed
+
+
+def _in_its_row(packed: bytes, bound: Bound, error: Exception) -> bytes:
+    """A result all the same.
+
+    Raises:
+        Exception: the error, for arguments: nothing is stored.
+    """
+    if _what(bound) != "result":
+        raise error
+    log.warning("the result of job %s goes into its row: %s", bound.job_id, error)
+    return packed
+
+
+def _reference(stored: bytes, bound: Bound) -> OutsidePayload | None:
+    """Where the payload lies; None: here.
+
+    Raises:
+        PayloadAltered: it can be no reference of this job's.
+    """
+    reference = outside_of(stored)
+    if reference is None:
+        return None
+    if not is_name_of(reference.name, bound.job_id, _what(bound)):
+        raise _altered("the row refers to the payload of another job")
+    if not 0 <= reference.bytes <= BYTES_MAX:
+        raise _altered("the row gives its payload a size that none has")
+    return reference
 
 
 def _what(bound: Bound) -> What:

@@ -18,7 +18,8 @@ class StoredObject(msgspec.Struct, frozen=True):
 
 
 class PayloadStore(Protocol):
-    """Keeps large payloads by name. It is called on threads, by several at once, and may wait.
+    """Keeps large payloads by name. It is called on threads, by several at once, and may wait. Nobody waits for it for
+    longer than `outside_timeout_s`; its thread is left behind then, and 16 of them are the most.
 
     Names are made of letters, digits and . _ - /, at most 120 characters. Every method raises `StoreUnavailable` where
     trying again may help.

@@ -10,7 +10,7 @@ Names are never used twice, so what was an orphan once stays one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from fencerow.core.db.engine import Engine
@@ -104,24 +104,30 @@ class Sweep:
         return [name for name, seen in before.items() if seen is not None and first >= seen]
 
     def remove(self) -> int:
-        """Look through all that this database wrote and remove the orphans; returns how many. Blocks.
+        """All steps, one after the other; returns how many orphans were removed."""
+        return sum(self.steps())
+
+    def steps(self) -> Iterator[int]:
+        """Look through all that this database wrote and remove the orphans. Each step blocks, and says how many it has
+        removed: one or none. It may be left between two steps: the next round finds what is left.
 
         Raises:
             ConfigError: it is another database's store. StoreUnavailable: it does not answer.
         """
         own = self.engine.run(database_of_payloads())
-        check_owner(self.store, own)
-        removed, after = 0, ""
+        after = ""
         seen: set[str] = set()
         while page := page_of(self.store, own, after):
+            if not after:  # where nothing was put yet there may be no folder
+                check_owner(self.store, own)
             for name in self.orphans(own, page):
                 self.store.delete(name)
                 self._seen.pop(name, None)
-                removed += 1
+                yield 1
             seen.update(each.name for each in page)
             after = page[-1].name
+            yield 0
         self._forget(seen)
-        return removed
 
     def _forget(self, seen: Iterable[str]) -> None:
         kept = set(seen)
