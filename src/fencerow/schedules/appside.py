@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -12,12 +13,14 @@ from fencerow.core.app.calls import Call
 from fencerow.core.app.submitter import Submittable, Submitter
 from fencerow.core.client.base import ClientBase
 from fencerow.core.config import CoreConfig
+from fencerow.core.db.blocking import refuse_in_loop
 from fencerow.core.db.run import Procedure, ask
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.store import store
 from fencerow.schedules.declared import Declarations, DeclaredSchedule, Entities
-from fencerow.schedules.definitions import Reconciled, Refreshed, RowKind, WantedRow
+from fencerow.schedules.definitions import Reconciled, RowKind, WantedRow
 from fencerow.schedules.errors import InvalidSchedule
+from fencerow.schedules.following import Refreshed, refresh
 from fencerow.schedules.options import ScheduleOptions, check_entity, check_name, planned, work_of
 from fencerow.schedules.settings import ScheduleSettings
 from fencerow.schedules.shown import ScheduleRecord
@@ -107,7 +110,7 @@ class AppSchedules(ScheduleVerbs):
     @verb
     def reconcile(self) -> Procedure[Reconciled]:
         """Make what this program declares, change what differs, and remove what it declares no longer. Workers do this
-        when they start. Rows that people made stay.
+        when they start. Rows that people made stay, and so does what they paused.
 
         Raises:
             InvalidSchedule: what was declared cannot be stored any more.
@@ -116,17 +119,29 @@ class AppSchedules(ScheduleVerbs):
 
     areconcile = averb(reconcile)
 
-    async def arefresh(self, name: str) -> Refreshed:
+    def refresh(self, name: str, *, shrinks: bool = False) -> Refreshed:
         """Ask the function of this declared schedule for its entities, now, and keep their rows in step with the list.
+
+        If more than half of them are missing at once, none of these is removed: it is mostly a mistake of the source.
+        `shrinks`: it is none. A coroutine function runs in an event loop of its own.
 
         Raises:
             NoEntities: the list is empty. InvalidEntities: the function raised. Nothing was changed.
             UnknownSchedule: this program declares no entities under that name.
         """
+        refuse_in_loop()
         declared = self._program.declarations.with_entities(name)
-        return await self._arun(
-            refreshing(declared, await declared.listed(), self._program, self._client.actor)
-        )
+        return self._run(self._refreshing(declared, asyncio.run(declared.listed()), shrinks))
+
+    async def arefresh(self, name: str, *, shrinks: bool = False) -> Refreshed:
+        """`refresh` for async code."""
+        declared = self._program.declarations.with_entities(name)
+        return await self._arun(self._refreshing(declared, await declared.listed(), shrinks))
+
+    def _refreshing(
+        self, declared: DeclaredSchedule, entities: list[WantedRow], shrinks: bool
+    ) -> Procedure[Refreshed]:
+        return refreshing(declared, entities, self._program, self._client.actor, shrinks=shrinks)
 
 
 def reconciling(program: Program, actor: str | None) -> Procedure[Reconciled]:
@@ -143,11 +158,16 @@ def reconciling(program: Program, actor: str | None) -> Procedure[Reconciled]:
 
 
 def refreshing(
-    declared: DeclaredSchedule, entities: list[WantedRow], program: Program, actor: str | None
+    declared: DeclaredSchedule,
+    entities: list[WantedRow],
+    program: Program,
+    actor: str | None,
+    *,
+    shrinks: bool = False,
 ) -> Procedure[Refreshed]:
     """Keep the rows of the entities in step with this list."""
     done = yield from ask(
-        definitions.refresh(declared.name, declared.digest, entities, owner=program.owner, actor=actor)
+        refresh(declared.name, declared.digest, entities, owner=program.owner, actor=actor, shrinks=shrinks)
     )
     if done.made or done.changed:
         yield changed()

@@ -18,6 +18,7 @@ from fencerow.core.errors import InvalidInput, exits
 from fencerow.core.model.job import moment
 from fencerow.schedules.appside import AppSchedules
 from fencerow.schedules.commands import entity_option, verbs
+from fencerow.schedules.following import Refreshed
 from fencerow.schedules.shown import ScheduleRecord
 
 
@@ -118,6 +119,7 @@ def reconcile(context: click.Context) -> int:
         ("removed", done.removed),
         ("left as a person made it", done.kept),
         ("left because another program's worker runs its job", done.elsewhere),
+        ("no longer declared; it stays paused", done.paused),
     ):
         for each in names:
             output.say(f"{each}: {what}")
@@ -125,6 +127,37 @@ def reconcile(context: click.Context) -> int:
     if not said:
         output.say("all is as it is declared")
     return exits.OK
+
+
+@click.command()
+@click.argument("name")
+@click.option("--shrinks", is_flag=True, help="The list is right, though more than half of it is gone.")
+@usual_options
+@click.pass_context
+def refresh(context: click.Context, name: str, shrinks: bool) -> int:
+    """Ask the application for a schedule's entities, now, and keep their rows in step with its list.
+
+    Workers do this again and again. A list that lacks more than half of the rows at once removes none: say --shrinks.
+    """
+    wanted = asked(context)
+    with prepared(load_app(wanted.app_name(), url=wanted.url), wanted) as app:
+        done = cast(HasSchedules, app).schedules.refresh(name, shrinks=shrinks)
+    if wanted.json:
+        output.say_json(plain(done))
+    else:
+        for line in _refreshed(name, done):
+            output.say_text(line)
+    return exits.FAILED if done.is_stale or done.trouble else exits.OK
+
+
+def _refreshed(name: str, done: Refreshed) -> list[str]:
+    """What came of it, for people."""
+    if done.is_stale:
+        return [f"{name} is declared otherwise in the database: `fencerow schedules reconcile` changes it"]
+    made, changed, removed = len(done.made), len(done.changed), len(done.removed)
+    lines = [f"{name}: {made} made, {changed} changed, {removed} removed"]
+    lines += [f"{name}/{each} is no longer listed, and stays paused" for each in done.paused]
+    return lines if done.trouble is None else [*lines, done.trouble]
 
 
 def _say_set(found: ScheduleRecord, wanted: CommandOptions) -> int:

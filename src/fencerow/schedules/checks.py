@@ -35,8 +35,21 @@ def examine_schedules(engine: Engine, _config: CoreConfig) -> Iterator[Finding]:
         yield warn(
             "schedule in trouble", f"{each.full_name}: {each.trouble}", "correct what the message names"
         )
+    yield from _undeclared(found)
     yield from _overdue(found, now_us)
     yield from _zones(found)
+
+
+def _undeclared(found: list[ScheduleRecord]) -> Iterator[Finding]:
+    """What people paused, and what was taken away since."""
+    names = [each.full_name for each in found if each.undeclared_at_us is not None]
+    if names:
+        more = f" and {len(names) - SHOWN_MAX} more" if len(names) > SHOWN_MAX else ""
+        yield info(
+            "paused, and no longer declared",
+            ", ".join(names[:SHOWN_MAX]) + more,
+            "if it shall come back, run the program that declares it; else `fencerow schedules remove`",
+        )
 
 
 def _overdue(found: list[ScheduleRecord], now_us: int) -> Iterator[Finding]:

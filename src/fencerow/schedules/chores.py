@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-import fencerow.schedules.definitions as definitions
+import fencerow.schedules.following as following
 import fencerow.schedules.ticking as ticking
 import fencerow.schedules.zones as zones
 from fencerow.core.chore import Chore
@@ -25,7 +25,8 @@ from fencerow.core.telemetry import Telemetry, clean
 from fencerow.schedules.appside import Program, reconciling, refreshing
 from fencerow.schedules.declared import DeclaredSchedule
 from fencerow.schedules.definition import seed_of
-from fencerow.schedules.definitions import Reconciled, Refreshed, WantedRow
+from fencerow.schedules.definitions import Reconciled, WantedRow
+from fencerow.schedules.following import Refreshed
 from fencerow.schedules.settings import ScheduleSettings
 from fencerow.schedules.ticking import Key, Ticked
 
@@ -213,7 +214,7 @@ class DeclaredChore(Chore):
         lists then is too old to be used.
         """
         every_s = self._site.settings.entities_refresh_s
-        refresh = definitions.claim_refresh(declared.name, declared.digest, every_s=every_s)
+        refresh = following.claim_refresh(declared.name, declared.digest, every_s=every_s)
         if not await self._site.engine.arun(refresh):
             return
         call = asyncio.ensure_future(declared.listed())
@@ -245,7 +246,7 @@ class DeclaredChore(Chore):
         text = clean(str(error))[:TROUBLE_MAX]
         log.error("the entities of schedule %s stay as they are: %s", declared.name, text)
         soon_s = min(SOON_S, self._site.settings.entities_refresh_s)
-        sooner = definitions.refresh_sooner(declared.name, declared.digest, trouble=text, soon_s=soon_s)
+        sooner = following.refresh_sooner(declared.name, declared.digest, trouble=text, soon_s=soon_s)
         await self._site.engine.arun(sooner)
 
 
@@ -260,9 +261,13 @@ def _tell_of_zones() -> None:
 
 
 def _tell(done: Reconciled) -> None:
-    for what, names in (("made", done.made), ("changed", done.changed), ("removed", done.removed)):
+    for what, names in (("made", done.made), ("changed", done.changed)):
         if names:
             log.info("schedules %s as code declares them: %s", what, ", ".join(names))
+    if done.removed:
+        log.warning("schedules removed, this program declares them no longer: %s", ", ".join(done.removed))
+    for name in done.paused:
+        log.warning("schedule %s is no longer declared here; it stays paused, as a person left it", name)
     for name in done.kept:
         log.warning("schedule %s is declared in code, but a person made it so: it stays as it is", name)
     for name in done.elsewhere:
@@ -276,3 +281,7 @@ def _tell(done: Reconciled) -> None:
 def _tell_entities(name: str, done: Refreshed) -> None:
     if done.made or done.removed:
         log.info("schedule %s: new entities: %d, gone: %d", name, len(done.made), len(done.removed))
+    for entity in done.paused:
+        log.warning("schedule %s lists %s no longer; it stays paused, as a person left it", name, entity)
+    if done.trouble is not None:
+        log.error("schedule %s: %s", name, done.trouble)

@@ -186,10 +186,16 @@ def pause(context: click.Context, name: str, entity: str | None, reason: str | N
 @usual_options
 @click.pass_context
 def resume(context: click.Context, name: str, entity: str | None, run_now: bool) -> int:
-    """Let a schedule fire again, at its next time. What it would have fired meanwhile is not made up."""
+    """Let a schedule fire again, at its next time. What it would have fired meanwhile is not made up.
+
+    An entity that was paused by itself stays so, until it is resumed by itself.
+    """
     with verbs(context) as (known, _):
         rows = known.resume(name, entity, run_now=run_now)
+        left = 0 if entity else sum(each.paused_entities for each in known.listed(name=name))
     _say_change(context, name, entity, rows, "resumed", "was not paused")
+    if left and not asked(context).json:
+        output.say(f"{left} of its entities stay paused, each for its own reason (--entity)")
     return exits.OK
 
 
@@ -222,7 +228,7 @@ def _row(found: ScheduleRecord, at: Times) -> tuple[object, ...]:
     paused = found.paused_at_us is not None
     return (
         found.full_name,
-        found.in_words() + entities,
+        found.in_words() + entities if found.undeclared_at_us is None else "no longer declared",
         None if paused else at.when(found.next_us),
         at.when(found.last_us),
         found.job,

@@ -59,6 +59,8 @@ class StandingRow:
     forgotten_us: int | None
     next_us: int | None
     paused: bool
+    paused_with_all: bool
+    undeclared: bool
     now_us: int
 
     def next_us_of(self, name: str) -> int | None:
@@ -79,24 +81,15 @@ class Put:
 @dataclass(frozen=True, slots=True)
 class Reconciled:
     """What came of a program's declarations. `kept`: a person made the row of that name. `elsewhere`: no longer
-    declared here, but a living worker runs the job, so that it may be another program's."""
+    declared here, but a living worker runs the job, so that it may be another program's. `paused`: no longer declared,
+    but a person paused it, so its row stays, without a fire."""
 
     made: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     elsewhere: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Refreshed:
-    """What came of a list of entities. `is_stale`: another definition stands there, so nothing was changed."""
-
-    made: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
-    is_stale: bool = False
+    paused: list[str] = field(default_factory=list)
 
 
 # --- one schedule, by a person ----------------------------------------------------------------------------
@@ -115,7 +108,7 @@ def put_one(
     """
     yield from refuse_unknown_limits(sorted(wanted.definition.work.limits or ()))
     before = yield from locked(wanted.name, wanted.entity)
-    put = yield from _put([wanted], RowOrigin.PERSON, "", actor, take_over)
+    put = yield from put_rows([wanted], RowOrigin.PERSON, "", actor, take_over)
     return put, before[0] if before else None
 
 
@@ -125,10 +118,10 @@ def remove(
 ) -> Steps[tuple[list[str], list[StandingRow]]]:
     """Remove a schedule with its entities, or one row: which entities went, and what stood there before.
 
-    What code declared stays, unless `declared` says that it may go. May be repeated.
+    What code declares stays, unless `declared` says that it may go. May be repeated.
     """
     before = yield from locked(name, entity)
-    if not declared and any(row.origin is RowOrigin.CODE for row in before):
+    if not declared and any(row.origin is RowOrigin.CODE and not row.undeclared for row in before):
         return [], before
     return first_column((yield from execute("remove_schedule", name=name, entity=entity))), before
 
@@ -145,15 +138,21 @@ def pause(name: str, entity: str | None, *, actor: str | None, reason: str | Non
 def resume(name: str, entity: str | None) -> Steps[tuple[int, int]]:
     """Let a schedule with its entities fire again, or one row: how many were resumed, and how many rows there are.
 
-    What would have fired meanwhile is not made up.
+    An entity that was paused by itself stays paused when all are resumed. What would have fired meanwhile is not made
+    up. What is no longer declared was kept for its pause alone, and goes.
     """
     before = yield from locked(name, entity)
-    rows = [{"entity": row.entity, "next_us": row.next_us_of(name)} for row in before if row.paused]
+    rows = [
+        {"entity": row.entity, "next_us": None if row.undeclared else row.next_us_of(name)}
+        for row in before
+        if row.paused and (entity is not None or row.paused_with_all or not row.entity)
+    ]
     if not rows:
         return 0, len(before)
     document = msgspec.json.encode(rows).decode()
+    gone = yield from execute("resume_undeclared", name=name, rows=document)
     resumed = yield from execute("resume_schedules", name=name, rows=document, zones=tzdata_version())
-    return len(resumed), len(before)
+    return len(gone) + len(resumed), len(before)
 
 
 # --- what code declares ------------------------------------------------------------------------------------
@@ -182,64 +181,22 @@ def reconcile(
         if (
             kind == RowKind.HEAD and origin == RowOrigin.CODE and name in singles
         ):  # it has no entities any more
-            entities = [str(row[0]) for row in (yield from execute("entities_of", name=str(name)))]
-            yield from execute("remove_entities", name=str(name), entities=entities)
-    put = yield from _put(declared, RowOrigin.CODE, owner, actor)
-    if gone:
-        yield from execute("remove_declared", names=gone)
+            rows = yield from execute("entities_of", name=str(name))
+            yield from undeclare(str(name), [str(row[0]) for row in rows])
+    put = yield from put_rows(declared, RowOrigin.CODE, owner, actor)
+    removed: list[str] = []
+    paused: list[str] = []
+    for name in gone:
+        went, kept = yield from undeclare(name, None)
+        removed += [name] if went else []
+        paused += [seed_of(name, entity) for entity in kept]
     return Reconciled(
         [name for name, _ in put.made],
         [name for name, _ in put.changed],
-        gone,
+        removed,
         sorted(str(row[0]) for row in standing if row[0] in names and row[2] == RowOrigin.PERSON),
         elsewhere,
-    )
-
-
-@operation(alone=True, repeatable=True)
-def claim_refresh(name: str, digest: str, *, every_s: float) -> Steps[bool]:
-    """Whether this worker is to look at the list of entities now; nobody else does before `every_s` have passed."""
-    return bool((yield from execute("claim_refresh", name=name, digest=digest, every_s=every_s)))
-
-
-@operation(alone=True, repeatable=True)
-def refresh_sooner(name: str, digest: str, *, trouble: str, soon_s: float) -> Steps[None]:
-    """The list could not be had: say why, and have it looked at again soon."""
-    yield from execute("refresh_sooner", name=name, digest=digest, trouble=trouble, soon_s=soon_s)
-
-
-@operation(repeatable=True)
-def refresh(
-    name: str, digest: str, entities: Sequence[WantedRow], *, owner: str, actor: str | None
-) -> Steps[Refreshed]:
-    """Keep the rows of the entities in step with their list: new ones are made, those that vanished go.
-
-    Guard: the head is as this program declares it, and stays so until the end, because it is locked. What a person made
-    stays as it is. May be repeated.
-    """
-    head = yield from locked(name, "")
-    if not head or head[0].kind is not RowKind.HEAD or head[0].digest != digest:
-        return Refreshed(is_stale=True)
-    rows = yield from execute("entities_of", name=name)
-    standing = {str(entity): (str(found), RowOrigin(str(origin))) for entity, found, origin in rows}
-    listed = {each.entity for each in entities}
-    people = {entity for entity, (_, origin) in standing.items() if origin is RowOrigin.PERSON}
-    vanished = sorted(standing.keys() - listed - people)
-    if vanished:
-        yield from execute("remove_entities", name=name, entities=vanished)
-    news = [
-        each
-        for each in entities
-        if each.entity not in people
-        and standing.get(each.entity, ("",))[0] != digest_of(each.definition.text())
-    ]
-    put = yield from _put(news, RowOrigin.CODE, owner, actor)
-    yield from execute("refreshed", name=name)
-    return Refreshed(
-        [entity for _, entity in put.made],
-        [entity for _, entity in put.changed],
-        vanished,
-        sorted(people & listed),
+        paused,
     )
 
 
@@ -251,9 +208,18 @@ def locked(name: str, entity: str | None) -> Steps[list[StandingRow]]:
     return [_standing(row) for row in (yield from execute("lock_schedules", name=name, entity=entity))]
 
 
-def _put(
+def undeclare(name: str, entities: list[str] | None) -> Steps[tuple[list[str], list[str]]]:
+    """These rows of a schedule, or all, are no longer declared: those that went, and those that stay, being paused."""
+    if not (yield from execute("lock_undeclared", name=name, entities=entities)):
+        return [], []
+    removed = first_column((yield from execute("remove_undeclared", name=name, entities=entities)))
+    return removed, first_column((yield from execute("keep_undeclared", name=name, entities=entities)))
+
+
+def put_rows(
     rows: Sequence[WantedRow], origin: RowOrigin, owner: str, actor: str | None, take_over: bool = False
 ) -> Steps[Put]:
+    """Make these rows, or change those that differ."""
     if not rows:
         return Put()
     now_us = as_int((yield from execute("schedules_now"))[0][0])
@@ -289,7 +255,7 @@ def _document(wanted: WantedRow, now_us: int) -> dict[str, object]:
 
 
 def _standing(row: Row) -> StandingRow:
-    entity, kind, origin, text, digest, forgotten_us, next_us, paused, now_us = row
+    (entity, kind, origin, text, digest, forgotten_us, next_us, paused, with_all, undeclared, now_us) = row
     return StandingRow(
         str(entity),
         RowKind(str(kind)),
@@ -299,6 +265,8 @@ def _standing(row: Row) -> StandingRow:
         as_int_or_none(forgotten_us),
         as_int_or_none(next_us),
         bool(paused),
+        bool(with_all),
+        bool(undeclared),
         as_int(now_us),
     )
 

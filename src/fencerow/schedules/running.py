@@ -25,14 +25,15 @@ class RunNow:
 
 @operation(repeatable=False)
 def run_now(
-    name: str, entity: str | None, *, actor: str | None, force: bool = False
+    name: str, entity: str | None, *, actor: str | None, force: bool = False, paused: bool = True
 ) -> Steps[tuple[list[RunNow], list[NewJob]]]:
-    """Submit the job of a schedule now, or of each of its entities; also of one that is paused.
+    """Submit the job of a schedule now, or of each of its entities; with `paused` also of what is paused.
 
     Where an earlier job may not overlap, none is made while one has not ended; `force` makes it all the same. Locks the
     rows as a tick does, so that the two see each other.
     """
     rows = [row for row in (yield from locked(name, entity)) if row.kind is not RowKind.HEAD]
+    rows = [row for row in rows if paused or not row.paused]
     read = {row.entity: known(row.text) for row in rows}
     careful = (
         []

@@ -19,7 +19,9 @@ class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
     `kind` is single, head (it stands for its entities, and fires for none) or entity. `origin` is code or person.
     `trouble`: why it does not fire in some worker, or why its entities are not looked after. Of a head, `entities` and
     `paused_entities` say how many there are, and `next_us` and `last_us` are the first and the latest of them.
-    `forgotten_until_us`: of fires up to this one it is no longer known which made a job.
+    `forgotten_until_us`: of fires up to this one it is no longer known which made a job. `paused_with_all`: it is
+    paused because all entities are. `undeclared_at_us`: since then neither code nor its list has it; the row is there
+    for its pause, and does not fire.
     """
 
     name: str
@@ -44,6 +46,8 @@ class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
     entities: int = 0
     paused_entities: int = 0
     forgotten_until_us: int | None = None
+    paused_with_all: bool = False
+    undeclared_at_us: int | None = None
 
     @property
     def full_name(self) -> str:
@@ -113,8 +117,9 @@ class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 def record_of(row: Row) -> ScheduleRecord:
     """A row of `read_schedules`."""
-    (name, entity, kind, job, origin, owner, definition, version, next_us, last_us, last_job, zones, paused_us,
-     paused_by, reason, changed_us, changed_by, trouble, digest, forgotten_us) = row  # fmt: skip
+    (name, entity, kind, job, origin, owner, definition, version, next_us, last_us, last_job, zones,
+     paused_us, paused_by, reason, changed_us, changed_by, trouble, digest, forgotten_us, with_all,
+     undeclared_us) = row  # fmt: skip
     return ScheduleRecord(
         name=str(name),
         entity=str(entity),
@@ -136,6 +141,8 @@ def record_of(row: Row) -> ScheduleRecord:
         changed_by=text_or_none(changed_by),
         trouble=text_or_none(trouble),
         forgotten_until_us=as_int_or_none(forgotten_us),
+        paused_with_all=bool(with_all),
+        undeclared_at_us=as_int_or_none(undeclared_us),
     )
 
 

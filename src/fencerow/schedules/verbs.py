@@ -105,8 +105,9 @@ class ScheduleVerbs(Verbs):
     def pause(self, name: str, entity: str | None = None, *, reason: str | None = None) -> Procedure[int]:
         """Let it fire no more until it is resumed; returns how many rows were paused now.
 
-        Only people pause. The pause outlives deploys and changes, and new entities are paused with it. Once this has
-        returned nothing fires; jobs that were made before go on. May be repeated: the first reason is kept.
+        Only people pause. The pause outlives deploys and changes, also one that takes the schedule or the entity away
+        for a while; new entities are paused with their schedule. Once this has returned nothing fires; jobs that were
+        made before go on. May be repeated: the first reason is kept.
 
         Raises:
             UnknownSchedule: there is none. InvalidInput: the reason cannot be used.
@@ -125,7 +126,8 @@ class ScheduleVerbs(Verbs):
     def resume(self, name: str, entity: str | None = None, *, run_now: bool = False) -> Procedure[int]:
         """Let it fire again, at its next time; returns how many rows were resumed.
 
-        What would have fired meanwhile is not made up. With `run_now` it fires at once besides. May be repeated.
+        An entity that was paused by itself is resumed by itself only. What would have fired meanwhile is not made up.
+        With `run_now` it fires at once besides. May be repeated.
 
         Raises:
             UnknownSchedule: there is none.
@@ -134,7 +136,7 @@ class ScheduleVerbs(Verbs):
         if not there:
             raise (yield from _unknown(name, entity))
         if run_now and resumed:
-            yield from _running(name, entity, self._client.actor)
+            yield from _running(name, entity, self._client.actor, paused=False)
         yield changed()
         return resumed
 
@@ -273,10 +275,12 @@ def _getting(name: str, entity: str) -> Procedure[ScheduleRecord]:
 
 
 def _running(
-    name: str, entity: str | None, actor: str | None, force: bool = False
+    name: str, entity: str | None, actor: str | None, force: bool = False, *, paused: bool = True
 ) -> Procedure[list[RunNow]]:
-    runs, jobs = yield from ask(running.run_now(check_name(name), entity, actor=actor, force=force))
-    if not runs:
+    runs, jobs = yield from ask(
+        running.run_now(check_name(name), entity, actor=actor, force=force, paused=paused)
+    )
+    if not runs and paused:
         raise (yield from _unknown(name, entity))
     if messages := hints_of(jobs):
         yield WakeUp(messages)

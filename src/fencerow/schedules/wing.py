@@ -39,10 +39,10 @@ def _checks() -> Sequence[Check]:
 
 def _commands() -> Sequence[click.Command]:
     from fencerow.schedules.backfilling import backfill
-    from fencerow.schedules.changing import reconcile, set_
+    from fencerow.schedules.changing import reconcile, refresh, set_
     from fencerow.schedules.commands import schedules
 
-    for each in (set_, reconcile, backfill):
+    for each in (set_, reconcile, refresh, backfill):
         schedules.add_command(each)
     return (schedules,)
 

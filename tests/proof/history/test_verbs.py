@@ -108,7 +108,7 @@ UNRECORDED = {
             *("note_forgotten", "purge_ticks"),
             *("pause_schedules", "resume_schedules", "note_run", "note_troubles"),
             *("refresh_sooner", "claim_refresh", "refreshed"),
-            *("remove_schedule", "remove_declared", "remove_entities"),
+            *("remove_schedule", "remove_undeclared", "keep_undeclared", "resume_undeclared"),
         ),
         "when jobs are made, and that a fire makes one: tests/proof/race/test_schedules.py; the jobs come by submit",
     ),

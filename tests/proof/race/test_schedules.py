@@ -6,8 +6,8 @@ from typing import Any
 
 from fencerow.core.db.queries import Query
 from fencerow.core.db.run import Operation, Rows, Statement, Steps
-from fencerow.schedules import definitions, looking, running, ticking
-from fencerow.schedules.definition import Definition, Overlap
+from fencerow.schedules import definitions, following, looking, running, ticking
+from fencerow.schedules.definition import Definition, Overlap, digest_of
 from fencerow.schedules.definitions import RowKind, WantedRow
 from fencerow.schedules.misfire import Misfire
 from fencerow_proof.arena.actor import Actor, Script, doing, later
@@ -277,6 +277,52 @@ def test_two_reconciles_at_once_agree(race: Race) -> None:
         yield from ()
 
     race(Scenario("reconcile × reconcile", nothing, both, agreed))
+
+
+def entity(name: str) -> WantedRow:
+    return WantedRow(NAME, name, RowKind.ENTITY, wanted(60).definition)
+
+
+def listing(*names: str) -> Operation[Any]:
+    digest = digest_of(wanted(60).definition.text())
+    return following.refresh(NAME, digest, [entity(each) for each in names], owner="app", actor="worker")
+
+
+def followed() -> Script:
+    head = WantedRow(NAME, "", RowKind.HEAD, wanted(60).definition)
+    yield definitions.reconcile([head], owner="app", own=["send"], running=[], actor="worker")
+    yield listing("a", "b", "c")
+
+
+def a_word_is_kept(story: Story) -> None:
+    (paused, _there) = story.results["person"]
+    rows = {row.entity: row for row in story.run(looking.read_schedules(name=NAME, entities=True))}
+    if paused:
+        assert "a" in rows and rows["a"].paused_at_us is not None, "a pause went with its row"
+        assert rows["a"].undeclared_at_us is not None, "nobody would ever remove it"
+
+
+vanishing = Scenario(
+    "pause × a list that lacks it",
+    followed,
+    [
+        doing("person", definitions.pause(NAME, "a", actor="ann", reason="by law")),
+        doing("worker", listing("b", "c")),
+    ],
+    a_word_is_kept,
+)
+WORD = ("AND (each.paused_at IS NULL OR each.paused_with_all)", "")
+WORDLESS = Cut("remove_undeclared", WORD, WORD)
+
+
+@named(63)
+def test_a_pause_does_not_go_with_its_entity(race: Race) -> None:
+    race(vanishing)
+
+
+@named(63)
+def test_a_pause_goes_without_the_guard(race: Race) -> None:
+    race.turns_red(vanishing, WORDLESS)
 
 
 # --- crashes ----------------------------------------------------------------------------------------------

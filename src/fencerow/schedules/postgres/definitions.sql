@@ -9,7 +9,8 @@ SELECT fencerow.us(fencerow.now());
 -- Lock the rows of a schedule, or one of them, as they are now. A statement of its own: what follows sees what whoever
 -- held them before has committed.
 SELECT each.entity, each.kind, each.origin, each.definition, each.digest, fencerow.us(each.forgotten_until),
-       fencerow.us(each.next_at), each.paused_at IS NOT NULL, fencerow.us((SELECT fencerow.now()))
+       fencerow.us(each.next_at), each.paused_at IS NOT NULL, each.paused_with_all,
+       each.undeclared_at IS NOT NULL, fencerow.us((SELECT fencerow.now()))
 FROM fencerow.schedules AS each
 WHERE each.name = :name AND (CAST(:entity AS text) IS NULL OR each.entity = CAST(:entity AS text))
 ORDER BY each.entity
@@ -20,21 +21,21 @@ FOR UPDATE;
 SELECT each.name, each.kind, each.origin, each.owner, each.digest, each.job
 FROM fencerow.schedules AS each
 WHERE each.kind <> 'entity'
-  AND (each.name = ANY(CAST(:names AS text[])) OR (each.origin = 'code' AND each.owner = :owner))
+  AND (each.name = ANY(CAST(:names AS text[])) OR (each.origin = 'code' AND each.owner = :owner AND each.undeclared_at IS NULL))
 ORDER BY each.name, each.entity
 FOR UPDATE;
 
 -- name: put_schedules
 -- Make rows, or change those that are there and differ. A new entity is paused as its head is. What is overdue stays
--- due; else a changed row waits for the next fire of its new definition.
+-- due; else a changed row waits for the next fire of its new definition. One that was no longer declared is so again.
 -- Guard: the primary key; code changes no row of a person's, and a person none of code's without taking it over.
 INSERT INTO fencerow.schedules AS each (
     name, entity, kind, job, origin, owner, definition, digest, next_at, zones, paused_at, paused_by, pause_reason,
-    changed_at, changed_by
+    paused_with_all, changed_at, changed_by
 )
 SELECT given.name, given.entity, given.kind, given.job, CAST(:origin AS text), CAST(:owner AS text), given.definition,
        given.digest, fencerow.at(given.next_us), CAST(:zones AS text), head.paused_at, head.paused_by,
-       head.pause_reason, (SELECT fencerow.now()), CAST(:actor AS text)
+       head.pause_reason, head.paused_at IS NOT NULL, (SELECT fencerow.now()), CAST(:actor AS text)
 FROM json_to_recordset(CAST(:rows AS json)) AS given (
     name text, entity text, kind text, job text, definition text, digest text, next_us bigint
 )
@@ -47,28 +48,43 @@ SET kind = excluded.kind, job = excluded.job, origin = excluded.origin, owner = 
     next_at = CASE WHEN excluded.kind = 'head' THEN NULL
                    WHEN each.next_at <= (SELECT fencerow.now()) THEN each.next_at
                    ELSE excluded.next_at END,
-    changed_at = excluded.changed_at, changed_by = excluded.changed_by, refresh_at = NULL, trouble = NULL
+    changed_at = excluded.changed_at, changed_by = excluded.changed_by, refresh_at = NULL, trouble = NULL,
+    undeclared_at = NULL
 WHERE (each.origin = CAST(:origin AS text) OR CAST(:take_over AS boolean))
   AND (each.digest <> excluded.digest OR each.kind <> excluded.kind OR each.origin <> excluded.origin
-       OR each.owner <> excluded.owner)
+       OR each.owner <> excluded.owner OR each.undeclared_at IS NOT NULL)
 RETURNING each.name, each.entity, each.version = 1;
 
--- name: remove_declared
--- Remove what code declared and no longer declares, with its entities. Guard: nothing of a person's.
-DELETE FROM fencerow.schedules AS each
-WHERE each.name = ANY(CAST(:names AS text[])) AND each.origin = 'code'
-RETURNING each.name, each.entity;
+-- fragment: is undeclared
+-- What code declared, all of a schedule or these entities, unless it is kept as undeclared already.
+each.name = :name AND each.origin = 'code' AND each.undeclared_at IS NULL
+  AND (CAST(:entities AS text[]) IS NULL OR each.entity = ANY(CAST(:entities AS text[])))
 
--- name: remove_entities
--- Remove entities that the list no longer has, or all of a schedule that has none any more. Guard: nothing of a person's.
+-- name: lock_undeclared
+-- Lock what is no longer declared: all of a schedule, or these entities. A statement of its own: whether somebody paused
+-- or resumed a row is decided before the next two look.
+SELECT each.entity FROM fencerow.schedules AS each
+WHERE {{is undeclared}}
+ORDER BY each.entity
+FOR UPDATE;
+
+-- name: remove_undeclared
+-- Remove what is no longer declared. Guard: nothing of a person's, neither a row nor the word in it; a row that is paused
+-- with all the others may go, because the row of its schedule has the word.
 DELETE FROM fencerow.schedules AS each
-WHERE each.name = :name AND each.kind = 'entity' AND each.origin = 'code'
-  AND each.entity = ANY(CAST(:entities AS text[]))
+WHERE {{is undeclared}} AND (each.paused_at IS NULL OR each.paused_with_all)
+RETURNING each.entity;
+
+-- name: keep_undeclared
+-- What is left of it is paused by a person: it stays so, whenever it is declared again.
+UPDATE fencerow.schedules AS each
+SET undeclared_at = (SELECT fencerow.now())
+WHERE {{is undeclared}} AND each.paused_at IS NOT NULL
 RETURNING each.entity;
 
 -- name: entities_of
--- The entities of a schedule, with what each is, and who made it so.
-SELECT each.entity, each.digest, each.origin FROM fencerow.schedules AS each
+-- The entities of a schedule, with what each is, who made it so, and whether it is declared no longer.
+SELECT each.entity, each.digest, each.origin, each.undeclared_at IS NOT NULL FROM fencerow.schedules AS each
 WHERE each.name = :name AND each.entity <> '';
 
 -- name: remove_schedule
@@ -78,21 +94,29 @@ WHERE each.name = :name AND (CAST(:entity AS text) IS NULL OR each.entity = CAST
 RETURNING each.entity;
 
 -- name: pause_schedules
--- Let none of these fire. Guard: not paused already; the first word is kept.
+-- Let none of these fire. Guard: not paused already, the first word is kept; but a row that is paused only because all are
+-- gets a word of its own.
 UPDATE fencerow.schedules AS each
 SET paused_at = (SELECT fencerow.now()), paused_by = CAST(:actor AS text), pause_reason = CAST(:reason AS text),
-    version = each.version + 1
+    paused_with_all = (CAST(:entity AS text) IS NULL AND each.entity <> ''), version = each.version + 1
 WHERE each.name = :name AND (CAST(:entity AS text) IS NULL OR each.entity = CAST(:entity AS text))
-  AND each.paused_at IS NULL
+  AND (each.paused_at IS NULL OR (each.paused_with_all AND CAST(:entity AS text) IS NOT NULL))
 RETURNING each.entity;
 
 -- name: resume_schedules
--- Let these fire again, at their next fire after now. Guard: paused.
+-- Let these fire again, at their next fire after now. Guard: paused, and still declared.
 UPDATE fencerow.schedules AS each
-SET paused_at = NULL, paused_by = NULL, pause_reason = NULL, version = each.version + 1,
+SET paused_at = NULL, paused_by = NULL, pause_reason = NULL, paused_with_all = false, version = each.version + 1,
     next_at = fencerow.at(given.next_us), zones = CAST(:zones AS text)
 FROM json_to_recordset(CAST(:rows AS json)) AS given (entity text, next_us bigint)
-WHERE each.name = :name AND each.entity = given.entity AND each.paused_at IS NOT NULL
+WHERE each.name = :name AND each.entity = given.entity AND each.paused_at IS NOT NULL AND each.undeclared_at IS NULL
+RETURNING each.entity;
+
+-- name: resume_undeclared
+-- What nobody declares was kept for its pause alone: without it, it goes. The rows are locked.
+DELETE FROM fencerow.schedules AS each
+USING json_to_recordset(CAST(:rows AS json)) AS given (entity text, next_us bigint)
+WHERE each.name = :name AND each.entity = given.entity AND each.undeclared_at IS NOT NULL
 RETURNING each.entity;
 
 -- name: claim_refresh
@@ -112,20 +136,21 @@ SET trouble = CAST(:trouble AS text),
 WHERE each.name = :name AND each.entity = '' AND each.kind = 'head' AND each.digest = :digest;
 
 -- name: refreshed
--- It was refreshed: nothing is in the way any more.
-UPDATE fencerow.schedules AS each SET trouble = NULL
-WHERE each.name = :name AND each.entity = '' AND each.trouble IS NOT NULL;
+-- It was refreshed: what was wrong with its list, or that nothing is.
+UPDATE fencerow.schedules AS each SET trouble = CAST(:trouble AS text)
+WHERE each.name = :name AND each.entity = '' AND each.trouble IS DISTINCT FROM CAST(:trouble AS text);
 
 -- name: read_schedules
--- Schedules in the order of their names, entities behind their head: all, those of a name, or one.
+-- Schedules in the order of their names, entities behind their head: all, those of a name, or one. What is no longer
+-- declared is always among them: nobody else tells of it.
 SELECT each.name, each.entity, each.kind, each.job, each.origin, each.owner, each.definition, each.version,
        fencerow.us(each.next_at), fencerow.us(each.last_at), each.last_job_id, each.zones, fencerow.us(each.paused_at),
        each.paused_by, each.pause_reason, fencerow.us(each.changed_at), each.changed_by, each.trouble, each.digest,
-       fencerow.us(each.forgotten_until)
+       fencerow.us(each.forgotten_until), each.paused_with_all, fencerow.us(each.undeclared_at)
 FROM fencerow.schedules AS each
 WHERE (CAST(:name AS text) IS NULL OR each.name = CAST(:name AS text))
   AND (CAST(:entity AS text) IS NULL OR each.entity = CAST(:entity AS text))
-  AND (CAST(:entities AS boolean) OR each.kind <> 'entity')
+  AND (CAST(:entities AS boolean) OR each.kind <> 'entity' OR each.undeclared_at IS NOT NULL)
   AND (each.name, each.entity) > (CAST(:after_name AS text), CAST(:after_entity AS text))
 ORDER BY each.name, each.entity
 LIMIT :limit;
@@ -135,7 +160,8 @@ LIMIT :limit;
 SELECT each.name, count(*), count(each.paused_at),
        fencerow.us(min(each.next_at) FILTER (WHERE each.paused_at IS NULL)), fencerow.us(max(each.last_at))
 FROM fencerow.schedules AS each
-WHERE each.entity <> '' AND (CAST(:name AS text) IS NULL OR each.name = CAST(:name AS text))
+WHERE each.entity <> '' AND each.undeclared_at IS NULL
+  AND (CAST(:name AS text) IS NULL OR each.name = CAST(:name AS text))
 GROUP BY each.name;
 
 -- name: schedule_names

@@ -20,6 +20,8 @@ CREATE TABLE fencerow.schedules (
     paused_at timestamptz,                       -- by people only
     paused_by text,
     pause_reason text,
+    paused_with_all boolean NOT NULL DEFAULT false,  -- not for its own sake: who resumes all resumes it
+    undeclared_at timestamptz,                   -- no longer in code or in its list; kept for its pause alone
     changed_at timestamptz NOT NULL,
     changed_by text,
     refresh_at timestamptz,                      -- of a head: when the list of entities is looked at next; NULL: now
@@ -27,7 +29,8 @@ CREATE TABLE fencerow.schedules (
     forgotten_until timestamptz,                 -- the latest fire that made a job and whose tick was purged
     PRIMARY KEY (name, entity),
     CHECK ((kind = 'head') = (next_at IS NULL)),
-    CHECK ((kind = 'entity') <= (entity <> '') AND (kind = 'head') <= (entity = ''))
+    CHECK ((kind = 'entity') <= (entity <> '') AND (kind = 'head') <= (entity = '')),
+    CHECK ((undeclared_at IS NOT NULL OR paused_with_all) <= (paused_at IS NOT NULL))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX schedules_due ON fencerow.schedules (next_at, name, entity) WHERE paused_at IS NULL;
 

@@ -20,6 +20,8 @@ CREATE TABLE fencerow.schedules (
     paused_at INTEGER,
     paused_by TEXT,
     pause_reason TEXT,
+    paused_with_all INTEGER NOT NULL DEFAULT 0,
+    undeclared_at INTEGER,
     changed_at INTEGER NOT NULL,
     changed_by TEXT,
     refresh_at INTEGER,
@@ -27,7 +29,8 @@ CREATE TABLE fencerow.schedules (
     forgotten_until INTEGER,
     PRIMARY KEY (name, entity),
     CHECK ((kind = 'head') = (next_at IS NULL)),
-    CHECK ((kind = 'entity') <= (entity <> '') AND (kind = 'head') <= (entity = ''))
+    CHECK ((kind = 'entity') <= (entity <> '') AND (kind = 'head') <= (entity = '')),
+    CHECK ((undeclared_at IS NOT NULL OR paused_with_all) <= (paused_at IS NOT NULL))
 ) WITHOUT ROWID;
 CREATE INDEX fencerow.schedules_due ON fencerow.schedules (next_at, name, entity) WHERE paused_at IS NULL;
 
