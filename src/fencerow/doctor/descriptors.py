@@ -1,4 +1,4 @@
-"""Workers whose processes run out of file descriptors, or were short of something a while ago."""
+"""Workers whose processes run out of file descriptors, were short of something a while ago, or asked for too much."""
 
 from __future__ import annotations
 
@@ -35,6 +35,13 @@ def examine_descriptors(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
             "shortage",
             f"worker {worker.name} was short of descriptors, threads or memory within ten minutes: {shortage}",
             f"it waits for one lease and then ends (FR-604); {MORE}",
+        )
+    large = [(each, each.stated.too_large) for each in alive if each.stated and each.stated.too_large]
+    for worker, too_large in large[:SHOWN_MAX]:
+        yield warn(
+            "too much at once",
+            f"worker {worker.name} does less at once since a failure within ten minutes: {too_large}",
+            "make room on the database's disk (FR-506), or give the server more memory or time for a statement",
         )
 
 

@@ -95,6 +95,7 @@ def _now(worker: WorkerRecord) -> dict[str, object]:
         "memory": memory,
         "descriptors": _descriptors(stated.descriptors),
         "shortage": stated.shortage,
+        "too much at once": stated.too_large,
         "failing": "; ".join(failing) or None,
         "blocked": _blocked(stated.blocked),
     }

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from fencerow.core.background.outage import Outage
+from fencerow.core.db.portion import Portion
 from fencerow.core.db.trouble import SHORT, is_shortage, is_trouble
 from fencerow.core.errors import FencerowError, OutOfResources
 from fencerow.core.model.text import amount
@@ -35,7 +36,8 @@ class Loop:
     """Calls `tick` again and again; it returns the seconds until it wants to be called next.
 
     `background`: an error of it is no reason to stop the jobs. `endures_s`: how long a loop of the core goes on while
-    its process is short of descriptors or threads. `woken`: whoever sets it wakes the loop.
+    its process is short of descriptors or threads. `woken`: whoever sets it wakes the loop. `portion`: how much of its
+    work it does at once.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Loop:
         background: bool = False,
         endures_s: float = math.inf,
         woken: asyncio.Event | None = None,
+        portion: Portion | None = None,
     ) -> None:
         self.name = name
         self._tick = tick
@@ -56,6 +59,7 @@ class Loop:
         self._background = background
         self._endurance = Endurance(name, math.inf if background else endures_s)
         self._woken = woken or asyncio.Event()
+        self._portion = portion
         self._stopped = asyncio.Event()
         self._failures = 0  # in a row
         self._told = False  # whether somebody reads of these failures
@@ -74,6 +78,10 @@ class Loop:
     def shortage(self) -> str | None:
         """What it was short of within the last minutes. From any thread."""
         return self._endurance.shortage()
+
+    def too_large(self) -> str | None:
+        """What was too much at once within the last minutes. From any thread."""
+        return self._portion.too_large() if self._portion is not None else None
 
     async def run(self) -> None:
         """Run until stopped. Raises what ended it."""
@@ -322,6 +330,11 @@ class Loops:
     def shortage(self) -> str | None:
         """What one of them was short of within the last minutes. From any thread."""
         found = [each.shortage() for each in self._others] + [each.shortage() for each in tuple(self._loops)]
+        return next((each for each in found if each is not None), None)
+
+    def too_large(self) -> str | None:
+        """What was too much at once for one of them within the last minutes. From any thread."""
+        found = [each.too_large() for each in tuple(self._loops)]
         return next((each for each in found if each is not None), None)
 
     def _run(self, *loops: Loop) -> None:

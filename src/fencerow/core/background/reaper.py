@@ -8,12 +8,15 @@ not stranded.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Protocol, TypeVar
 
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
+from fencerow.core.db.portion import Portion
+from fencerow.core.db.run import Operation
 from fencerow.core.db.steady import steady
 from fencerow.core.model.state import State
 from fencerow.core.model.text import amount
@@ -23,6 +26,8 @@ from fencerow.core.store.reap import LeaseAhead, Reclaimed
 from fencerow.core.telemetry import Fact, Telemetry
 
 log = logging.getLogger("fencerow.worker.reaper")
+
+T = TypeVar("T")
 
 BATCH_ROWS = 500
 OVERDUE_DELAY_S = 5.0
@@ -70,6 +75,7 @@ class Reaper:
         self._announcer = announcer
         self._actor = actor
         self._ahead: dict[LeaseAhead, float] = {}  # since when each was seen
+        self.portion = Portion("reaper", BATCH_ROWS)
 
     async def tick(self) -> float:
         """One sweep; returns the pause until the next."""
@@ -105,21 +111,19 @@ class Reaper:
 
     async def _reclaim(self) -> None:
         while dead := await self._engine.arun(store.dead_holders()):
-            reclaimed, moved = await self._engine.arun(
-                store.reclaim(dead, limit=BATCH_ROWS, actor=self._actor)
-            )
+            (reclaimed, moved), limit = await self._some(partial(store.reclaim, dead, actor=self._actor))
             self._announce(reclaimed, moved)
             for holder in sorted({job.holder for job in reclaimed if job.holder}):
                 count = sum(job.holder == holder for job in reclaimed)
                 self._telemetry.counters.add("jobs_reclaimed", count)
                 self._telemetry.emit(Fact.RECLAIMED, count=count, worker=holder)
                 log.warning("took back %s from dead worker %s", amount(count, "job"), holder)
-            if len(reclaimed) < BATCH_ROWS:
+            if len(reclaimed) < limit:
                 return  # the rest is locked right now; the next sweep comes soon
 
     async def _time_out(self) -> None:
-        reclaimed, moved = await self._engine.arun(
-            store.time_out(limit=BATCH_ROWS, delay_s=OVERDUE_DELAY_S, actor=self._actor)
+        (reclaimed, moved), _ = await self._some(
+            partial(store.time_out, delay_s=OVERDUE_DELAY_S, actor=self._actor)
         )
         if started := sum(job.begun for job in reclaimed):
             log.error("ended %s past the time limit; the workers could not", amount(started, "attempt"))
@@ -131,12 +135,23 @@ class Reaper:
         self._announce(reclaimed, moved)
 
     async def _expire(self) -> None:
-        while moved := await self._engine.arun(store.expire(limit=BATCH_ROWS, actor=self._actor)):
+        while True:
+            moved, limit = await self._some(partial(store.expire, actor=self._actor))
+            if not moved:
+                return
             self._telemetry.counters.add("jobs_expired", len(moved))
             self._telemetry.emit(Fact.EXPIRED, count=len(moved))
             self._announce([], moved)
-            if len(moved) < BATCH_ROWS:
+            if len(moved) < limit:
                 return
+
+    async def _some(self, ending: Callable[..., Operation[T]]) -> tuple[T, int]:
+        """Do this for as many jobs at once as fit; returns what came of it, and of how many at most."""
+
+        async def do(limit: int) -> tuple[T, int]:
+            return await self._engine.arun(ending(limit=limit)), limit
+
+        return await self.portion.fit(BATCH_ROWS, do)
 
     def _announce(self, reclaimed: Sequence[Reclaimed], moved: Sequence[Moved]) -> None:
         queued = [job for job in reclaimed if job.state is State.QUEUED]

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary, proxy
 from fencerow.core.client.base import ClientBase
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Operation, Pause, Procedure, ask, joining
-from fencerow.core.errors import Busy, DatabaseError, OutcomeUnknown, Unavailable
+from fencerow.core.errors import Busy, DatabaseError, OutcomeUnknown, StorageFull, Unavailable
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.submission import Submission
@@ -295,8 +295,12 @@ class Group:
         try:
             await self._send([submission for submission, _ in batch])
         except DatabaseError as error:
-            # The database is away, full or in doubt: it would be for each of them.
-            _fail(batch, error)
+            if isinstance(error, StorageFull) and len(batch) > 1:
+                half = len(batch) // 2  # there may be room for fewer
+                await self._send_batch(batch[:half])
+                await self._send_batch(batch[half:])
+            else:
+                _fail(batch, error)  # the database is away, full or in doubt: it would be for each of them
         except Exception as error:
             if len(batch) == 1:
                 _fail(batch, error)

@@ -115,6 +115,7 @@ class Stated(msgspec.Struct, frozen=True, rename=STORED):
     overdue: tuple[OverdueAttempt, ...] = ()  # others may end these
     descriptors: Descriptors | None = None  # where they can be counted
     shortage: str | None = None  # what it was short of, now or within the last minutes
+    too_large: str | None = None  # what was too much at once for the database, within the last minutes
     clock_behind_s: float = 0.0  # how far the database's clock went back; it takes jobs that were due before
 
 

@@ -5,7 +5,8 @@ reading: locked by a stranger (try again), asked to be cancelled (stop it), ende
 After a lost reply it reads first as well: finishing is fenced, but a blind repeat would hide what happened.
 
 What the database refuses is found one by one and ends as failed; what even so cannot be moved to the finished jobs is
-failed where it is (`park`). A group that takes the server longer than a statement may is written in halves.
+failed where it is (`park`). A group that fails because of its size is written in halves: it takes the server longer
+than a statement may, or there is no room for it.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from fencerow.core.db.engine import Engine
+from fencerow.core.db.portion import Portion, is_beyond_limits, is_too_much
 from fencerow.core.db.trouble import is_trouble, took_too_long
 from fencerow.core.errors import OlderWorkers, OutcomeUnknown
 from fencerow.core.model.job import Fence
 from fencerow.core.model.outcome import Failed, Followed, Outcome, Released, Stopped, Succeeded
 from fencerow.core.model.retry import FailureCode, describe
 from fencerow.core.model.state import State
-from fencerow.core.model.text import amount
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Moved, Requeued
 from fencerow.core.store.outcomes import RULES, WRITINGS, OutcomeRule
@@ -41,8 +42,7 @@ log = logging.getLogger("fencerow.worker")
 
 BATCH_ROWS_MAX = 1000
 LOCKED_S = 0.05
-REFUSED_S = 5.0  # until an outcome is tried again of which the database takes nothing at all
-QUICK = 0.25  # of the time in which a group was given up: in less, twice as many are tried
+REFUSED_S = 5.0  # until an outcome is tried again of which the database takes nothing, or has no room for
 BATCH_BYTES_MAX = 8 * 1024 * 1024
 
 
@@ -88,8 +88,7 @@ class Acker:
         self._pending: list[Pending] = []
         self._writing: dict[Key, Pending] = {}
         self._apart: list[Pending] = []  # behind a stranger's lock, or refused: tried again after a pause
-        self._rows_max = BATCH_ROWS_MAX
-        self._given_up_s = math.inf  # how long the server had for the last group that it did not write
+        self.portion = Portion("outcomes", BATCH_ROWS_MAX)
         self._changed = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -177,7 +176,8 @@ class Acker:
     async def _write_in_parts(self, kind: str, holder: str, batch: list[Pending]) -> None:
         """No more at once than the server writes in time, as far as we know by now."""
         while batch:
-            part, batch = batch[: self._rows_max], batch[self._rows_max :]
+            rows = self.portion.rows
+            part, batch = batch[:rows], batch[rows:]
             await self._write_group(kind, holder, part)
 
     async def _write_group(self, kind: str, holder: str, batch: list[Pending]) -> None:
@@ -185,41 +185,42 @@ class Acker:
         try:
             moved = await self._write(kind, holder, batch)
         except Exception as error:
-            took_s = time.monotonic() - began
-            if took_too_long(error):
-                await self._in_halves(kind, holder, batch, took_s)
-                return
-            if is_trouble(error):
-                if isinstance(error, OutcomeUnknown):
-                    self._shrink(len(batch), took_s)  # it may be that it took too long, too
-                self._doubt = True
-                raise
-            await self._one_by_one(kind, holder, batch, error)
+            await self._not_written(kind, holder, batch, error, time.monotonic() - began)
             return
-        self._grow(len(batch), time.monotonic() - began)
+        self.portion.fitted(len(batch), time.monotonic() - began)
         rest = self._confirm_all(batch, moved)
         if rest:
             self._wait_apart(await self._settled(rest), LOCKED_S)
 
-    async def _in_halves(self, kind: str, holder: str, batch: list[Pending], took_s: float) -> None:
-        """The server gave the group up, so nothing of it is written. One alone lets the others pass for as long."""
-        log.warning(
-            "%s took PostgreSQL longer than a statement may (%.1f s)", amount(len(batch), "outcome"), took_s
-        )
-        self._telemetry.counters.add("outcomes_too_slow")
-        self._shrink(len(batch), took_s)
-        if len(batch) > 1:
-            await self._write_in_parts(kind, holder, batch)
+    async def _not_written(
+        self, kind: str, holder: str, batch: list[Pending], error: Exception, took_s: float
+    ) -> None:
+        """The group failed: try it smaller, raise what waiting may mend, or find the one that is refused."""
+        if is_too_much(error):
+            await self._too_large(kind, holder, batch, error, took_s)
+        elif is_trouble(error):
+            if isinstance(error, OutcomeUnknown):
+                self.portion.halve(error, len(batch), took_s)  # it may be that it took too long, too
+            self._doubt = True
+            raise error
         else:
+            await self._one_by_one(kind, holder, batch, error)
+
+    async def _too_large(
+        self, kind: str, holder: str, batch: list[Pending], error: Exception, took_s: float
+    ) -> None:
+        """Nothing of the group is written. One alone that does not fit lets the others pass for a while."""
+        self._telemetry.counters.add("outcomes_too_slow" if took_too_long(error) else "outcomes_too_large")
+        if self.portion.halve(error, len(batch), took_s):
+            await self._write_in_parts(kind, holder, batch)
+        elif took_too_long(error):
+            log.warning("an outcome took PostgreSQL longer than a statement may (%.1f s)", took_s)
             self._wait_apart(batch, took_s)
-
-    def _shrink(self, rows: int, took_s: float) -> None:
-        self._rows_max = max(1, rows // 2)
-        self._given_up_s = max(1.0, took_s)
-
-    def _grow(self, rows: int, took_s: float) -> None:
-        if rows >= self._rows_max and took_s < self._given_up_s * QUICK:
-            self._rows_max = min(BATCH_ROWS_MAX, rows * 2)
+        elif is_beyond_limits(error):
+            await self._one_by_one(kind, holder, batch, error)
+        else:
+            self._wait_apart(batch, REFUSED_S)
+            raise error  # there is hardly room for the next one either: the loop waits for it
 
     async def _write(self, kind: str, holder: str, batch: list[Pending]) -> set[str]:
         """Write one group under its fences; returns the ids that moved."""

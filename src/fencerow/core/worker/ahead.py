@@ -7,11 +7,13 @@ the clock did stand ahead, and it goes on at once.
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.engine import Engine
+from fencerow.core.db.portion import Portion
 from fencerow.core.model.text import amount
-from fencerow.core.store.ahead import FIRST, AheadJob, clock_reached, find_ahead, move_back
+from fencerow.core.store.ahead import FIRST, AheadJob, AheadPart, clock_reached, find_ahead, move_back
 from fencerow.core.worker.wakeups import WakeUps
 
 log = logging.getLogger("fencerow.worker")
@@ -31,6 +33,7 @@ class Ahead:
         self._pause_s = pause_s
         self._actor = actor
         self._after = FIRST
+        self.portion = Portion("jobs from ahead of the clock", PART_ROWS)
 
     async def tick(self) -> float:
         """Look at the next part; returns the seconds until the next look."""
@@ -38,10 +41,13 @@ class Ahead:
         if now_us is None:
             return self._pause_s  # it has not read the clock yet
         reached_us = max(now_us, self._clock.due().until_us)
-        part = await self._engine.arun(find_ahead(self._after, reached_us=reached_us, limit=PART_ROWS))
-        moved = await self._moved(part.ahead, reached_us) if part.ahead else 0
+        part, moved = await self.portion.fit(PART_ROWS, partial(self._look, reached_us))
         self._after = part.next
         return 0.0 if moved and part.next != FIRST else self._pause_s
+
+    async def _look(self, reached_us: int, limit: int) -> tuple[AheadPart, int]:
+        part = await self._engine.arun(find_ahead(self._after, reached_us=reached_us, limit=limit))
+        return part, await self._moved(part.ahead, reached_us) if part.ahead else 0
 
     async def _moved(self, found: list[AheadJob], reached_us: int) -> int:
         """Another worker may know of a later time; what was written before that is due by what it carries on."""

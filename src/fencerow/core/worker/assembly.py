@@ -183,7 +183,8 @@ class Assembly:
         which ended by it would take the next one with it; it is stated on the row of each instead, and jobs go on.
         """
         telemetry = site.telemetry
-        acker = Loop("acker", self.acker.tick, telemetry, endures_s=site.config.lease_s)
+        lease_s = site.config.lease_s
+        acker = Loop("acker", self.acker.tick, telemetry, endures_s=lease_s, portion=self.acker.portion)
         actor = f"worker {site.worker}"
         reaper = Reaper(site.engine, self.lease, site.config, telemetry, self.wakeups, actor=actor)
         turns = Turns(
@@ -196,9 +197,13 @@ class Assembly:
         )
         ahead = Ahead(site.engine, self.wakeups, self.clock, pause_s=site.config.sweep_s, actor=actor)
         handing = Loop("turns", turns.tick, telemetry, background=True, woken=self.wakeups.arrived)
+        portions = {"reaper": reaper.portion, "ahead": ahead.portion}
         chores = [("reaper", reaper.tick), ("ahead", ahead.tick)]
         chores += [(chore.name, chore.tick) for make in brought().chores for chore in make(site)]
-        background = [Loop(name, tick, telemetry, jitter=0.2, background=True) for name, tick in chores]
+        background = [
+            Loop(name, tick, telemetry, jitter=0.2, background=True, portion=portions.get(name))
+            for name, tick in chores
+        ]
         self.loops.add(acker, handing, *background, *self.chores.loops)
 
 

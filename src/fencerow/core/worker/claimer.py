@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from fencerow.core.chore import Site
 from fencerow.core.db.clock import CarriedClock
+from fencerow.core.db.portion import Portion, is_too_much
 from fencerow.core.db.run import Operation
 from fencerow.core.db.steady import steady
 from fencerow.core.model.affinity import parsed_labels
@@ -32,7 +33,7 @@ from fencerow.core.worker.dispatch import Dispatch
 from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.life import Life
 from fencerow.core.worker.marks import QueueView
-from fencerow.core.worker.pool import Pool
+from fencerow.core.worker.pool import PREFETCH_MAX, Pool
 from fencerow.core.worker.roster import Roster
 
 log = logging.getLogger("fencerow.worker")
@@ -77,6 +78,7 @@ class Claimer:
         self._here_first = False
         self.paused = False
         self.claiming_since: float | None = None  # when the claim in flight was sent
+        self.portion = Portion(f"claims from {' '.join(pool.queues)}", PREFETCH_MAX)
 
     def follow(self) -> None:
         """Serve the queues that the pool serves now."""
@@ -214,7 +216,13 @@ class Claimer:
     async def _claim_within(
         self, view: QueueView, wanted: int, claim: Callable[[int], Operation[list[Claimed]]]
     ) -> tuple[list[Claimed], int]:
-        """What was claimed, and of how many that might have been: fewer than are wanted where a limit is met."""
+        """What was claimed, and of how many that might have been: fewer than are wanted where a limit is met, or where
+        the database could not take so many at once."""
+        return await self.portion.fit(wanted, partial(self._claim_bounded, view, claim))
+
+    async def _claim_bounded(
+        self, view: QueueView, claim: Callable[[int], Operation[list[Claimed]]], wanted: int
+    ) -> tuple[list[Claimed], int]:
         bound_claim = brought().bound_claim if view.is_limited else None
         if bound_claim is None:
             return await self._claim(claim(wanted)), wanted
@@ -278,8 +286,9 @@ class Claimer:
         self.claiming_since = time.monotonic()
         try:
             return await self._engine.arun(claim)
-        except BaseException:
-            self._roster.started.doubt()  # it may have claimed all the same
+        except BaseException as error:
+            if not is_too_much(error):
+                self._roster.started.doubt()  # it may have claimed all the same
             raise
         finally:
             self.claiming_since = None

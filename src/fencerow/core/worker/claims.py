@@ -68,7 +68,14 @@ class Claims:
         claimer.paused = self._life.paused
         name = f"claimer {' '.join(queues)}"
         telemetry, woken = self._site.telemetry, pool.look.woken
-        loop = Loop(name, claimer.tick, telemetry, endures_s=config.lease_s, woken=woken)
+        loop = Loop(
+            name,
+            claimer.tick,
+            telemetry,
+            endures_s=config.lease_s,
+            woken=woken,
+            portion=claimer.portion,
+        )
         self.claimers[claimer] = loop
         self._loops.add(loop)
         return pool

@@ -118,6 +118,7 @@ class Control:
             blocked=self._block.stated(),
             descriptors=self._descriptors.look(),
             shortage=self._loops.shortage(),
+            too_large=self._loops.too_large(),
             overdue=self._roster.overdue(),
             clock_behind_s=round(self._clock.behind_s(), 1),
         )
