@@ -106,12 +106,10 @@ def fencerow_user_app(pytestconfig: pytest.Config) -> App:
 @pytest.fixture
 def fencerow_app(fencerow_user_app: App, fencerow_database: ScratchDatabase) -> Iterator[App]:
     """Your app, bound to a fresh database while the test runs."""
-    from fencerow.testing.binding import bound
-    from fencerow.testing.drain import drain
+    from fencerow.testing.binding import begin, bound
 
     with bound(fencerow_user_app, fencerow_database.url) as app:
-        if app.chores:
-            drain(app)  # groups of consumers begin before the test's first event
+        begin(app)
         yield app
 
 

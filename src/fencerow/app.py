@@ -153,6 +153,11 @@ class App(JobsApp):
 
         declare(self._declarations(), self._submitter, work, name, entities, given)
 
+    @property
+    def declares_schedules(self) -> bool:
+        """Whether this program declares any schedule."""
+        return self._declared_schedules is not None
+
     def _declarations(self) -> Declarations:
         from fencerow.schedules.declared import Declarations
 

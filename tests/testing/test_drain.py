@@ -12,7 +12,9 @@ from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
 from fencerow.errors import DrainUnfinished, InvalidInput, JobsDidNotSucceed, UnknownJob
 from fencerow.events import Event, consumer, publish
+from fencerow.limits import Limit
 from fencerow.testing import Clock, adrain, assert_submitted, bound, drain, submitted
+from fencerow.testing.binding import begin
 
 
 class Shop:
@@ -54,6 +56,9 @@ class Shop:
 
         self.add, self.flaky, self.for_ever, self.again, self.slow = add, flaky, for_ever, again, slow
         self.brief = brief
+
+    def note(self, word: str) -> None:
+        self.done.append(word)
 
 
 async def hang() -> None:
@@ -230,3 +235,47 @@ def test_as_many_as_it_may_is_not_too_many(shop: Shop) -> None:
         shop.add.submit(word)
 
     assert len(drain(shop.app, attempts_max=3)) == 3
+
+
+def test_schedules_fire_when_the_time_is_moved_and_their_entities_are_asked_for(shop: Shop) -> None:
+    users, clock = ["ann"], Clock(shop.app)
+    shop.app.schedule(shop.add, "nightly", cron="0 3 * * *", entities=lambda: users)
+    shop.app.schedule(shop.flaky.call(0), "hourly", interval_s=3600)
+
+    assert drain(shop.app) == [], "it makes them, and nothing is due yet"
+    users.append("bob")
+    clock.advance(days=1)
+    ran = drain(shop.app, check=True)
+    clock.advance(days=1)
+    later = drain(shop.app, check=True)
+
+    assert sorted((each.name, each.result) for each in ran) == [("add", "ANN"), ("flaky", 0)]
+    assert sorted((each.name, each.result) for each in later) == [
+        ("add", "ANN"),
+        ("add", "BOB"),
+        ("flaky", 0),
+    ]
+    clock.advance(days=1)
+    assert drain(shop.app, without=["schedules"]) == []
+
+
+def test_a_test_begins_as_if_a_worker_had_run_before(shop: Shop) -> None:
+    asked: list[str] = []
+
+    def users() -> list[str]:
+        asked.append("users")
+        return ["ann"]
+
+    url, limited = shop.app.config.url, App("sqlite:///nowhere.db", limits=[Limit("github", slots=1)])
+    work = limited.job(name="add")(shop.note)
+    limited.schedule(work.call("hourly"), "hourly", interval_s=3600)
+    limited.schedule(work, "users", interval_s=3600, entities=users)
+
+    with bound(limited, url or "") as app:
+        begin(app)
+        app.jobs["add"].using(limits="github").submit("under a limit")
+        Clock(app).advance(hours=1)
+        assert asked == [], "the test has not made them yet"
+
+        assert [each.outcome for each in drain(app)] == ["succeeded", "succeeded"]
+    assert (asked, sorted(shop.done)) == (["users"], ["hourly", "under a limit"])

@@ -12,6 +12,7 @@ from fencerow.app import App
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.store import store
 from fencerow.testing.clock import DatabaseClock, clock_of
+from fencerow.testing.drain import drain
 from fencerow.testing.errors import NoTestApp
 
 
@@ -49,6 +50,20 @@ def bound(app: App, url: str) -> Iterator[App]:
     finally:
         app.close()
         app.config, app.is_named = settings, was_named
+
+
+def begin(app: App) -> None:
+    """What is there before a test begins, as if a worker had run before: limits, schedules, groups of consumers.
+
+    Entities of schedules are not asked for yet: the test has not made them.
+    """
+    app.declare_limits()
+    if app.declares_schedules:
+        app.schedules.reconcile()
+    if app.chores:
+        from fencerow.schedules.chores import DeclaredChore
+
+        drain(app, without=[DeclaredChore.name])
 
 
 class Clock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 
 from fencerow.app import App
 from fencerow.core.chore import Chore
@@ -11,9 +12,9 @@ PAUSE_S = 0.002
 END_S = 1.0
 
 
-async def do_chores(app: App) -> None:
-    """Have all chores done: events that were published are delivered, tables that are swept are swept."""
-    for each in app.chores:
+async def do_chores(app: App, without: Collection[str] = ()) -> None:
+    """Have all chores done, but those of these names: events are delivered, schedules fire, what is swept is swept."""
+    for each in app.chores_of_worker(without):
         chore = each.for_worker()
         try:
             await _until_done(chore)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
 from fencerow.app import App
+from fencerow.core.app.serving import carrying
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
 from fencerow.core.errors import InvalidInput
+from fencerow.core.model.affinity import parsed_labels
 from fencerow.core.model.describe import ErrorRecord
-from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Happening, JobRecord
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import amount
@@ -23,9 +24,10 @@ from fencerow.core.store import store
 from fencerow.core.telemetry import Fact
 from fencerow.core.worker.worker import Worker
 from fencerow.operators import looking
+from fencerow.testing.beside import Beside
 from fencerow.testing.chores import do_chores
 from fencerow.testing.errors import DrainUnfinished, JobsDidNotSucceed
-from fencerow.testing.sweeping import Script, sweep
+from fencerow.testing.frozen import RealTimeLoop, is_frozen
 
 ENDS = frozenset(
     {
@@ -35,7 +37,7 @@ ENDS = frozenset(
 )  # fmt: skip
 UNFIT = frozenset({Fact.FAILED, Fact.RETRIED, Fact.CRASHED, Fact.LEASE_LOST})
 UNDELIVERED = frozenset({Fact.EVENT_FAILED, Fact.EVENT_PARKED})
-LEASE_S = 30.0
+TIME_PASSES_S = 0.005  # more than the resolution of any clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,27 +64,40 @@ class Ran:
         return f"{self.name} {self.id}, attempt {self.attempt}: {self.outcome}{later}{why}"
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be run: by a worker of which settings, from which queues; and what is left to others."""
+
+    config: CoreConfig
+    queues: Sequence[str]
+    slots: int
+    without: Collection[str]
+
+
 def drain(
     app: App,
     *,
     queues: Sequence[str] | None = None,
     slots: int = 1,
+    labels: Sequence[str] | None = None,
+    without: Collection[str] = (),
     attempts_max: int = 1000,
     timeout_s: Seconds = 30.0,
     check: bool = False,
 ) -> list[Ran]:
     """Run all due jobs of these queues (by default those of the app's jobs), and the jobs that become due by this.
 
-    A real worker runs them in this process, with every rule of the app. It also runs retries that are due by
-    now, and jobs of dead workers whose lease has run out by the database's clock. Then it delivers events,
-    does the app's other chores, and runs the jobs that become due by this. It runs one job at a time, unless
-    more `slots` are given. Returns the attempts in the order in which they ended; jobs that are due later
-    stay. In async code use `adrain`.
+    A real worker runs them in this process, with every rule of the app. It also runs what is due by the database's
+    clock: retries, jobs that wait for their turn or for a label, jobs of dead workers whose lease has run out. Then it
+    delivers events, fires schedules that are due, asks for their entities, does the app's other chores, and runs the
+    jobs that become due by this. It runs one job at a time, unless more `slots` are given. `labels` and `without` are
+    those of `app.worker`: the labels that the worker carries, and the names of chores that it leaves to others. Returns
+    the attempts in the order in which they ended; jobs that are due later stay. In async code use `adrain`.
 
     Raises:
         DrainUnfinished: jobs were still due after so many attempts or seconds; a running job was released.
         JobsDidNotSucceed: with `check`, when an attempt or a delivery failed or will be tried again.
-        InvalidInput: called inside a running event loop.
+        InvalidInput: called inside a running event loop; or a queue's name or a label cannot be used.
     """
     if _in_a_loop():
         raise InvalidInput(
@@ -90,7 +105,9 @@ def drain(
             "it would block the loop while the jobs run",
             "write `await adrain(app)` there",
         )
-    return asyncio.run(_closing(app, queues, slots, attempts_max, timeout_s, check))
+    wanted = _wanted(app, queues, slots, labels, without)
+    with asyncio.Runner(loop_factory=RealTimeLoop if is_frozen() else None) as runner:
+        return runner.run(_closing(app, wanted, attempts_max, timeout_s, check))
 
 
 async def adrain(
@@ -98,27 +115,30 @@ async def adrain(
     *,
     queues: Sequence[str] | None = None,
     slots: int = 1,
+    labels: Sequence[str] | None = None,
+    without: Collection[str] = (),
     attempts_max: int = 1000,
     timeout_s: Seconds = 30.0,
     check: bool = False,
 ) -> list[Ran]:
-    """`drain` for async code: async handlers run on this event loop."""
-    timeout_s = in_seconds(timeout_s)
-    heard = Heard(attempts_max)
-    forget = app.telemetry.listen(heard)
-    try:
-        async with asyncio.timeout(timeout_s):
-            quiet = await _until_quiet(app, queues, slots, heard)
-    except TimeoutError:
-        raise _unfinished(heard, f"{timeout_s:g} s") from None
-    finally:
-        forget()
-    if not quiet:
-        raise _unfinished(heard, amount(attempts_max, "attempt"))
-    ran = await _told(app, heard.ends)
-    if check:
-        _check(ran, heard.undelivered)
-    return ran
+    """`drain` for async code: async handlers run on this event loop.
+
+    Raises:
+        InvalidInput: time stands still for this event loop, as freezegun lets it.
+    """
+    wanted = _wanted(app, queues, slots, labels, without)
+    return await _drained(app, wanted, attempts_max, timeout_s, check)
+
+
+def _wanted(
+    app: App,
+    queues: Sequence[str] | None,
+    slots: int,
+    labels: Sequence[str] | None,
+    without: Collection[str],
+) -> Wanted:
+    served = sorted({job.queue for job in app.jobs.values()}) if queues is None else list(queues)
+    return Wanted(carrying(app.config, labels), served, slots, without)
 
 
 class Heard:
@@ -143,50 +163,83 @@ class Heard:
             self.undelivered.append(f"{facts['topic']} to group {facts['group']}: {name} ({facts['code']})")
 
 
-async def _closing(
-    app: App, queues: Sequence[str] | None, slots: int, attempts_max: int, timeout_s: Seconds, check: bool
-) -> list[Ran]:
+async def _closing(app: App, wanted: Wanted, attempts_max: int, timeout_s: Seconds, check: bool) -> list[Ran]:
     """`adrain` on an event loop that ends with it, and so do the connections made for it."""
     try:
-        return await adrain(
-            app, queues=queues, slots=slots, attempts_max=attempts_max, timeout_s=timeout_s, check=check
-        )
+        return await _drained(app, wanted, attempts_max, timeout_s, check)
     finally:
         await app.engine.aclose()
 
 
-async def _until_quiet(app: App, queues: Sequence[str] | None, slots: int, heard: Heard) -> bool:
-    """Jobs and chores in turn, as long as there is something; false when it was more than may be run."""
+async def _drained(app: App, wanted: Wanted, attempts_max: int, timeout_s: Seconds, check: bool) -> list[Ran]:
+    timeout_s = in_seconds(timeout_s)
+    heard = Heard(attempts_max)
+    await _prepared(app)
+    forget = app.telemetry.listen(heard)
+    try:
+        async with asyncio.timeout(timeout_s):
+            quiet = await _until_quiet(app, wanted, heard)
+    except TimeoutError:
+        raise _unfinished(heard, f"{timeout_s:g} s") from None
+    finally:
+        forget()
+    if not quiet:
+        raise _unfinished(heard, amount(attempts_max, "attempt"))
+    ran = await _told(app, heard.ends)
+    if check:
+        _check(ran, heard.undelivered)
+    return ran
+
+
+async def _prepared(app: App) -> None:
+    """What a worker does before it starts; and make sure that time passes here, or no wait would ever end.
+
+    Raises:
+        InvalidInput: it stands still.
+    """
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
     await asyncio.to_thread(app.check_or_create)
-    served = list(queues) if queues is not None else sorted({job.queue for job in app.jobs.values()})
+    await asyncio.to_thread(app.declare_limits)
+    if loop.time() == began_s:
+        await asyncio.to_thread(time.sleep, TIME_PASSES_S)
+    if loop.time() == began_s:
+        raise InvalidInput(
+            "time stands still for this event loop",
+            "what waits in it waits for ever, its time limits too; freezegun stops the clock that asyncio goes by",
+            "write freeze_time(..., real_asyncio=True), or move the time of the database: `fencerow_clock`",
+        )
+
+
+async def _until_quiet(app: App, wanted: Wanted, heard: Heard) -> bool:
+    """Jobs and chores in turn, as long as there is something; false when it was more than may be run."""
+    beside = Beside(app.engine, app.config, app.telemetry)
     while True:
         before = len(heard.ends)
-        await _sweep(app.engine)
-        await _hand_over(app.engine)
-        was_due = await _is_due(app.engine, served)
-        if was_due and app.handlers:
-            await _work(app, served, slots, heard)
+        await beside.reap()
+        was_due = await _is_due(app, wanted, beside)
+        if was_due:
+            await _work(app, wanted, heard)
         if not heard.is_full():
-            await do_chores(app)
-        await _hand_over(app.engine)
-        is_due = await _is_due(app.engine, served)
+            await do_chores(app, wanted.without)
+        is_due = await _is_due(app, wanted, beside)
         if heard.is_full() or not is_due:
             return not is_due
         if was_due and len(heard.ends) == before:
-            return True  # what is due nobody here may run: a paused queue, an unknown job
+            return True  # what is due may not start now: a limit of its queue, a maintenance window
 
 
-async def _work(app: App, queues: Sequence[str], slots: int, heard: Heard) -> None:
+async def _work(app: App, wanted: Wanted, heard: Heard) -> None:
     """One worker, without the chores: these have their turn when the jobs are done."""
     (middleware, *_) = [job.middleware for job in app.jobs.values()]
     worker = Worker(
         app.engine,
         app.handlers,
-        queues,
-        _brisk(app.config),
+        wanted.queues,
+        _brisk(wanted.config),
         app.telemetry,
         middleware,
-        slots=slots,
+        slots=wanted.slots,
         name="drain",
         ends_process=False,  # it is somebody's test
     )
@@ -202,37 +255,14 @@ def _brisk(config: CoreConfig) -> CoreConfig:
     return replace(config, poll_min_s=0.01, poll_max_s=0.05, shutdown_s=0.0)
 
 
-async def _sweep(engine: Engine) -> None:
-    """Take back what dead workers hold, and end what has expired: a worker does so too, but only after a lease."""
-    judge = new_id()
-    await engine.arun(store.register(holder=judge, name="drain", host="-", pid=0, info="{}", lease_s=LEASE_S))
-    try:
-        await _perform(engine, sweep(judge))
-    finally:
-        await engine.arun(store.retire(holder=judge))
-
-
-async def _hand_over(engine: Engine) -> None:
-    """Queue the jobs whose turn it is: a worker does so too, if one runs."""
-    while (await engine.arun(store.turns_wanted()))[0]:
-        await engine.arun(store.hand_over())
-
-
-async def _perform(engine: Engine, script: Script) -> None:
-    try:
-        operation = next(script)
-        while True:
-            operation = script.send(await engine.arun(operation))
-    except StopIteration:
-        return
-
-
-async def _is_due(engine: Engine, queues: Sequence[str]) -> bool:
-    for queue in queues:
-        lanes, now_us = await engine.arun(store.lanes(queue))
-        if any(lane.first_us <= now_us for lane in lanes):
-            return True
-    return False
+async def _is_due(app: App, wanted: Wanted, beside: Beside) -> bool:
+    """Whether a worker would find a job here."""
+    await beside.give_turns()
+    names = sorted(app.handlers)
+    if await app.engine.arun(store.any_due(wanted.queues, names)):
+        return True
+    labels = parsed_labels(wanted.config.labels)
+    return bool(labels) and await app.engine.arun(store.any_due_labelled(wanted.queues, names, labels))
 
 
 async def _told(app: App, ends: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Ran]:

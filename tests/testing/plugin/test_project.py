@@ -94,6 +94,26 @@ def test_on_both_engines_by_several_processes_with_async_tests_and_tables_of_one
     assert "16 passed" in done.stdout
 
 
+def test_in_one_loop_for_the_session(project: Path, run: Run) -> None:
+    """The loop does not run when a fixture ends, so nothing in it closes what a test opened; nobody may complain."""
+    with (project / "pyproject.toml").open("a") as file:
+        file.write(ASYNCIO.replace("function", "session") + 'asyncio_default_test_loop_scope = "session"\n')
+    (project / "test_async.py").write_text(
+        ASYNC + ASYNC[ASYNC.index("async def") :].replace("def test", "def test_again")
+    )
+
+    done = run(
+        project,
+        "-q",
+        "test_async.py",
+        "--fencerow-engine=postgres",
+        without=[name for name in OTHERS if name != "asyncio"],
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 passed" in done.stdout
+
+
 def test_without_any_plugin_for_async_tests_and_with_the_engine_of_the_command_line(
     project: Path, run: Run
 ) -> None:

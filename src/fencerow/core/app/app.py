@@ -267,7 +267,7 @@ class JobsApp(Database):
             replace(self._middleware, run=tuple(self._run_middleware), batch=tuple(self._batch_middleware)),
             slots=slots,
             name=name,
-            chores=[each for each in (*self._chores, *self._standing()) if each.name not in without],
+            chores=self.chores_of_worker(without),
             ends_process=ends_process,
         )
 
@@ -283,6 +283,10 @@ class JobsApp(Database):
     def chores(self) -> Sequence[Chore]:
         """What this app's workers do besides their jobs."""
         return tuple(self._chores)
+
+    def chores_of_worker(self, without: Collection[str] = ()) -> Sequence[Chore]:
+        """All that one worker does beside its jobs, with what wings bring whatever the app declares; but not these."""
+        return [each for each in (*self._chores, *self._standing()) if each.name not in without]
 
     def _standing(self) -> Sequence[Chore]:
         """What each worker does for the wings, whatever the app declares."""
