@@ -20,9 +20,11 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Procedure, Request, Runner, WakeUp, arun, ask, run
 from fencerow.core.db.strikes import SHELTER, sheltered
 from fencerow.core.errors import NotReady, ResultTimeout
-from fencerow.core.model.job import Ended
+from fencerow.core.log_fields import current
+from fencerow.core.model.job import Ended, JobRecord
 from fencerow.core.model.packing import PLAIN, Bound, Packing
 from fencerow.core.model.seconds import Seconds
+from fencerow.core.model.state import LIVE
 from fencerow.core.store import store
 
 T = TypeVar("T")
@@ -49,6 +51,7 @@ class ClientBase:
             PLAIN  # how results are read; a client of an app reads them as its workers store them
         )
         self._ready = ready
+        self._told_of_waits: set[str] = set()  # the jobs of which was said that they wait for others
         self._first_use = threading.Lock()
         self._poller = Poller(engine)
 
@@ -89,6 +92,8 @@ class ClientBase:
         if timeout_s is not None and timeout_s <= 0:
             return self.run(looking(job_id))
         self.make_ready()
+        if (waiting := self._waiting_job()) is not None:
+            self._tell_of_wait(waiting, job_id, self.run(looked_for(job_id)))
         future: concurrent.futures.Future[Answer] | None = None
         try:
             with SHELTER:
@@ -111,6 +116,8 @@ class ClientBase:
             return await self.arun(looking(job_id))
         if self._ready is not None:
             await asyncio.to_thread(self.make_ready)
+        if (waiting := self._waiting_job()) is not None:
+            self._tell_of_wait(waiting, job_id, await self.arun(looked_for(job_id)))
         future: concurrent.futures.Future[Answer] = self._poller.watch(job_id)
         try:
             return await asyncio.wait_for(asyncio.wrap_future(future), timeout_s)
@@ -119,6 +126,23 @@ class ClientBase:
             if isinstance(error, TimeoutError):
                 raise (await self._atimed_out(job_id, timeout_s)) from None
             raise
+
+    def _waiting_job(self) -> str | None:
+        """The name of the job in whose handler this is called, as long as nobody was told that it waits for jobs."""
+        name = current().get("job")
+        return name if isinstance(name, str) and name not in self._told_of_waits else None
+
+    @sheltered  # a handler of the log has a lock
+    def _tell_of_wait(self, waiting: str, job_id: str, live: JobRecord | None) -> None:
+        """Say once for each job that it waits for another: where all slots are taken by such jobs, nothing moves."""
+        if live is not None and waiting not in self._told_of_waits:
+            self._told_of_waits.add(waiting)
+            log.warning(
+                "job %s waits for job %s (%s), and keeps its slot meanwhile: when all slots have such jobs, nothing "
+                "moves until timeout_s is over. Submit what comes after it with job.submit_next(...) and return "
+                "(docs/guide/flows.md)",
+                waiting, live.name, job_id,
+            )  # fmt: skip
 
     @property
     def packs(self) -> bool:
@@ -223,6 +247,12 @@ def waited(future: concurrent.futures.Future[T], timeout_s: float | None) -> T:
 def _unexplained(job_id: str, error: Exception) -> str:
     log.debug("nobody could say why job %s has not ended: %s", job_id, error)
     return "it is still queued or running"
+
+
+def looked_for(job_id: str) -> Procedure[JobRecord | None]:
+    """The job, None when it is not live."""
+    found = (yield from ask(store.read([job_id]))).get(job_id)
+    return found if found is not None and found.state in LIVE else None
 
 
 def looking(job_id: str) -> Procedure[Ended | None]:
