@@ -15,15 +15,17 @@ from fencerow.command.layout import Column
 from fencerow.command.options import asked, usual_options, utc_option
 from fencerow.command.times import Times
 from fencerow.core.client.base import ClientBase
+from fencerow.core.db.engine import Engine
 from fencerow.core.errors import InvalidInput, exits
 from fencerow.core.model.job import instant
 from fencerow.exclusive.tables import say_turns
 from fencerow.exclusive.telling import counted
 from fencerow.limits.client import WAITING, WAITING_MAX, LimitVerbs
-from fencerow.limits.definition import Breaker, Limit, Rate, check_name
+from fencerow.limits.definition import QUEUE, Breaker, Limit, Rate, check_name
 from fencerow.limits.errors import UnknownLimit
 from fencerow.limits.limits import LimitRecord
 from fencerow.limits.looking import LimitTurns
+from fencerow.operators.known_queues import meant, nobody_knows
 
 NONE = "none"
 COLUMNS = (
@@ -135,12 +137,17 @@ def set_(context: click.Context, /, name: str, reason: str | None, **given: Any)
     What is not said stays."""
     with working(asked(context)) as engine:
         known = LimitVerbs(ClientBase(engine, actor=actor(asked(context).config())))
-        limit = _changed(_known(known, check_name(name)), name, given)
+        was = _known(known, check_name(name))
+        limit = _changed(was, name, given)
+        others = [each.name for each in known.known()]
         changed = known.define(limit, reason=reason)
+        unknown = None if was else _unknown(engine, name, others)
     if asked(context).json:
         output.say_json({"limit": name, "changed": changed, **_said(limit)})
     else:
         output.say_text(f"{name}: {limit}" if changed else f"{name} was so already: {limit}")
+    if unknown:
+        output.warn(unknown)
     return exits.OK
 
 
@@ -157,6 +164,14 @@ def remove(context: click.Context, name: str) -> int:
     else:
         output.say_text(f"{name} is removed")
     return exits.OK
+
+
+def _unknown(engine: Engine, name: str, others: list[str]) -> str | None:
+    """What to tell of a limit that was made just now: a slip of the pen makes one that binds nobody."""
+    if name.startswith(QUEUE):
+        return ClientBase(engine).run(nobody_knows(name.removeprefix(QUEUE)))
+    question = meant(name, others)
+    return f"{name} is a new limit{question}" if question else None
 
 
 def _known(known: LimitVerbs, name: str) -> Limit | None:

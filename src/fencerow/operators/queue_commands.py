@@ -19,6 +19,7 @@ from fencerow.core.errors import exits
 from fencerow.core.model.state import FINAL, LIVE, State
 from fencerow.core.model.text import check_text
 from fencerow.operators import looking
+from fencerow.operators.known_queues import nobody_knows
 from fencerow.operators.queue_verbs import QueueVerbs
 from fencerow.operators.queues import paused_queues
 
@@ -26,7 +27,8 @@ NAME_MAX = 100
 REASON_MAX = 500
 
 STATES = (State.QUEUED, State.RUNNING, State.WAITING, State.FAILED, State.CANCELLED, State.SUCCEEDED)
-RANKS = {State.SUCCEEDED: 1, State.CANCELLED: 2, State.WAITING: 3}
+# What is over is left out before what is still to do.
+RANKS = {State.SUCCEEDED: 3, State.CANCELLED: 2, State.FAILED: 1}
 COLUMNS = (
     Column("queue", least=12),
     *(Column(state.value, rank=RANKS.get(state, 0)) for state in STATES),
@@ -73,6 +75,7 @@ queues = group_of(list_, "queues", "List, pause and resume queues. Without a ver
 def pause(context: click.Context, queue: str, reason: str | None) -> int:
     """Stop claims from a queue. Running jobs go on. The queue stays paused across restarts.
 
+    A queue that no live job and no living worker knows is paused too; the command says so, with the closest name.
     Its jobs that have a turn of an exclusive key, and do not run, give it to those of other queues that wait."""
     check_text(queue, "the queue's name", NAME_MAX)
     if reason is not None:
@@ -80,12 +83,15 @@ def pause(context: click.Context, queue: str, reason: str | None) -> int:
     with working(asked(context)) as engine:
         verbs = QueueVerbs(engine, actor=actor(asked(context).config()))
         changed = verbs.pause_queue(queue, reason=reason)
+        unknown = verbs.run(nobody_knows(queue))
     if asked(context).json:
         output.say_json({"queue": queue, "paused": True, "changed": changed})
     else:
         output.say(
             f"{queue} is paused" if changed else f"{queue} was paused already; the first reason is kept"
         )
+    if unknown:
+        output.warn(unknown)
     return exits.OK
 
 
@@ -97,11 +103,15 @@ def resume(context: click.Context, queue: str) -> int:
     """Allow claims from a queue again."""
     check_text(queue, "the queue's name", NAME_MAX)
     with working(asked(context)) as engine:
-        changed = QueueVerbs(engine).resume_queue(queue)
+        verbs = QueueVerbs(engine)
+        changed = verbs.resume_queue(queue)
+        unknown = None if changed else verbs.run(nobody_knows(queue))
     if asked(context).json:
         output.say_json({"queue": queue, "paused": False, "changed": changed})
     else:
         output.say(f"{queue} is resumed" if changed else f"{queue} was not paused")
+    if unknown:
+        output.warn(unknown)
     return exits.OK
 
 
@@ -117,7 +127,7 @@ def summaries(engine: Engine) -> dict[str, dict[str, Any]]:
         entry = of(count.queue)
         entry["jobs"][count.state.value] += count.jobs
         waited_s = (count.now_us - count.first_us) / 1e6
-        if count.state is State.QUEUED and waited_s >= 0:
+        if count.state in (State.QUEUED, State.WAITING) and waited_s >= 0:
             entry["oldest_due_s"] = max(entry["oldest_due_s"] or 0.0, waited_s)
     for queue, state, jobs in engine.run(looking.finished_counts()):
         of(queue)["jobs"][state.value] += jobs

@@ -16,6 +16,7 @@ from fencerow.command.times import Times, iso
 from fencerow.core.client.base import ClientBase
 from fencerow.core.errors import exits
 from fencerow.core.store.shares import ShareRecord
+from fencerow.operators.known_queues import nobody_knows
 from fencerow.operators.share_verbs import ShareVerbs
 
 NOBODYS = "(no share)"
@@ -67,11 +68,14 @@ def set_(context: click.Context, queue: str, share: str, weight: int) -> int:
     with working(asked(context)) as engine:
         verbs = ShareVerbs(ClientBase(engine, actor=actor(asked(context).config())))
         changed = verbs.weigh(queue, share, weight)
+        unknown = ClientBase(engine).run(nobody_knows(queue))
     if asked(context).json:
         output.say_json({"queue": queue, "share": share, "weight": weight, "changed": changed})
     else:
         name = f"{queue}: {share or NOBODYS}"
         output.say_text(f"{name} has weight {weight}" if changed else f"{name} had weight {weight} already")
+    if unknown:
+        output.warn(unknown)
     return exits.OK
 
 
