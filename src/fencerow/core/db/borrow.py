@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+PROXIES_MAX = 10  # one around the other
 ACCEPTED = (
     "psycopg Connection and AsyncConnection, asyncpg Connection, sqlite3 and aiosqlite Connection, "
     "SQLAlchemy Session, AsyncSession, Connection and AsyncConnection"
@@ -181,15 +182,16 @@ def needs_await(kind: str) -> UnusableConnection:
 def borrowed(connection: object, engine: Engine) -> Borrowed:
     """Make a user's connection or session run operations for `engine`.
 
-    Nothing is sent yet, and the connection's settings stay as they are, factories and codecs included.
+    Nothing is sent yet, and the connection's settings stay as they are, factories and codecs included. Behind a
+    transparent proxy, as tracing libraries make them, the connection itself is taken.
 
     Raises:
         UnusableConnection: it is of no known kind, or of another database than the engine.
     """
     if isinstance(engine, Wrapping):
         return engine.lending(borrowed(connection, engine.inner))
-    names = [f"{cls.__module__.partition('.')[0]}.{cls.__name__}" for cls in type(connection).__mro__]
-    for name in names:
+    connection = _unwrapped(connection)
+    for name in _class_names(connection):
         match name:
             case "psycopg.Connection" | "psycopg.AsyncConnection":
                 return _psycopg(connection, engine, name)
@@ -207,6 +209,20 @@ def borrowed(connection: object, engine: Engine) -> Borrowed:
     raise UnusableConnection(
         f"a {kind} cannot carry a submit", f"accepted are {ACCEPTED}", "pass one of these"
     )
+
+
+def _unwrapped(connection: Any) -> Any:
+    """The driver's own connection behind the proxy that a tracing library hands out in its place."""
+    for _ in range(PROXIES_MAX):
+        # A proxy says it is of the class of what it stands for; a connection is of its own.
+        if type(connection) is connection.__class__ or getattr(connection, "__wrapped__", None) is None:
+            break
+        connection = connection.__wrapped__
+    return connection
+
+
+def _class_names(connection: object) -> list[str]:
+    return [f"{cls.__module__.partition('.')[0]}.{cls.__name__}" for cls in type(connection).__mro__]
 
 
 def _psycopg(connection: Any, engine: Engine, name: str) -> Borrowed:
