@@ -19,7 +19,7 @@ from fencerow.core.composed import config_type
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.locator import note_ready
-from fencerow.core.errors import DeclarationError, SchemaMissing, SchemaTooOld
+from fencerow.core.errors import Busy, DeclarationError, SchemaMissing, SchemaTooOld
 from fencerow.core.model.url import PostgresUrl, SqliteUrl, parse_url
 from fencerow.core.store import store
 from fencerow.core.store.connect import DEFAULT_URL, open_engine
@@ -198,14 +198,26 @@ def make_ready(engine: Engine, actor: str | None) -> None:
     Raises:
         SchemaMissing, SchemaTooOld: run `fencerow migrate`.
         SchemaTooNew, SchemaTampered: this code must not work with this database.
+        Busy: the tables are missing, and somebody writes to the file, perhaps the caller's own transaction.
     """
     try:
         store.check_schema(engine)
     except (SchemaMissing, SchemaTooOld):
         if not engine.traits.sets_itself_up:
             raise
-        store.migrate(engine, actor=actor)
+        _make_tables(engine, actor)
     note_ready(engine)
+
+
+def _make_tables(engine: Engine, actor: str | None) -> None:
+    try:
+        store.migrate(engine, actor=actor, wait_s=0.0)  # the engine waits for a writer already
+    except Busy as error:
+        raise Busy(
+            "Fencerow's tables are missing, and cannot be made while somebody writes to the file",
+            error.what,
+            "if a transaction of yours is open, call `app.migrate()` or run `fencerow migrate` before it",
+        ) from error
 
 
 def default_actor() -> str:
