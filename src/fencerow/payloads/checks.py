@@ -1,4 +1,4 @@
-"""What the doctor says of sealed and signed payloads: under which keys live jobs are stored, and which were altered."""
+"""What the doctor says of sealed and signed payloads: under which keys they are stored, and which were altered."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from fencerow.core.model.text import amount
 
 LOOK_MAX = 10_000
 AGE_S = 7 * 24 * 3600.0
+LIVE = "live jobs"
 
 
 @operation(alone=True, repeatable=True, writes="")
-def packed_keys(*, look: int) -> Steps[dict[str | None, int]]:
-    """How many live jobs have their arguments under each key; None: without one. Of at most so many jobs."""
-    rows = yield from execute("packed_keys", look=look)
-    return {text_or_none(key): as_int(count) for key, count in rows}
+def packed_keys(*, look: int) -> Steps[dict[str, dict[str | None, int]]]:
+    """How many payloads lie under each key, by their place; None: without one. Of at most so many of each place."""
+    places: dict[str, dict[str | None, int]] = {}
+    for place, key, count in (yield from execute("packed_keys", look=look)):
+        places.setdefault(str(place), {})[text_or_none(key)] = as_int(count)
+    return places
 
 
 @operation(alone=True, repeatable=True, writes="")
@@ -38,7 +41,15 @@ def examine_payloads(engine: Engine, _config: CoreConfig) -> Iterator[Finding]:
             f"sealed or signed, such as {job_id}",
             "find out who wrote to the database: `fencerow jobs show` has each; then submit the work anew",
         )
-    keys = engine.run(packed_keys(look=LOOK_MAX))
-    if any(key is not None for key in keys):
-        shown = [f"{number} under {key or 'none'}" for key, number in keys.items()]
-        yield info("keys of payloads", f"live jobs by the key of their arguments: {', '.join(shown)}")
+    places = engine.run(packed_keys(look=LOOK_MAX))
+    if any(key is not None for keys in places.values() for key in keys):
+        shown = [told for place, keys in sorted(places.items()) if (told := _told(place, keys))]
+        yield info("keys of payloads", f"payloads by their key: {'; '.join(shown)}")
+
+
+def _told(place: str, keys: dict[str | None, int]) -> str:
+    """How many lie there under each key, and without one where live jobs wait."""
+    named = {key or "none": count for key, count in keys.items() if key is not None or place == LIVE}
+    counted = ", ".join(f"{count} under {key}" for key, count in sorted(named.items()))
+    bound = f" (of the first {LOOK_MAX:,}: there may be more)" if sum(keys.values()) >= LOOK_MAX else ""
+    return f"{place} {counted or 'under none'}{bound}" if counted or bound else ""

@@ -102,12 +102,14 @@ class SignedPayload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OutsidePayload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the row has of a payload that lies outside the database. `mark` identifies arguments; a result has none."""
+    """What the row has of a payload that lies outside the database. `mark` identifies arguments; a result has none.
+    `key`: under which it is sealed or signed there."""
 
     name: str
     bytes: int
     sha256: str
     mark: str
+    key: str | None = None
 
 
 class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -162,7 +164,8 @@ def told_of(value: Any) -> str | None:
         return None
     sealed, outside = value.get("fencerow:sealed"), value.get("fencerow:outside")
     if isinstance(outside, dict) and {"name", "bytes"} <= outside.keys():
-        return f"({outside['bytes']} bytes outside the database: {outside['name']})"
+        under = f", under the key {outside['key']}" if outside.get("key") else ""
+        return f"({outside['bytes']} bytes outside the database: {outside['name']}{under})"
     return f"(sealed under the key {sealed['key']})" if isinstance(sealed, dict) and "key" in sealed else None
 
 

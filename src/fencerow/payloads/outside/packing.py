@@ -9,7 +9,7 @@ from functools import partial
 import msgspec
 
 from fencerow.core.errors import ConfigError, DatabaseError, PayloadAltered, StoreUnavailable
-from fencerow.core.model.packing import Bound, OutsidePayload, Packing, fingerprint, outside_of
+from fencerow.core.model.packing import Bound, OutsidePayload, Packing, fingerprint, outside_of, packed_of
 from fencerow.core.threads import NoThread
 from fencerow.payloads.outside.names import What, is_name_of
 from fencerow.payloads.outside.owner import OwnStore
@@ -84,7 +84,9 @@ class OutsidePacking(Packing):
         what = _what(bound)
         name = self._store.put(bound.job_id, what, packed)
         mark = "" if what == "result" else fingerprint(bound.name, packed)
-        reference = OutsidePayload(name, len(packed), hashlib.sha256(packed).hexdigest(), mark)
+        under = packed_of(packed)
+        key = None if under is None else under.key
+        reference = OutsidePayload(name, len(packed), hashlib.sha256(packed).hexdigest(), mark, key)
         return msgspec.json.encode({"fencerow:outside": reference})
 
     def _get(self, reference: OutsidePayload) -> bytes:

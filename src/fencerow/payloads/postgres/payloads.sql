@@ -1,15 +1,32 @@
 -- Looking at sealed and signed payloads. Nothing here changes anything.
 
 -- name: packed_keys
--- Under which keys the arguments of live jobs are stored, and how many under each; null: without one. Of at most :look jobs.
-SELECT found.key, count(*)
+-- Under which keys payloads are stored, by the place where they lie, and how many; null: without one. Of at most :look rows
+-- of each place. These are all places: a payload outside the database has its key in the reference to it, and a schedule
+-- has its arguments as a text in its definition.
+SELECT found.place, found.key, count(*)
 FROM (
-    SELECT coalesce(job.args -> 'fencerow:sealed' ->> 'key', job.args -> 'fencerow:signed' ->> 'key') AS key
-    FROM fencerow.jobs AS job
-    LIMIT :look
+    SELECT lies.place, coalesce(
+        lies.payload -> 'fencerow:sealed' ->> 'key', lies.payload -> 'fencerow:signed' ->> 'key',
+        lies.payload -> 'fencerow:outside' ->> 'key'
+    ) AS key
+    FROM (
+        (SELECT 'live jobs' AS place, job.args AS payload FROM fencerow.jobs AS job LIMIT :look)
+        UNION ALL
+        (SELECT 'finished jobs', job.args FROM fencerow.finished_jobs AS job LIMIT :look)
+        UNION ALL
+        (SELECT 'results', job.result FROM fencerow.finished_jobs AS job WHERE job.result IS NOT NULL LIMIT :look)
+        UNION ALL
+        (SELECT 'handovers', handover.result FROM fencerow.handovers AS handover WHERE handover.result IS NOT NULL LIMIT :look)
+        UNION ALL
+        (SELECT 'events', event.data -> 'result' FROM fencerow.events AS event WHERE event.topic = 'job.succeeded' LIMIT :look)
+    ) AS lies
+    UNION ALL
+    (SELECT 'schedules', substring(schedule.definition FROM 'fencerow:(?:sealed|signed)\\":\{\\"key\\":\\"([^\\]+)')
+     FROM fencerow.schedules AS schedule LIMIT :look)
 ) AS found
-GROUP BY found.key
-ORDER BY found.key;
+GROUP BY found.place, found.key
+ORDER BY found.place, found.key;
 
 -- name: altered_payloads
 -- How many jobs failed within the last :age_s because their arguments were not what was packed, and one of them. Among

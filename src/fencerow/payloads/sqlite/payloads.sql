@@ -1,14 +1,38 @@
 -- Looking at sealed and signed payloads. Nothing here changes anything.
 
 -- name: packed_keys
--- Under which keys the arguments of live jobs are stored, and how many under each; null: without one. Of at most :look jobs.
-SELECT found.key, count(*)
+-- Under which keys payloads are stored, by the place where they lie, and how many; null: without one. Of at most :look rows
+-- of each place. These are all places: a payload outside the database has its key in the reference to it, and a schedule
+-- has its arguments as a text in its definition.
+SELECT found.place, found.key, count(*)
 FROM (
-    SELECT coalesce(json_extract(read.args, '$."fencerow:sealed".key'), json_extract(read.args, '$."fencerow:signed".key')) AS key
-    FROM (SELECT CASE WHEN json_valid(job.args) THEN job.args END AS args FROM fencerow.jobs AS job LIMIT :look) AS read
+    SELECT read.place, coalesce(
+        json_extract(read.payload, '$."fencerow:sealed".key'), json_extract(read.payload, '$."fencerow:signed".key'),
+        json_extract(read.payload, '$."fencerow:outside".key')
+    ) AS key
+    FROM (
+        SELECT lies.place, CASE WHEN json_valid(lies.payload) THEN lies.payload END AS payload
+        FROM (
+            SELECT 'live jobs' AS place, live.args AS payload FROM (SELECT job.args FROM fencerow.jobs AS job LIMIT :look) AS live
+            UNION ALL
+            SELECT 'finished jobs', done.args FROM (SELECT job.args FROM fencerow.finished_jobs AS job LIMIT :look) AS done
+            UNION ALL
+            SELECT 'results', done.result
+            FROM (SELECT job.result FROM fencerow.finished_jobs AS job WHERE job.result IS NOT NULL LIMIT :look) AS done
+            UNION ALL
+            SELECT 'handovers', ended.result
+            FROM (SELECT handover.result FROM fencerow.handovers AS handover WHERE handover.result IS NOT NULL LIMIT :look) AS ended
+            UNION ALL
+            SELECT 'events', CASE WHEN json_valid(told.data) THEN json_extract(told.data, '$.result') END
+            FROM (SELECT event.data FROM fencerow.events AS event WHERE event.topic = 'job.succeeded' LIMIT :look) AS told
+            UNION ALL
+            SELECT 'schedules', CASE WHEN json_valid(kept.definition) THEN json_extract(kept.definition, '$.work.args') END
+            FROM (SELECT schedule.definition FROM fencerow.schedules AS schedule LIMIT :look) AS kept
+        ) AS lies
+    ) AS read
 ) AS found
-GROUP BY found.key
-ORDER BY found.key;
+GROUP BY found.place, found.key
+ORDER BY found.place, found.key;
 
 -- name: altered_payloads
 -- How many jobs failed within the last :age_s because their arguments were not what was packed, and one of them. Among
