@@ -70,7 +70,17 @@ def consumer(
         refuse_generators(function)
         _register(
             app,
-            Consumer(name, patterns, function, is_async(function), rule, partitions, begin, float(limit_s)),
+            Consumer(
+                name,
+                patterns,
+                function,
+                is_async(function),
+                rule,
+                partitions,
+                begin,
+                float(limit_s),
+                packing=app._packing,  # pyright: ignore[reportPrivateUsage]
+            ),
         )
         return function
 

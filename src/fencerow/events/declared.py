@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from fencerow.core.model.packing import PLAIN, Packing
 from fencerow.core.model.retry import RetryRule
 from fencerow.events.groups import END, GroupStart
 
@@ -16,7 +17,9 @@ TIMEOUT_S = 60.0
 
 @dataclass(frozen=True)
 class Consumer:
-    """One group of readers as its code declares it. The rule's attempts are deliveries."""
+    """One group of readers as its code declares it. The rule's attempts are deliveries. `packing`: how its app reads
+    the results of jobs.
+    """
 
     group: str
     topics: tuple[str, ...]
@@ -27,3 +30,4 @@ class Consumer:
     start: GroupStart = END
     timeout_s: float = TIMEOUT_S
     crashes_max: int = 3
+    packing: Packing = PLAIN

@@ -278,6 +278,7 @@ class Drainer:
             is_async=self._consumer.is_async,
             # By then a handler that runs has been ended, or was left behind.
             idle_s=self._consumer.timeout_s + GRACE_S,
+            packing=self._consumer.packing,
         )
 
     async def _outcome(self, event: Event) -> BaseException | None:

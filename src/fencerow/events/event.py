@@ -13,8 +13,10 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Operation
 from fencerow.core.errors import MalformedPayload
 from fencerow.core.model.job import moment
+from fencerow.core.model.packing import PLAIN, Packing
 from fencerow.core.model.value import Misfit, ValueType
 from fencerow.events.consumers import Stored
+from fencerow.events.ends import plain_data
 from fencerow.events.transaction import EventTransaction
 
 T = TypeVar("T")
@@ -37,12 +39,14 @@ class Event:
         *,
         is_async: bool,
         idle_s: float,
+        packing: Packing = PLAIN,
     ) -> None:
         self._stored = stored
         self._engine = engine
         self._acknowledge = acknowledge
         self._is_async = is_async
         self._idle_s = idle_s
+        self._packing = packing
         self._transaction: EventTransaction[Any] | None = None
         self.group = group
 
@@ -71,17 +75,23 @@ class Event:
 
     @cached_property
     def data(self) -> Any:
-        """What was published, as JSON data. `read` gives it a type."""
-        return msgspec.json.decode(self._stored.data)
+        """What was published, as JSON data. `read` gives it a type.
+
+        Raises:
+            SealKeyUnknown: it has the result of a job, under a key that this app has not.
+            PayloadAltered: that is not what the job returned.
+        """
+        return msgspec.json.decode(self._plain)
 
     def read(self, kind: type[T]) -> T:
         """The data as a value of this type: a dataclass, a struct, a model.
 
         Raises:
             MalformedPayload: it does not fit.
+            SealKeyUnknown, PayloadAltered: as for `data`.
         """
         try:
-            value: T = ValueType.of(kind, "an event's data").unpack(self._stored.data.encode())
+            value: T = ValueType.of(kind, "an event's data").unpack(self._plain)
         except Misfit as misfit:
             raise MalformedPayload(
                 f"the data of event {self.id} ({self.topic}) does not fit: data{misfit.path}: {misfit.reason}",
@@ -89,6 +99,10 @@ class Event:
                 "read it as the type that its publisher wrote",
             ) from None
         return value
+
+    @cached_property
+    def _plain(self) -> bytes:
+        return plain_data(self._stored, self._packing)
 
     @cached_property
     def headers(self) -> Mapping[str, str]:

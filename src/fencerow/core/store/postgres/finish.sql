@@ -86,7 +86,10 @@ told AS (
     SELECT 'job.succeeded', CAST(ended.id AS text),
            CAST(CAST('x' || right(CAST(ended.id AS text), 3) AS bit(12)) AS integer),
            json_build_object('job', ended.id, 'name', ended.name, 'queue', ended.queue, 'attempt', ended.attempt,
-                             'key', ended.key, 'result', CAST(ended.outcome_result AS json)),
+                             'key', ended.key,
+                             CASE WHEN left(ended.outcome_result, 19) = '{"fencerow:outside"' THEN 'outside' ELSE 'result' END,
+                             CASE WHEN left(ended.outcome_result, 19) = '{"fencerow:outside"' THEN CAST('true' AS json)
+                                  ELSE CAST(ended.outcome_result AS json) END),
            length(ended.outcome_result) + 200, clock.now
     FROM ended CROSS JOIN clock
     WHERE ended.subscribed

@@ -63,7 +63,10 @@ SELECT 'job.succeeded', job.id,
        (instr('0123456789abcdef', substr(job.id, -3, 1)) - 1) * 256
        + (instr('0123456789abcdef', substr(job.id, -2, 1)) - 1) * 16 + instr('0123456789abcdef', substr(job.id, -1)) - 1,
        json_object('job', job.id, 'name', job.name, 'queue', job.queue, 'attempt', job.attempt, 'key', job.key,
-                   'result', json(json_extract(o.value, '$.result'))),
+                   CASE WHEN substr(json_extract(o.value, '$.result'), 1, 19) = '{"fencerow:outside"' THEN 'outside'
+                        ELSE 'result' END,
+                   CASE WHEN substr(json_extract(o.value, '$.result'), 1, 19) = '{"fencerow:outside"' THEN json('true')
+                        ELSE json(json_extract(o.value, '$.result')) END),
        length(json_extract(o.value, '$.result')) + 200, fencerow.now()
 {{outcomes under the fence}}
   AND job.subscribed = 1
