@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from secrets import token_hex
 from fencerow.core.errors import StoreUnavailable
 from fencerow.payloads.outside.store import StoredObject, missing
 
+OWNER_ALONE = 0o700
 PART = ".part"  # of a file that is being written
 
 
@@ -20,6 +22,9 @@ class FolderStore:
 
     All programs that submit, work or wait must see the same folder. A crash leaves at most a file that ends with
     `.part`, which is listed, and removed as an orphan.
+
+    What lies in it may be read by whom the folder itself may be read, whatever the umask says. Where it has to be made,
+    that is its owner alone: make it with the rights of a group if several users share it.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -33,15 +38,31 @@ class FolderStore:
         path = self._folder / name
         part = path.with_name(f"{path.name}.{token_hex(4)}{PART}")
         with self._told("written"):
-            made = _missing_folders(path.parent)
-            path.parent.mkdir(parents=True, exist_ok=True)
+            made = self._made(path.parent)
             with part.open("xb") as file:
+                os.fchmod(file.fileno(), self._rights() & 0o666)
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             part.replace(path)
             for folder in (path.parent, *made):
                 _flush(folder)
+
+    def _rights(self) -> int:
+        return self._folder.stat().st_mode & 0o777
+
+    def _made(self, folder: Path) -> list[Path]:
+        """Make the folder of a file; returns those whose entries have changed."""
+        if folder.is_dir():
+            return []
+        missing_ones = [each for each in (*reversed(folder.parents), folder) if not each.exists()]
+        for each in missing_ones:
+            own = self._folder in each.parents
+            with contextlib.suppress(FileExistsError):  # somebody else has just made it
+                each.mkdir(OWNER_ALONE)
+                if own:
+                    each.chmod(self._rights() | each.stat().st_mode & stat.S_ISGID)
+        return [each.parent for each in missing_ones]
 
     def get(self, name: str, bytes_max: int) -> bytes:
         """What the file holds, up to one byte more than `bytes_max`.
@@ -115,11 +136,6 @@ def _files(folder: Path, after: str, first: str = "") -> Iterator[Path]:
 def _in_order(entry: os.DirEntry[str], first: str) -> str:
     """Its name in the store. A folder's ends as those of its files go on, so that they are sorted where they belong."""
     return f"{first}{entry.name}/" if entry.is_dir(follow_symlinks=False) else first + entry.name
-
-
-def _missing_folders(folder: Path) -> list[Path]:
-    """The folders whose entries change when this one is made."""
-    return [] if folder.is_dir() else [each.parent for each in (folder, *folder.parents) if not each.exists()]
 
 
 def _flush(folder: Path) -> None:

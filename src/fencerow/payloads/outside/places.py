@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from fencerow.core.errors import ConfigError
 from fencerow.payloads.outside.store import PayloadStore
@@ -18,7 +18,7 @@ def store_at(url: str) -> PayloadStore:
     if parts.scheme == "file" and parts.path.strip("/") and not parts.netloc:
         from fencerow.payloads.outside.folder import FolderStore
 
-        return FolderStore(parts.path)
+        return FolderStore(unquote(parts.path))
     if parts.scheme == "s3" and parts.netloc and parts.path.strip("/"):
         from fencerow.payloads.outside.s3 import S3Store
 
