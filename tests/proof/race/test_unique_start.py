@@ -59,6 +59,18 @@ def running(story: Any) -> Script:
 # A start, and a submit that counts on the job.
 
 
+def waiting(story: Any) -> Script:
+    """A worker whose claim waits for a locked row: if nobody has it locked, it claims as all do."""
+    claimed = yield store.claim_passed_over(
+        "mail", 0, holder=FIRST, names=["send"], margin_s=10.0, wait_ms=600_000
+    )
+    claimed = claimed or (yield claim(FIRST))
+    seen = yield store.read_fences([BESIDE])
+    for job in claimed:
+        yield succeed(FIRST, job.attempt, job.id)
+    return [(job.id, job.args) for job in claimed], bool(seen)
+
+
 def what_was_written_is_seen(story: Story) -> None:
     claimed, seen = story.results["worker"]
     if said(story, "submit") == "existing" and claimed:
@@ -84,6 +96,29 @@ def test_a_job_that_a_submit_counts_on_starts_after_it(race: Race) -> None:
 @in_modes("plain", "held")
 def test_it_has_started_before_when_it_is_not_locked(race: Race) -> None:
     race.turns_red(start_submit, NO_HOLD)
+
+
+# The same, and the worker waits for the row.
+
+
+start_waiting = Scenario(
+    "claim_passed_over × submit_unique that counts until the start",
+    unique_queued,
+    [doing("submit", submit_beside()), Actor("worker", waiting)],
+    what_was_written_is_seen,
+)
+
+
+@named(69)
+@in_modes("plain", "held")
+def test_a_claim_that_waits_for_a_locked_job_starts_it_after_the_submit(race: Race) -> None:
+    race(start_waiting)
+
+
+@named(69)
+@in_modes("plain", "held")
+def test_it_has_started_before_when_there_is_nothing_to_wait_for(race: Race) -> None:
+    race.turns_red(start_waiting, NO_HOLD)
 
 
 # A start, and two submits: one that counts on the job, one that takes its place.
@@ -114,6 +149,18 @@ start_submit_replace = Scenario(
 )
 
 
+start_waiting_replace = Scenario(
+    "claim_passed_over × submit_unique that counts until the start × submit_unique that replaces",
+    unique_queued,
+    [
+        doing("submit", unique(OTHER_JOB, UNTIL_START)),
+        doing("replace", unique(THIRD_JOB, REPLACE)),
+        Actor("worker", waiting),
+    ],
+    one_waits_and_none_has_changed,
+)
+
+
 def _text(value: object) -> bytes:
     return f'"{value}"'.encode()
 
@@ -121,6 +168,12 @@ def _text(value: object) -> bytes:
 @named(69)
 def test_a_start_frees_the_key_while_others_submit_and_replace(race: Race) -> None:
     race(start_submit_replace)
+
+
+@named(69)
+@in_modes("plain", "held")
+def test_a_claim_that_has_waited_starts_what_the_last_submit_says(race: Race) -> None:
+    race(start_waiting_replace)
 
 
 @named(69)

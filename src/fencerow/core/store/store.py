@@ -76,6 +76,7 @@ from fencerow.core.store.orders import (
     order_worker as order_worker,
     ordering as ordering,
 )
+from fencerow.core.store.passed_over import claim_passed_over as claim_passed_over
 from fencerow.core.store.read import (
     KeyOwner as KeyOwner,
     clock as clock,

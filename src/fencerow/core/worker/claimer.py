@@ -19,6 +19,7 @@ from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.portion import Portion, is_too_much
 from fencerow.core.db.run import Operation
 from fencerow.core.db.steady import steady
+from fencerow.core.errors import Busy
 from fencerow.core.model.affinity import parsed_labels
 from fencerow.core.model.due import OWN, Due
 from fencerow.core.model.handler import Handler
@@ -41,6 +42,7 @@ log = logging.getLogger("fencerow.worker")
 T = TypeVar("T")
 
 LOST_PAUSE_S = 0.2
+LOCK_WAIT_MS = 100  # for a row that claims pass over, once after each look from the beginning
 
 
 class Claimer:
@@ -111,6 +113,7 @@ class Claimer:
 
     async def _serve(self, view: QueueView, wanted: int) -> None:
         # Whoever was declared dead meanwhile, during any of these awaits, has no holder until it registers anew.
+        await self._claim_passed_over(view)
         if view.wants_sweep(time.monotonic()):
             began, sent = time.monotonic(), steady()
             lanes, now_us = await self._engine.arun(store.lanes(view.queue))
@@ -132,6 +135,38 @@ class Claimer:
                 wanted -= await self._claim_plainly(view, marks[:1], wanted, beside=False)
             wanted = await self._serve_shares(view, marks[0], wanted)
         await self._claim_plainly(view, marks, wanted)
+        await self._claim_passed_over(view)
+
+    async def _claim_passed_over(self, view: QueueView) -> None:
+        """Wait for rows that somebody had locked: a unique key under which much is submitted must not starve its job.
+
+        Where others took all the room, it is done first when there is some again.
+        """
+        for priority in () if self._engine.traits.one_writer else view.passed_over():
+            holder = self._lease.holder
+            if holder is None or self.pool.wanted() <= 0 or not self._may_claim():
+                return
+            view.took_up(priority)
+            began = time.monotonic()
+            try:
+                jobs, _ = await self._claim_within(view, 1, partial(self._waiting, view, priority, holder))
+            except Busy:
+                view.stays_locked()
+            else:
+                self._accept(view.queue, jobs, holder, time.monotonic() - began)
+
+    def _waiting(self, view: QueueView, priority: int, holder: str, _limit: int) -> Operation[list[Claimed]]:
+        return store.claim_passed_over(
+            view.queue,
+            priority,
+            holder=holder,
+            names=self._names,
+            margin_s=self._margin_s,
+            wait_ms=LOCK_WAIT_MS,
+            locked_only=priority in view.shared,
+            due=self._clock.due(),
+            bounded=view.is_limited,
+        )
 
     async def _claim_plainly(
         self, view: QueueView, marks: Sequence[Mark], wanted: int, *, beside: bool = True
@@ -225,11 +260,14 @@ class Claimer:
     ) -> tuple[list[Claimed], int]:
         bound_claim = brought().bound_claim if view.is_limited else None
         if bound_claim is None:
-            return await self._claim(claim(wanted)), wanted
+            jobs = await self._claim(claim(wanted))
+            view.took(jobs)
+            return jobs, wanted
         if view.is_closed(time.monotonic()):
             return [], 0
         free = min(wanted, self.pool.free())  # what waits for a slot here would keep others from the limit
         found = await self._claim(bound_claim(view.queue, free, claim)) if free else BoundedClaim([], 0)
+        view.took(found.jobs)
         for each in found.news:
             log.warning("%s", each)
         if found.room < wanted:
@@ -287,7 +325,7 @@ class Claimer:
         try:
             return await self._engine.arun(claim)
         except BaseException as error:
-            if not is_too_much(error):
+            if not isinstance(error, Busy) and not is_too_much(error):  # of these nothing was stored
                 self._roster.started.doubt()  # it may have claimed all the same
             raise
         finally:

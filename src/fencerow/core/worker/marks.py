@@ -22,6 +22,7 @@ SWEEP_S_MAX = 5.0  # whatever it costs: without wake-ups this is how late work m
 # When to look again after a hint whose claim came back short: the row may have been locked for an instant, by
 # somebody who marked it as awaited or by a cancel, and a claim skips what is locked.
 LOOKS_AFTER_HINT_S = (0.008, 0.06)
+LOCKED_AGAIN_S = 0.5  # after a claim that waited for a locked row in vain
 
 
 class QueueView:
@@ -48,6 +49,7 @@ class QueueView:
         self.has_labelled = False  # jobs wait there for labels that this worker carries
         self.places: dict[int, RingPlace] = {}  # where their turns stand
         self._hinted_labelled = -1.0
+        self._heads: dict[int, int] = {}  # of lanes, when what was due first there at the last look was due
         self._closed_until = 0.0  # the limit lets nothing through before
         self._full_until = 0.0  # it is full; an end may make room sooner
 
@@ -64,6 +66,7 @@ class QueueView:
             self._ahead_us = now_us - int(began * 1e6)
         now_us = max(now_us, due_us)
         marks: dict[int, Mark] = {}
+        self._heads = {}
         later: list[float] = []
         suspects: list[float] = []
         self.is_limited = False
@@ -81,6 +84,8 @@ class QueueView:
                 # Not from the lane's beginning: the look has just walked over the dead entries before this job.
                 mark = Mark(lane.priority, lane.first_us - 1, NIL)
                 marks[lane.priority] = min(marks.get(lane.priority, mark), mark, key=_place)
+                if not lane.labelled:
+                    self._heads[lane.priority] = lane.first_us
             if due_at > now:
                 later.append(due_at)
         self.suspect_due_at = min(suspects, default=None)
@@ -181,6 +186,26 @@ class QueueView:
         if self._dry:
             self._costs_s = (self._costs_s[0], self._costs_s[1] + now - sent)
             self._sweep_at = now + self._sweep_pause_s(self._poll_max_s)
+
+    def took(self, jobs: Iterable[Claimed]) -> None:
+        """These were claimed: what was first in their lanes may be among them."""
+        for job in jobs:
+            if job.run_at_us <= self._heads.get(job.priority, -1):
+                del self._heads[job.priority]
+
+    def passed_over(self) -> list[int]:
+        """The lanes whose first job was due at the last look and was not claimed since: somebody may have locked it, or
+        it is for others."""
+        return sorted(self._heads, reverse=True)
+
+    def took_up(self, priority: int) -> None:
+        """Somebody asks for the first job of this lane by itself: once after each look."""
+        self._heads.pop(priority, None)
+
+    def stays_locked(self) -> None:
+        """What was passed over could not be had: look again, but not at once."""
+        look_at = time.monotonic() + LOCKED_AGAIN_S
+        self._due_at = look_at if self._due_at is None else min(self._due_at, look_at)
 
     def limit_met(self, again_s: float | None) -> None:
         """A limit lets no more through: for so long, or (None) until a job of the queue has ended somewhere."""

@@ -1,0 +1,60 @@
+"""The claim that waits for a locked row, where all others pass it over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fencerow.core.db.run import Steps, execute, operation
+from fencerow.core.errors import Busy
+from fencerow.core.model.due import OWN, Due
+from fencerow.core.model.job import Claimed
+from fencerow.core.store.attempts import decoded
+
+
+@operation()
+def claim_passed_over(
+    queue: str,
+    priority: int,
+    *,
+    holder: str,
+    names: Sequence[str],
+    margin_s: float,
+    wait_ms: int,
+    locked_only: bool = False,
+    due: Due = OWN,
+    bounded: bool = False,
+) -> Steps[list[Claimed]]:
+    """Take the job that is due first in this lane; wait up to `wait_ms` milliseconds if somebody has locked its row.
+
+    `locked_only`: take none that nobody has locked, where turns decide who is next. All else as in `claim`.
+    PostgreSQL only: elsewhere nobody is passed over.
+
+    Raises:
+        Busy: the row stayed locked. Nothing is claimed.
+    """
+    yield from execute("wait_for_locks", wait_ms=wait_ms)
+    try:
+        rows = yield from execute(
+            "claim_passed_over",
+            queue=queue,
+            priority=priority,
+            holder=holder,
+            names=list(names),
+            margin_s=margin_s,
+            locked_only=int(locked_only),
+            due_us=due.until_us,
+            since_us=due.since_us,
+            bounded=int(bounded),
+        )
+    except Exception as error:
+        # Not before there is trouble: what runs on SQLite never needs the driver.
+        from fencerow.core.db.faults import CONTENTION, first_line
+
+        if not isinstance(error, CONTENTION):
+            raise
+        raise Busy(  # an error of the library is not tried again at once, as that of the driver would be
+            f"the job that is due first in queue {queue!r} stays locked",
+            first_line(error),
+            "look again later",
+        ) from error
+    return decoded(rows)
