@@ -204,7 +204,8 @@ class Mended(msgspec.Struct, frozen=True):
 
 @operation()
 def mend(after: int, *, limit: int) -> Steps[Mended]:
-    """Write the ends of jobs that ended without a word, among so many after this place.
+    """Write the ends of jobs that ended without a word, and shorten holds that were written before the clock went back,
+    among so many after this place.
 
     A worker of a release that knows no handovers ends a job so. Locks the rows first and looks at the jobs in a later
     statement: a revive either is seen there or waits. Locked rows are left for the next round. May be repeated.
@@ -217,6 +218,7 @@ def mend(after: int, *, limit: int) -> Steps[Mended]:
     if rows:
         places = [as_int(row[0]) for row in rows]
         ids = first_column((yield from execute("write_missed", places=places)))
+    yield from execute("shorten_holds", after=after, last=as_int(last))
     return Mended(ids, as_int(last) if looked == limit else 0)
 
 

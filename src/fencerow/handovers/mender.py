@@ -1,4 +1,4 @@
-"""Ends that were never written into their line, found by a slow look.
+"""Ends that were never written into their line, and holds that reach too far, found by a slow look.
 
 A worker of an older release ends a job and knows nothing of its handover. New submits are refused while one lives
 (core/model/rules.py), but it may end what was submitted before it started.

@@ -81,3 +81,26 @@ def test_a_live_job_counts_under_the_key_that_it_is_submitted_again_under(
 
     assert [said for call in calls for said in answers(engine, *call, own=own)] == ["existing", then]
     assert live(engine) == (2 if then == "inserted" else 1)
+
+
+def test_a_period_that_was_written_before_the_clock_went_back_does_not_count(
+    engine: AnyEngine, clock: DatabaseClock
+) -> None:
+    clock.advance(86_400.0)
+    submit(engine, asked(THROTTLE))
+    clock.advance(-86_400.0)
+
+    assert answers(engine, asked(THROTTLE), asked(THROTTLE)) == ["inserted", "existing"]
+    assert answers(engine, asked(THROTTLE)) == ["existing"]
+
+
+def test_a_debounced_job_of_before_the_clock_went_back_is_put_off_no_more(
+    engine: AnyEngine, clock: DatabaseClock
+) -> None:
+    """From when its greatest delay counts nobody knows, so that submits that keep coming would put it off for a day."""
+    clock.advance(86_400.0)
+    (first,) = submit(engine, asked(DEBOUNCE))
+    clock.advance(-86_400.0)
+
+    assert answers(engine, asked(DEBOUNCE)) == ["replaced"]
+    assert [job.id for job in claim(engine, register(engine))] == [first.id]

@@ -178,7 +178,7 @@ def _decided(
     unstarted = yield from _hold(sorted(holding & named))
     owners, now_us = yield from _owners(sorted(named), unstarted, unique)
     for pair in named & made.keys():
-        owners[pair].until_us = None  # it was not submitted under the key, so no period counts for it
+        owners[pair].in_period = False  # it was not submitted under the key, so no period counts for it
     replaced = yield from _replaced(unique, owners, own, again)
     uniting = Uniting(made, owners, unstarted, now_us)
     for each in unique:
@@ -223,10 +223,10 @@ def _owners(
         return {}, 0
     now_us = 0
     owners: dict[Pair, JobOfKey] = {}
-    for scope, key, job_id, first_us, until_us, state, attempt, now in (
+    for scope, key, job_id, first_us, in_period, state, attempt, now in (
         yield from execute("read_unique", pairs=_pairs(pairs))
     ):
-        owner = JobOfKey(str(job_id), as_int(first_us), as_int_or_none(until_us), text_or_none(state))
+        owner = JobOfKey(str(job_id), as_int(first_us), bool(in_period), text_or_none(state))
         # One that expired between the two statements is ended, though it is locked.
         owner.held = owner.job_id in unstarted and state in UNSTARTED
         owner.untouched = owner.held and attempt == 0

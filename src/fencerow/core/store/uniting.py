@@ -43,7 +43,7 @@ class JobOfKey:
 
     job_id: str
     first_us: int
-    until_us: int | None
+    in_period: bool  # it counts whatever became of it
     state: str | None
     held: bool = False  # it waits, and its row is locked
     untouched: bool = False  # and no attempt of it has started
@@ -89,7 +89,7 @@ class Uniting:
     def decide(self, each: Unstored) -> Submitted:
         """What this submit comes to."""
         owner = self._owners.get(pair_of(each))
-        answer = decide(owner, claim_of(each), self._now_us)
+        answer = decide(owner, claim_of(each))
         if owner is None or answer is UniqueAnswer.INSERTED:
             self._insert(each)
             return Submitted(each.job.id)
@@ -123,10 +123,9 @@ class Uniting:
         return [*named, *kept]
 
     def _insert(self, each: Unstored) -> None:
-        pair, now_us = pair_of(each), self._now_us
-        until_us = None if claim_of(each).rule.period_s is None else now_us
+        pair, in_period = pair_of(each), claim_of(each).rule.period_s is not None
         self._owners[pair] = JobOfKey(
-            each.job.id, now_us, until_us, "queued", held=True, untouched=True, new=True
+            each.job.id, self._now_us, in_period, "queued", held=True, untouched=True, new=True
         )
         self._taken[pair] = each
         self.inserted[each.job.id] = each.job
@@ -151,7 +150,7 @@ class Uniting:
         self._notes.append({"id": owner.job_id, "actor": template.submitted_by, "detail": detail})
 
 
-def decide(owner: JobOfKey | None, claim: UniqueClaim, now_us: int) -> UniqueAnswer:
+def decide(owner: JobOfKey | None, claim: UniqueClaim) -> UniqueAnswer:
     """What a submit under a key comes to that this job owns."""
     rule = claim.rule
     if owner is None:
@@ -159,7 +158,7 @@ def decide(owner: JobOfKey | None, claim: UniqueClaim, now_us: int) -> UniqueAns
     if rule.replaces:
         return UniqueAnswer.REPLACED if owner.untouched else UniqueAnswer.INSERTED
     if rule.period_s is not None:
-        counts = owner.until_us is not None and (owner.new or owner.until_us > now_us)
+        counts = owner.in_period
     elif rule.holds_owner and owner.state in UNSTARTED:
         counts = owner.held and owner.state in rule.states  # one that nobody holds has started meanwhile
     else:
@@ -174,11 +173,15 @@ def _before(job: NewJob) -> Unstarted:
 
 
 def _put_off(job: NewJob, claim: UniqueClaim, first_us: int, now_us: int) -> NewJob:
-    """The job due as late as its rule says, counted from now, and from the first submit at most."""
+    """The job due as late as its rule says, counted from now, and from the first submit at most.
+
+    A first submit that lies ahead was written before the clock went back: how long ago that was nobody knows.
+    """
     rule = claim.rule
     if rule.put_off_s is None:
         return job
-    due_us = min(now_us + _us(rule.put_off_s), first_us + _us(rule.put_off_max_s))
+    latest_us = now_us if first_us > now_us else first_us + _us(rule.put_off_max_s)
+    due_us = min(now_us + _us(rule.put_off_s), latest_us)
     template = msgspec.structs.replace(job.template, delay_s=0.0, run_at_us=due_us)
     return msgspec.structs.replace(job, template=template)
 

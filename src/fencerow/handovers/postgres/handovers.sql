@@ -14,6 +14,10 @@ handover.state IS NOT NULL
  OR handover.free_at NOT BETWEEN (SELECT fencerow.now())
                              AND (SELECT fencerow.now()) + fencerow.seconds(handover.lease_s))
 
+-- fragment: is held too long
+-- It was written before the clock went back.
+handover.held_until > (SELECT fencerow.now()) + fencerow.seconds(handover.hold_s)
+
 -- fragment: columns of a handover
 CAST(handover.job_id AS text), handover.receiver, handover.key, handover.name, handover.state, handover.attempt,
 CAST(handover.result AS text), CAST(handover.error AS text), handover.token, CAST(handover.holder AS text),
@@ -188,3 +192,21 @@ WHERE handover.place = missed.place
   AND handover.state IS NULL
   AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = handover.job_id)
 RETURNING CAST(handover.job_id AS text);
+
+-- name: shorten_holds
+-- Holds that reach further than they are long were written before the clock went back: they begin now.
+-- Guard: to be confirmed, and further ahead still; locked rows are left for the next look.
+UPDATE fencerow.handovers AS handover
+SET held_until = fencerow.now() + fencerow.seconds(handover.hold_s)
+WHERE handover.place = ANY(ARRAY(
+        SELECT handover.place
+        FROM fencerow.handovers AS handover
+        WHERE handover.place > CAST(:after AS bigint)
+          AND handover.place <= CAST(:last AS bigint)
+          AND {{is to be confirmed}}
+          AND {{is held too long}}
+        FOR UPDATE SKIP LOCKED
+    ))
+  AND {{is to be confirmed}}
+  AND {{is held too long}}
+RETURNING handover.place;

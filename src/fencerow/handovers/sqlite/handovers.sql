@@ -159,3 +159,14 @@ WHERE handover.place = missed.value
   AND handover.state IS NULL
   AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = handover.job_id)
 RETURNING job_id;
+
+-- name: shorten_holds
+-- Holds that reach further than they are long were written before the clock went back: they begin now.
+-- Guard: to be confirmed, and further ahead still.
+UPDATE fencerow.handovers AS handover
+SET held_until = fencerow.now() + CAST(handover.hold_s * 1000000 AS INTEGER)
+WHERE handover.place > :after
+  AND handover.place <= :last
+  AND {{is to be confirmed}}
+  AND handover.held_until > fencerow.now() + CAST(handover.hold_s * 1000000 AS INTEGER)
+RETURNING place;

@@ -5,9 +5,15 @@
 -- Keys, with their scopes.
 json_to_recordset(CAST(:pairs AS json)) AS wanted (scope text, key text)
 
+-- fragment: period counts
+-- The key is its job's, whatever becomes of that. An instant that lies further ahead than the period is long was written
+-- before the clock went back.
+COALESCE(owned.until_at > (SELECT fencerow.now())
+         AND owned.until_at <= (SELECT fencerow.now()) + (owned.until_at - owned.first_at), false)
+
 -- fragment: is over
 -- The job of a key is gone, and so is the period for which it counts whatever becomes of it.
-(COALESCE(owned.until_at <= (SELECT fencerow.now()), true)
+(NOT {{period counts}}
  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS live WHERE live.id = owned.job_id)
  AND NOT EXISTS (SELECT 1 FROM fencerow.finished_jobs AS finished WHERE finished.id = owned.job_id))
 
@@ -43,7 +49,7 @@ FOR UPDATE OF job;
 
 -- name: read_unique
 -- The jobs of these keys, and how those stand that are live. A later statement than all locks.
-SELECT owned.scope, owned.key, owned.job_id, fencerow.us(owned.first_at), fencerow.us(owned.until_at),
+SELECT owned.scope, owned.key, owned.job_id, fencerow.us(owned.first_at), {{period counts}},
        CASE WHEN {{has expired}} THEN 'failed' ELSE job.state END, job.attempt, fencerow.us(fencerow.now())
 FROM {{wanted pairs}}
 JOIN fencerow.unique_jobs AS owned ON owned.scope = wanted.scope AND owned.key = wanted.key

@@ -5,9 +5,14 @@
 -- Keys, with their scopes.
 (SELECT json_extract(value, '$.scope') AS scope, json_extract(value, '$.key') AS key FROM json_each(:pairs)) AS wanted
 
+-- fragment: period counts
+-- The key is its job's, whatever becomes of that. An instant that lies further ahead than the period is long was written
+-- before the clock went back.
+COALESCE(owned.until_at > fencerow.now() AND owned.until_at <= fencerow.now() + owned.until_at - owned.first_at, 0)
+
 -- fragment: is over
 -- The job of a key is gone, and so is the period for which it counts whatever becomes of it.
-(COALESCE(owned.until_at <= fencerow.now(), 1)
+(NOT {{period counts}}
  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS live WHERE live.id = owned.job_id)
  AND NOT EXISTS (SELECT 1 FROM fencerow.finished_jobs AS finished WHERE finished.id = owned.job_id))
 
@@ -37,7 +42,7 @@ WHERE job.state IN ('waiting', 'queued') AND NOT {{has expired}};
 
 -- name: read_unique
 -- The jobs of these keys, and how those stand that are live.
-SELECT owned.scope, owned.key, owned.job_id, owned.first_at, owned.until_at,
+SELECT owned.scope, owned.key, owned.job_id, owned.first_at, {{period counts}},
        CASE WHEN {{has expired}} THEN 'failed' ELSE job.state END, job.attempt, fencerow.now()
 FROM {{wanted pairs}}
 JOIN fencerow.unique_jobs AS owned ON owned.scope = wanted.scope AND owned.key = wanted.key
