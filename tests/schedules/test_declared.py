@@ -189,7 +189,7 @@ async def test_an_empty_list_or_an_error_removes_nothing(app: App) -> None:
     providers[:] = ["f02", "f02"]
     with pytest.raises(InvalidEntities, match="twice"):
         await app.schedules.arefresh("deal")
-    providers[:] = ["f02", ""]
+    providers[:] = [""]
     with pytest.raises(InvalidEntities, match="empty"):
         await app.schedules.arefresh("deal")
 

@@ -20,7 +20,7 @@ from fencerow.core.store import store
 from fencerow.schedules.declared import Declarations, DeclaredSchedule, Entities
 from fencerow.schedules.definitions import Reconciled, RowKind, WantedRow
 from fencerow.schedules.errors import InvalidSchedule
-from fencerow.schedules.following import Refreshed, refresh
+from fencerow.schedules.following import Listing, Refreshed, refresh
 from fencerow.schedules.options import ScheduleOptions, check_entity, check_name, planned, work_of
 from fencerow.schedules.settings import ScheduleSettings
 from fencerow.schedules.shown import ScheduleRecord
@@ -123,10 +123,12 @@ class AppSchedules(ScheduleVerbs):
         """Ask the function of this declared schedule for its entities, now, and keep their rows in step with the list.
 
         If more than half of them are missing at once, none of these is removed: it is mostly a mistake of the source.
-        `shrinks`: it is none. A coroutine function runs in an event loop of its own.
+        `shrinks`: it is none. An entity that cannot be used is named, and keeps the row that it has. A coroutine
+        function runs in an event loop of its own.
 
         Raises:
-            NoEntities: the list is empty. InvalidEntities: the function raised. Nothing was changed.
+            NoEntities: the list is empty. InvalidEntities: the function raised, or none of its members can be used.
+                Nothing was changed.
             UnknownSchedule: this program declares no entities under that name.
         """
         refuse_in_loop()
@@ -139,9 +141,9 @@ class AppSchedules(ScheduleVerbs):
         return await self._arun(self._refreshing(declared, await declared.listed(), shrinks))
 
     def _refreshing(
-        self, declared: DeclaredSchedule, entities: list[WantedRow], shrinks: bool
+        self, declared: DeclaredSchedule, listing: Listing, shrinks: bool
     ) -> Procedure[Refreshed]:
-        return refreshing(declared, entities, self._program, self._client.actor, shrinks=shrinks)
+        return refreshing(declared, listing, self._program, self._client.actor, shrinks=shrinks)
 
 
 def reconciling(program: Program, actor: str | None) -> Procedure[Reconciled]:
@@ -159,7 +161,7 @@ def reconciling(program: Program, actor: str | None) -> Procedure[Reconciled]:
 
 def refreshing(
     declared: DeclaredSchedule,
-    entities: list[WantedRow],
+    listing: Listing,
     program: Program,
     actor: str | None,
     *,
@@ -167,7 +169,7 @@ def refreshing(
 ) -> Procedure[Refreshed]:
     """Keep the rows of the entities in step with this list."""
     done = yield from ask(
-        refresh(declared.name, declared.digest, entities, owner=program.owner, actor=actor, shrinks=shrinks)
+        refresh(declared.name, declared.digest, listing, owner=program.owner, actor=actor, shrinks=shrinks)
     )
     if done.made or done.changed:
         yield changed()

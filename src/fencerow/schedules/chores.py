@@ -25,8 +25,8 @@ from fencerow.core.telemetry import Telemetry, clean
 from fencerow.schedules.appside import Program, reconciling, refreshing
 from fencerow.schedules.declared import DeclaredSchedule
 from fencerow.schedules.definition import seed_of
-from fencerow.schedules.definitions import Reconciled, WantedRow
-from fencerow.schedules.following import Refreshed
+from fencerow.schedules.definitions import Reconciled
+from fencerow.schedules.following import Listing, Refreshed
 from fencerow.schedules.settings import ScheduleSettings
 from fencerow.schedules.ticking import Key, Ticked
 
@@ -229,9 +229,7 @@ class DeclaredChore(Chore):
         finally:
             call.cancel()
 
-    async def _keep(
-        self, declared: DeclaredSchedule, call: asyncio.Task[list[WantedRow]], program: Program
-    ) -> None:
+    async def _keep(self, declared: DeclaredSchedule, call: asyncio.Task[Listing], program: Program) -> None:
         """Keep the rows of its entities in step with what was listed."""
         try:
             client = self._site.client()

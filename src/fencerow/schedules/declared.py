@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fencerow.core.app.calls import Call
 from fencerow.core.app.submitter import Submittable, Submitter
-from fencerow.core.errors import FencerowError
+from fencerow.core.errors import FencerowError, InvalidInput
 from fencerow.core.model.signature import name_of
+from fencerow.core.model.text import storable
+from fencerow.core.telemetry import clean
 from fencerow.schedules.definition import Definition, digest_of
 from fencerow.schedules.definitions import RowKind, WantedRow
 from fencerow.schedules.errors import InvalidEntities, NoEntities, ScheduleTaken, UnknownSchedule
+from fencerow.schedules.following import Listing
 from fencerow.schedules.options import SchedulePlan, When, check_entity, work_of
 
 ENTITIES_MAX = 100_000
+WHY_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +69,22 @@ class DeclaredSchedule:
         """By which its row is known to be as this program declares it."""
         return digest_of(self.definition.text())
 
-    async def listed(self) -> list[WantedRow]:
+    async def listed(self) -> Listing:
         """The rows of its entities, as the user's function lists them now. It runs in a thread, or in the event loop.
 
+        Entities that cannot be used are named, and the others are there.
+
         Raises:
-            NoEntities: the list is empty. InvalidEntities: the function raised, or a member cannot be used.
+            NoEntities: the list is empty. InvalidEntities: the function raised, or none of its members can be used.
         """
-        entities = await self._listed()
-        if not entities:
+        members = await self._listed()
+        if not members:
             raise NoEntities(
                 f"{self._function} lists no entity for schedule {self.name}",
                 "an empty list is mostly a mistake of its source, so no row was removed",
                 f"if there is nothing left, take the declaration out, or `fencerow schedules pause {self.name}`",
             )
-        wanted = [self._wanted_of(each) for each in entities]
-        names = [each.entity for each in wanted]
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise self._invalid(f"it lists {twice!r} twice", "each entity has one row")
-        return wanted
+        return await asyncio.to_thread(self._read, members)  # ten thousand would hold the event loop
 
     @property
     def is_coroutine(self) -> bool:
@@ -114,18 +115,50 @@ class DeclaredSchedule:
             )
         return members
 
-    def _wanted_of(self, given: object) -> WantedRow:
-        entity = Entity(given) if isinstance(given, str) else given
-        if not isinstance(entity, Entity):
+    def _read(self, members: Sequence[object]) -> Listing:
+        rows: dict[str, WantedRow] = {}
+        invalid: dict[str, str] = {}
+        nameless: list[str] = []
+        for each in members:
+            try:
+                entity = _entity(each)
+            except FencerowError as error:
+                nameless.append(error.what)
+                continue
+            if entity.name in rows or entity.name in invalid:
+                rows.pop(entity.name, None)  # nobody knows which of the two is meant
+                invalid[entity.name] = "it is listed twice"
+                continue
+            try:
+                rows[entity.name] = self._wanted_of(entity)
+            except Exception as error:  # whatever is wrong with it, the others are listed
+                invalid[entity.name] = _why(error)
+        if not rows:
             raise self._invalid(
-                f"it lists a value of type {type(given).__name__}", "texts and Entity(...) are expected"
+                f"none of its {len(members)} members can be used: {_first(invalid, nameless)}",
+                "texts and Entity(...) are expected",
             )
-        try:
-            name = check_entity(entity.name)
-            work = work_of(self.submitter, entity.call or self.work, name)
-            return WantedRow(self.name, name, RowKind.ENTITY, self.plan.at(entity.when).definition(work))
-        except FencerowError as error:
-            raise self._invalid(f"{str(entity.name)[:60]!r}: {error.what}", error.why) from error
+        return Listing(list(rows.values()), invalid, nameless, self._trouble(len(members), invalid, nameless))
+
+    def _wanted_of(self, entity: Entity) -> WantedRow:
+        work = work_of(self.submitter, entity.call or self.work, entity.name)
+        return WantedRow(self.name, entity.name, RowKind.ENTITY, self.plan.at(entity.when).definition(work))
+
+    def _trouble(self, members: int, invalid: Mapping[str, str], nameless: Sequence[str]) -> str | None:
+        """What is said where some cannot be used."""
+        bad = len(invalid) + len(nameless)
+        if not bad:
+            return None
+        kept = "no row was removed" if nameless else "their rows stay as they are"
+        more = f" and {bad - 1} more" if bad > 1 else ""
+        return str(
+            InvalidEntities(
+                f"{self._function} lists for schedule {self.name} what cannot be used, {bad} of {members}: "
+                f"{_first(invalid, nameless)}{more}",
+                f"{kept}; the others are made",
+                "correct the list",
+            )
+        )
 
     def _invalid(self, what: str, why: str) -> InvalidEntities:
         return InvalidEntities(
@@ -138,6 +171,32 @@ class DeclaredSchedule:
     def _function(self) -> str:
         assert self.entities is not None, "it has no entities"
         return name_of(self.entities)
+
+
+def _entity(given: object) -> Entity:
+    """Raises:
+    FencerowError: it has no name that can be used.
+    """
+    entity = Entity(given) if isinstance(given, str) else given
+    if not isinstance(entity, Entity):
+        kind = type(given).__name__
+        raise InvalidInput(f"a value of type {kind}, where texts and Entity(...) are expected")
+    check_entity(entity.name)
+    return entity
+
+
+def _why(error: Exception) -> str:
+    said = (
+        f"{error.what}; {error.why}"
+        if isinstance(error, FencerowError)
+        else f"{type(error).__name__}: {error}"
+    )
+    return storable(clean(said))[:WHY_MAX]
+
+
+def _first(invalid: Mapping[str, str], nameless: Sequence[str]) -> str:
+    """One of them, to begin with."""
+    return next((f"{name!r}: {why}" for name, why in invalid.items()), "") or nameless[0]
 
 
 class Declarations:

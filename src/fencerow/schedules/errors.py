@@ -49,7 +49,8 @@ class NoEntities(FencerowError):
 
 
 class InvalidEntities(FencerowError):
-    """The function that lists a schedule's entities raised, or returned what cannot be used. Nothing was changed."""
+    """The function that lists a schedule's entities raised, or returned what cannot be used. Where it is some of them,
+    their rows stay as they are, and the others are made; else nothing was changed."""
 
     code = "FR-827"
     exit_code = exits.REFUSED

@@ -5,7 +5,6 @@ A list is not believed blindly: one that lacks more than half of what is there i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fencerow.core.db.run import Rows, Steps, execute, operation
@@ -13,13 +12,30 @@ from fencerow.schedules.definition import digest_of
 from fencerow.schedules.definitions import RowKind, RowOrigin, WantedRow, locked, put_rows, undeclare
 from fencerow.schedules.errors import NoEntities
 
+TROUBLE_MAX = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a function listed. `invalid`: entities that cannot be used, by name, and why; their rows stay as they are.
+
+    `nameless`: members of which not even the name can be read. Each may stand for any row, so none is removed then.
+    `trouble`: what is wrong with the list, for people.
+    """
+
+    rows: list[WantedRow]
+    invalid: dict[str, str] = field(default_factory=dict)
+    nameless: list[str] = field(default_factory=list)
+    trouble: str | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
     """What came of a list of entities. `is_stale`: another definition stands there, so nothing was changed.
 
     `kept`: a person made the row. `paused`: no longer listed, but a person paused it, so its row stays, without a fire.
-    `missing`: no longer listed, and so many at once that none of them was removed. `trouble`: what is wrong.
+    `missing`: no longer listed, and so many at once that none of them was removed. `invalid`: they cannot be used, and
+    why; their rows stay as they are. `trouble`: what is wrong with the list.
     """
 
     made: list[str] = field(default_factory=list)
@@ -29,6 +45,7 @@ class Refreshed:
     is_stale: bool = False
     paused: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    invalid: dict[str, str] = field(default_factory=dict)
     trouble: str | None = None
 
 
@@ -57,7 +74,7 @@ def refresh_sooner(name: str, digest: str, *, trouble: str, soon_s: float) -> St
 def refresh(
     name: str,
     digest: str,
-    entities: Sequence[WantedRow],
+    listing: Listing,
     *,
     owner: str,
     actor: str | None,
@@ -65,23 +82,24 @@ def refresh(
 ) -> Steps[Refreshed]:
     """Keep the rows of the entities in step with their list: new ones are made, those that vanished go.
 
-    If more than half of them vanished at once, none goes, unless somebody says that it `shrinks`. Guard: the head is as
-    this program declares it, and stays so until the end, because it is locked. What a person made stays as it is. May
-    be repeated.
+    If more than half of them vanished at once, none goes, unless somebody says that it `shrinks`; what cannot be used
+    leaves its old row as it is. Guard: the head is as this program declares it, and stays so until the end, because it
+    is locked. What a person made stays as it is. May be repeated.
     """
     head = yield from locked(name, "")
     if not head or head[0].kind is not RowKind.HEAD or head[0].digest != digest:
         return Refreshed(is_stale=True)
     standing = _standing((yield from execute("entities_of", name=name)))
-    listed = {each.entity for each in entities}
+    listed = {each.entity for each in listing.rows}
     people = {entity for entity, row in standing.items() if row.origin is RowOrigin.PERSON}
     declared = {entity for entity, row in standing.items() if entity not in people and not row.undeclared}
-    vanished = sorted(declared - listed)
+    vanished = [] if listing.nameless else sorted(declared - listed - listing.invalid.keys())
     missing = [] if shrinks or len(vanished) <= max(1, len(declared) // 2) else vanished
     removed, paused = (yield from undeclare(name, vanished)) if vanished and not missing else ([], [])
-    news = [each for each in entities if each.entity not in people and _is_news(each, standing)]
+    news = [each for each in listing.rows if each.entity not in people and _is_news(each, standing)]
     put = yield from put_rows(news, RowOrigin.CODE, owner, actor)
-    trouble = _cut_short(name, len(missing), len(declared)) if missing else None
+    found = [listing.trouble, _cut_short(name, len(missing), len(declared)) if missing else None]
+    trouble = " ".join(each for each in found if each is not None)[:TROUBLE_MAX] or None
     yield from execute("refreshed", name=name, trouble=trouble)
     return Refreshed(
         [entity for _, entity in put.made],
@@ -90,6 +108,7 @@ def refresh(
         sorted(people & listed),
         paused=sorted(paused),
         missing=missing,
+        invalid=listing.invalid,
         trouble=trouble,
     )
 

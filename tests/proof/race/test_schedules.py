@@ -285,7 +285,8 @@ def entity(name: str) -> WantedRow:
 
 def listing(*names: str) -> Operation[Any]:
     digest = digest_of(wanted(60).definition.text())
-    return following.refresh(NAME, digest, [entity(each) for each in names], owner="app", actor="worker")
+    listed = following.Listing([entity(each) for each in names])
+    return following.refresh(NAME, digest, listed, owner="app", actor="worker")
 
 
 def followed() -> Script:
