@@ -96,6 +96,7 @@ class Config(
             retention_sources_s: Seconds = ...,
             schedules: str = ...,
             schedules_owner: str = ...,
+            schedules_version: int = ...,
             schedules_poll_s: Seconds = ...,
             entities_refresh_s: Seconds = ...,
             retention_ticks_s: Seconds = ...,

@@ -8,7 +8,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Unpack
 
-import fencerow.schedules.definitions as definitions
 from fencerow.core.app.calls import Call
 from fencerow.core.app.submitter import Submittable, Submitter
 from fencerow.core.client.base import ClientBase
@@ -18,10 +17,12 @@ from fencerow.core.db.run import Procedure, ask
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.store import store
 from fencerow.schedules.declared import Declarations, DeclaredSchedule, Entities
-from fencerow.schedules.definitions import Reconciled, RowKind, WantedRow
+from fencerow.schedules.definitions import RowKind, WantedRow
 from fencerow.schedules.errors import InvalidSchedule
 from fencerow.schedules.following import Listing, Refreshed, refresh
 from fencerow.schedules.options import ScheduleOptions, check_entity, check_name, planned, work_of
+from fencerow.schedules.programs import Release, release_of
+from fencerow.schedules.reconciling import Reconciled, reconcile
 from fencerow.schedules.settings import ScheduleSettings
 from fencerow.schedules.shown import ScheduleRecord
 from fencerow.schedules.verbs import ScheduleVerbs, changed, putting
@@ -60,14 +61,28 @@ class Program:
     submitter: Submitter
     declarations: Declarations
     owner: str
+    version: int
     jobs: Collection[str]
+
+    @property
+    def wanted(self) -> list[WantedRow]:
+        """What it declares."""
+        return [each.wanted for each in self.declarations.all.values()]
+
+    @property
+    def release(self) -> Release:
+        """What it declares as a whole."""
+        return release_of(self.owner, self.version, self.wanted)
 
 
 def program_of(
     submitter: Submitter, declarations: Declarations, config: CoreConfig, jobs: Collection[str]
 ) -> Program:
     """The program of an app."""
-    return Program(submitter, declarations, ScheduleSettings.of(config).schedules_owner, frozenset(jobs))
+    settings = ScheduleSettings.of(config)
+    return Program(
+        submitter, declarations, settings.schedules_owner, settings.schedules_version, frozenset(jobs)
+    )
 
 
 class AppSchedules(ScheduleVerbs):
@@ -108,14 +123,17 @@ class AppSchedules(ScheduleVerbs):
     aput = averb(put)
 
     @verb
-    def reconcile(self) -> Procedure[Reconciled]:
+    def reconcile(self, *, take_back: bool = False) -> Procedure[Reconciled]:
         """Make what this program declares, change what differs, and remove what it declares no longer. Workers do this
         when they start. Rows that people made stay, and so does what they paused.
+
+        If a program with a higher `schedules_version` has done this, nothing is changed; `take_back` makes this one
+        count again.
 
         Raises:
             InvalidSchedule: what was declared cannot be stored any more.
         """
-        return (yield from reconciling(self._program, self._client.actor))
+        return (yield from reconciling(self._program, self._client.actor, take_back=take_back))
 
     areconcile = averb(reconcile)
 
@@ -146,13 +164,20 @@ class AppSchedules(ScheduleVerbs):
         return refreshing(declared, listing, self._program, self._client.actor, shrinks=shrinks)
 
 
-def reconciling(program: Program, actor: str | None) -> Procedure[Reconciled]:
+def reconciling(program: Program, actor: str | None, *, take_back: bool = False) -> Procedure[Reconciled]:
     """See `AppSchedules.reconcile`."""
-    wanted = [each.wanted for each in program.declarations.all.values()]
     alive = yield from ask(store.list_workers(state="alive", limit=ALIVE_MAX))
     running = {name for worker in alive for name in worker.names or ()}
     done = yield from ask(
-        definitions.reconcile(wanted, owner=program.owner, own=program.jobs, running=running, actor=actor)
+        reconcile(
+            program.wanted,
+            owner=program.owner,
+            version=program.version,
+            own=program.jobs,
+            running=running,
+            actor=actor,
+            take_back=take_back,
+        )
     )
     if done.made or done.changed:
         yield changed()

@@ -99,19 +99,25 @@ def set_(
 
 
 @click.command()
+@click.option(
+    "--take-back", is_flag=True, help="Also where a newer version was declared: this one counts again."
+)
 @usual_options
 @click.pass_context
-def reconcile(context: click.Context) -> int:
+def reconcile(context: click.Context, take_back: bool) -> int:
     """Make what the application declares, change what differs, and remove what it declares no longer.
 
     Workers do this when they start. What people made stays. Entities are looked after by workers.
     """
     wanted = asked(context)
     with prepared(load_app(wanted.app_name(), url=wanted.url), wanted) as app:
-        done = cast(HasSchedules, app).schedules.reconcile()
+        done = cast(HasSchedules, app).schedules.reconcile(take_back=take_back)
     if wanted.json:
         output.say_json(plain(done))
         return exits.OK
+    if done.newer is not None:
+        output.say(f"nothing was changed: version {done.newer} was declared, which is newer (--take-back)")
+        return exits.FAILED
     said = False
     for what, names in (
         ("made", done.made),

@@ -10,15 +10,18 @@ from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.finding import Finding, info, ok, warn
 from fencerow.schedules.definitions import RowKind
+from fencerow.schedules.programs import read_programs
 from fencerow.schedules.shown import ScheduleRecord
 
 SHOWN_MAX = 5
 LOOKED_MAX = 10_000
 OVERDUE_S = 120.0
+CONTRADICTED_S = 300.0  # a worker that still does says so each minute
 
 
 def examine_schedules(engine: Engine, _config: CoreConfig) -> Iterator[Finding]:
     """How many there are; and what keeps them from firing when they should."""
+    yield from _contradicted(engine)
     found = engine.run(looking.read_schedules(entities=True, limit=LOOKED_MAX))
     if not found:
         return
@@ -38,6 +41,18 @@ def examine_schedules(engine: Engine, _config: CoreConfig) -> Iterator[Finding]:
     yield from _undeclared(found)
     yield from _overdue(found, now_us)
     yield from _zones(found)
+
+
+def _contradicted(engine: Engine) -> Iterator[Finding]:
+    """Two releases of a program at once, of which nobody knows which is right."""
+    for each in engine.run(read_programs()):
+        if each.contradicted_us is not None and each.contradicted_us > each.now_us - CONTRADICTED_S * 1e6:
+            yield warn(
+                "schedules declared otherwise",
+                f"program {each.owner}: {each.in_words()} was declared last and counts, and a living worker "
+                f"({each.contradicted_by}) declares otherwise",
+                "stop the older ones, start a worker of the newest, and raise schedules_version with each change",
+            )
 
 
 def _undeclared(found: list[ScheduleRecord]) -> Iterator[Finding]:

@@ -25,8 +25,9 @@ from fencerow.core.telemetry import Telemetry, clean
 from fencerow.schedules.appside import Program, reconciling, refreshing
 from fencerow.schedules.declared import DeclaredSchedule
 from fencerow.schedules.definition import seed_of
-from fencerow.schedules.definitions import Reconciled
 from fencerow.schedules.following import Listing, Refreshed
+from fencerow.schedules.programs import Release, contradict, read_programs
+from fencerow.schedules.reconciling import Reconciled
 from fencerow.schedules.settings import ScheduleSettings
 from fencerow.schedules.ticking import Key, Ticked
 
@@ -36,7 +37,7 @@ STAGGER_S = 0.02  # workers that wait for the same instant do not all ask at onc
 FORGET_S = 60.0  # what could not be computed is tried again
 AGAIN_S = 5.0  # and what was refused, as long as a look at the workers is good for a submit
 SOON_S = 30.0
-IDLE_S = 3600.0
+COMPARE_S = 60.0  # how often a worker looks whether another release has been declared
 LISTED_S = 60.0  # for a user's function to list its entities
 TROUBLE_MAX = 500
 
@@ -168,7 +169,8 @@ class DeclaredChore(Chore):
 
     def __init__(self, site: ScheduleSite) -> None:
         self._site = site
-        self._reconciled = False
+        self._release: Release | None = None  # what was declared, once it was
+        self._told = ""  # of another release
         self._refreshing: dict[str, asyncio.Task[None]] = {}  # one for each list: none waits for another
 
     def for_worker(self) -> Chore:
@@ -177,17 +179,19 @@ class DeclaredChore(Chore):
     @property
     def is_idle(self) -> bool:
         """Whether everything is as it was declared."""
-        return self._reconciled
+        return self._release is not None
 
     async def tick(self) -> float:
         program = self._site.program()
-        if not self._reconciled:
-            client = self._site.client()
-            _tell(await client.arun(reconciling(program, client.actor)))
-            self._reconciled = True
+        if self._release is None:
+            client, release = self._site.client(), program.release
+            _tell(await client.arun(reconciling(program, client.actor)), release)
+            self._release = release
+        else:
+            await self._compare(self._release)
         listed = [each for each in program.declarations.all.values() if each.entities is not None]
         if not listed:
-            return IDLE_S
+            return COMPARE_S
         pause_s = self._site.settings.entities_refresh_s / 4
         await self._refresh_all(listed, program, pause_s)
         return pause_s
@@ -197,6 +201,24 @@ class DeclaredChore(Chore):
             task.cancel()
         if self._refreshing:
             await asyncio.wait(self._refreshing.values(), timeout=within_s)
+
+    async def _compare(self, release: Release) -> None:
+        """Say so, here and to the doctor, if the release that counts declares otherwise than this process.
+
+        A newer one is what a deploy does. Of two with the same version nobody knows which is right.
+        """
+        client = self._site.client()
+        found = await client.engine.arun(read_programs(release.owner))
+        told = next((each.in_words() for each in found if each.differs(release)), "")
+        if told:
+            text = (
+                f"this process declares schedules otherwise than what was declared last, {told}; that counts. "
+                "Give releases an order: raise schedules_version with each change"
+            )
+            is_odd = await client.engine.arun(contradict(release, actor=client.actor, trouble=text))
+            if is_odd and told != self._told:
+                log.warning("%s", text)
+        self._told = told
 
     async def _refresh_all(self, listed: list[DeclaredSchedule], program: Program, within_s: float) -> None:
         """What takes longer goes on beside the next calls. An error is the chore's own."""
@@ -258,7 +280,14 @@ def _tell_of_zones() -> None:
         )
 
 
-def _tell(done: Reconciled) -> None:
+def _tell(done: Reconciled, release: Release) -> None:
+    if done.newer is not None:
+        log.warning(
+            "this process declares version %d of the schedules, and version %d counts: nothing was changed. To go back "
+            "to this one, `fencerow schedules reconcile --take-back`",
+            release.version,
+            done.newer,
+        )
     for what, names in (("made", done.made), ("changed", done.changed)):
         if names:
             log.info("schedules %s as code declares them: %s", what, ", ".join(names))

@@ -1,21 +1,18 @@
-"""Schedules made, changed, removed, paused and resumed, by people and by code. Each operation locks what it changes."""
+"""Rows of schedules made, changed, removed, paused and resumed. Each operation locks what it changes."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 import msgspec
 
-from fencerow.core.db.locks import lock_number, take_lock
 from fencerow.core.db.run import Row, Steps, as_int, as_int_or_none, execute, first_column, operation
 from fencerow.core.store.limiting import refuse_unknown_limits
 from fencerow.schedules.definition import Definition, digest_of, known, seed_of
 from fencerow.schedules.ticking import Key
 from fencerow.schedules.zones import tzdata_version
-
-LOCK = lock_number("schedules", "reconcile")
 
 
 class RowKind(StrEnum):
@@ -76,20 +73,6 @@ class Put:
 
     made: list[Key] = field(default_factory=list)
     changed: list[Key] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Reconciled:
-    """What came of a program's declarations. `kept`: a person made the row of that name. `elsewhere`: no longer
-    declared here, but a living worker runs the job, so that it may be another program's. `paused`: no longer declared,
-    but a person paused it, so its row stays, without a fire."""
-
-    made: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
-    elsewhere: list[str] = field(default_factory=list)
-    paused: list[str] = field(default_factory=list)
 
 
 # --- one schedule, by a person ----------------------------------------------------------------------------
@@ -153,51 +136,6 @@ def resume(name: str, entity: str | None) -> Steps[tuple[int, int]]:
     gone = yield from execute("resume_undeclared", name=name, rows=document)
     resumed = yield from execute("resume_schedules", name=name, rows=document, zones=tzdata_version())
     return len(gone) + len(resumed), len(before)
-
-
-# --- what code declares ------------------------------------------------------------------------------------
-
-
-@operation(repeatable=True)
-def reconcile(
-    declared: Sequence[WantedRow],
-    *,
-    owner: str,
-    own: Collection[str],
-    running: Collection[str],
-    actor: str | None,
-) -> Steps[Reconciled]:
-    """Make what a program declares, change what differs, and remove what it no longer declares. May be repeated.
-
-    `own`: the jobs that the program knows. `running`: those that living workers of any program run. One reconcile after
-    the other, because each looks at all that a program has declared.
-    """
-    yield from take_lock(LOCK)
-    names = [each.name for each in declared]
-    standing = yield from execute("lock_declared", names=names, owner=owner)
-    gone, elsewhere = _gone(standing, set(names), owner, set(own), set(running))
-    singles = [each.name for each in declared if each.kind is RowKind.SINGLE]
-    for name, kind, origin, *_ in standing:
-        if (
-            kind == RowKind.HEAD and origin == RowOrigin.CODE and name in singles
-        ):  # it has no entities any more
-            rows = yield from execute("entities_of", name=str(name))
-            yield from undeclare(str(name), [str(row[0]) for row in rows])
-    put = yield from put_rows(declared, RowOrigin.CODE, owner, actor)
-    removed: list[str] = []
-    paused: list[str] = []
-    for name in gone:
-        went, kept = yield from undeclare(name, None)
-        removed += [name] if went else []
-        paused += [seed_of(name, entity) for entity in kept]
-    return Reconciled(
-        [name for name, _ in put.made],
-        [name for name, _ in put.changed],
-        removed,
-        sorted(str(row[0]) for row in standing if row[0] in names and row[2] == RowOrigin.PERSON),
-        elsewhere,
-        paused,
-    )
 
 
 # --- parts -------------------------------------------------------------------------------------------------
@@ -269,16 +207,3 @@ def _standing(row: Row) -> StandingRow:
         bool(undeclared),
         as_int(now_us),
     )
-
-
-def _gone(
-    standing: Sequence[Row], names: set[str], owner: str, own: set[str], running: set[str]
-) -> tuple[list[str], list[str]]:
-    """What is no longer declared and goes, and what stays because another program may have declared it."""
-    gone: list[str] = []
-    elsewhere: list[str] = []
-    for name, _kind, origin, row_owner, _digest, job in standing:
-        if name in names or origin != RowOrigin.CODE or row_owner != owner:
-            continue
-        (elsewhere if str(job) in running and str(job) not in own else gone).append(str(name))
-    return gone, elsewhere

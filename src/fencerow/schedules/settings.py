@@ -22,6 +22,12 @@ class ScheduleSettings(Settings):
         "app",
         "The program whose declared schedules are reconciled. Programs that share tables need one name each.",
     )
+    schedules_version: int = number(
+        1,
+        1,
+        2**53,
+        "Of the declared schedules: raise it with each change, so that an older process takes nothing back.",
+    )
     schedules_poll_s: float = number(
         5.0, 0.05, 300.0, "How often a worker looks for changed schedules, beside what it is told."
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 TABLES = (
     "jobs", "finished_jobs", "keys", "workers", "queues", "job_events", "job_logs", "job_progress",
     "spent_ids", "repeated_ids", "mutexes", "mutex_deferrals", "mutex_floor", "schedules", "schedule_ticks",
+    "schedule_programs",
     "once_keys", "dedupe_windows", "sources", "row_leases",
     "events", "event_marks", "event_groups", "event_cursors", "event_drainers", "event_asides",
     "backfills", "limits", "limit_states", "watched_limits", "limit_failures", "gates", "gate_arrivals", "shares",

@@ -6,7 +6,7 @@ from typing import Any
 
 from fencerow.core.db.queries import Query
 from fencerow.core.db.run import Operation, Rows, Statement, Steps
-from fencerow.schedules import definitions, following, looking, running, ticking
+from fencerow.schedules import definitions, following, looking, reconciling, running, ticking
 from fencerow.schedules.definition import Definition, Overlap, digest_of
 from fencerow.schedules.definitions import RowKind, WantedRow
 from fencerow.schedules.misfire import Misfire
@@ -196,11 +196,11 @@ def test_a_removed_one_fires_when_the_tick_does_not_lock(race: Race) -> None:
 
 
 def reconciled_away() -> Operation[Any]:
-    return definitions.reconcile([], owner="app", own=["send"], running=[], actor="worker")
+    return reconciling.reconcile([], owner="app", own=["send"], running=[], actor="worker")
 
 
 def declared() -> Script:
-    yield definitions.reconcile([wanted(60)], owner="app", own=["send"], running=[], actor="worker")
+    yield reconciling.reconcile([wanted(60)], owner="app", own=["send"], running=[], actor="worker")
     yield from behind_the_fire()
 
 
@@ -264,7 +264,7 @@ def test_they_do_not_without_the_lock(race: Race) -> None:
 @named(63)
 def test_two_reconciles_at_once_agree(race: Race) -> None:
     both = [
-        doing(name, definitions.reconcile([wanted(60)], owner="app", own=["send"], running=[], actor=name))
+        doing(name, reconciling.reconcile([wanted(60)], owner="app", own=["send"], running=[], actor=name))
         for name in ("one", "two")
     ]
 
@@ -291,7 +291,7 @@ def listing(*names: str) -> Operation[Any]:
 
 def followed() -> Script:
     head = WantedRow(NAME, "", RowKind.HEAD, wanted(60).definition)
-    yield definitions.reconcile([head], owner="app", own=["send"], running=[], actor="worker")
+    yield reconciling.reconcile([head], owner="app", own=["send"], running=[], actor="worker")
     yield listing("a", "b", "c")
 
 

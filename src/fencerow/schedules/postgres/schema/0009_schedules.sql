@@ -48,3 +48,14 @@ CREATE TABLE fencerow.schedule_ticks (
     CHECK ((made = 'job') = (job_id IS NOT NULL))
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX schedule_ticks_age ON fencerow.schedule_ticks (at);
+
+-- A row for every program that declares schedules: which of its releases counts.
+CREATE TABLE fencerow.schedule_programs (
+    owner text PRIMARY KEY,
+    version bigint NOT NULL,                     -- of what it declares; an older one changes nothing
+    digest text NOT NULL,                        -- of all that it declares
+    declared_at timestamptz NOT NULL,
+    declared_by text,
+    contradicted_at timestamptz,                 -- when a living worker last found that it declares otherwise
+    contradicted_by text
+);

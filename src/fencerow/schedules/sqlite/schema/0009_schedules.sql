@@ -48,3 +48,14 @@ CREATE TABLE fencerow.schedule_ticks (
     CHECK ((made = 'job') = (job_id IS NOT NULL))
 ) WITHOUT ROWID;
 CREATE INDEX fencerow.schedule_ticks_age ON fencerow.schedule_ticks (at);
+
+-- A row for every program that declares schedules: which of its releases counts.
+CREATE TABLE fencerow.schedule_programs (
+    owner TEXT PRIMARY KEY,
+    version INTEGER NOT NULL,
+    digest TEXT NOT NULL,
+    declared_at INTEGER NOT NULL,
+    declared_by TEXT,
+    contradicted_at INTEGER,
+    contradicted_by TEXT
+) WITHOUT ROWID;
