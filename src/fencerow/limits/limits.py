@@ -136,8 +136,18 @@ def _bound(limit: Limit) -> Steps[None]:
     if queue is None:
         yield from execute("arrive_at_limit", name=limit.name)
     else:
+        yield from _after_claims_under_way(queue)
         yield from execute("make_limit_state", name=limit.name)
         yield from execute("limit_queue", queue=queue, limited=1)
+
+
+def _after_claims_under_way(queue: str) -> Steps[None]:
+    """Where nothing bounds the queue yet, wait until the claims have ended that began before, and let none begin: they
+    look at no limit, and who counts under the new one would not see what they take."""
+    ((is_limited,),) = yield from execute("is_limited", queue=queue)
+    if not is_limited:
+        yield from execute("wait_briefly")
+        yield from execute("lock_claims")
 
 
 # --- claiming ----------------------------------------------------------------------------------------------
@@ -165,6 +175,7 @@ def bound_claim(
             room, why = found.count, f"{each.name}: {found.why}"
             again_us = None if found.again_us is None else found.again_us - each.now_us
     jobs = (yield from claim(room).steps()) if room else []
+    assert len(jobs) <= room, f"claimed {len(jobs)} jobs where limits let {room} through"
     ids = [job.id for job in jobs]
     waits: bool | None = None if room == 0 else False
     if 0 < len(jobs) == room < wanted and any(each.is_paced for each in locked):

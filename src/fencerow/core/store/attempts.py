@@ -92,13 +92,15 @@ def claim_suspect(
     names: Sequence[str],
     margin_s: float,
     at_most: int = 1,
+    limit: int | None = None,
     due: Due = OWN,
     bounded: bool = False,
     labels: Sequence[str] = (),
 ) -> Steps[list[Claimed]]:
-    """Take suspect jobs (those whose last worker died) until this worker runs `at_most` of them.
+    """Take suspect jobs (those whose last worker died) until this worker runs `at_most` of them, at most `limit` now.
 
-    `bounded` as in `claim`. With `labels`, those that wait for one of them come first.
+    `bounded` as in `claim`: `limit` is then what the limit lets through. With `labels`, those that wait for one of them
+    come first.
 
     Two of one worker take turns, so that the second counts what the first took: the server may still run the
     first when its connection has broken. The second takes nothing while the first is under way.
@@ -112,6 +114,7 @@ def claim_suspect(
         "names": list(names),
         "margin_s": margin_s,
         "at_most": at_most,
+        "limit": (limit := at_most if limit is None else limit),
         "due_us": due.until_us,
         "since_us": due.since_us,
         "bounded": int(bounded),
@@ -121,7 +124,7 @@ def claim_suspect(
     else:
         rows = yield from execute("claim_suspect", **params)
     claimed = decoded(rows)
-    assert len(claimed) <= at_most, f"claimed {len(claimed)} suspects, asked for {at_most}"
+    assert len(claimed) <= limit, f"claimed {len(claimed)} suspects, asked for {limit}"
     return claimed
 
 

@@ -75,6 +75,20 @@ SELECT gate.name
 FROM fencerow.gates AS gate
 WHERE gate.name = 'limit:' || :name OR starts_with(gate.name, 'limit:' || :name || '/');
 
+-- name: is_limited
+-- Whether claims from this queue look at its limit already.
+SELECT EXISTS (SELECT 1 FROM fencerow.queues AS known WHERE known.name = :queue AND known.limited);
+
+-- name: wait_briefly
+-- Until this transaction ends, wait for no lock longer than this: all claims wait behind the next statement.
+SELECT set_config('lock_timeout', '500ms', true);
+
+-- name: lock_claims
+-- Wait until all claims have ended that are under way, and keep others from beginning until this transaction ends. Each holds
+-- ROW SHARE of one of these tables, since before its snapshot: plainly of the queues, under a limit of both, in this order.
+-- Looks, and a dump, hold less, and wait for nothing.
+LOCK TABLE fencerow.limit_states, fencerow.queues IN EXCLUSIVE MODE;
+
 -- name: limit_queue
 -- Let claims from a queue look at its limit, or not any more. The queue without a name stands for all.
 INSERT INTO fencerow.queues AS known (name, limited)

@@ -74,6 +74,18 @@ SELECT gate.name
 FROM fencerow.gates AS gate
 WHERE gate.name = 'limit:' || :name OR substr(gate.name, 1, length(:name) + 7) = 'limit:' || :name || '/';
 
+-- name: is_limited
+-- Whether claims from this queue look at its limit already.
+SELECT EXISTS (SELECT 1 FROM fencerow.queues AS known WHERE known.name = :queue AND known.limited);
+
+-- name: wait_briefly
+-- Nothing: the file's one write lock has been waited for.
+SELECT 1;
+
+-- name: lock_claims
+-- Nothing: a claim holds the file's one write lock, as this transaction does.
+SELECT 1;
+
 -- name: limit_queue
 -- Let claims from a queue look at its limit, or not any more. The queue without a name stands for all.
 INSERT INTO fencerow.queues (name, limited)

@@ -108,9 +108,7 @@ claimed AS (
                       LIMIT CAST(:at_most AS integer)
                       FOR UPDATE SKIP LOCKED
                   ) AS anybodys) AS candidate
-            LIMIT greatest(0, CAST(:at_most AS integer)
-                              - (SELECT count(*) FROM fencerow.jobs AS other
-                                 WHERE other.holder = CAST(:holder AS uuid) AND other.state = 'running' AND other.suspect))
+            LIMIT {{suspects left}}
         ))
       AND (job.state = 'queued' OR {{of these labels}})
       AND {{may claim}}

@@ -16,12 +16,14 @@ AND (queued.expires_at IS NULL OR queued.expires_at > (SELECT fencerow.now()))
 
 -- fragment: may claim
 -- The worker may be dead, the queue paused, or there is a limit on the queue, or on all queues (the one without a name),
--- which this claim knows nothing of.
+-- which this claim knows nothing of. FOR KEY SHARE is for the lock of the table, which a statement takes before its
+-- snapshot, whatever rows it finds: who bounds a queue for the first time waits until claims under way have ended.
 EXISTS (SELECT 1 FROM fencerow.workers AS worker
             WHERE worker.id = CAST(:holder AS uuid) AND worker.state = 'alive')
 AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
                 WHERE queue.name IN (:queue, '')
-                  AND (queue.paused_at IS NOT NULL OR (queue.limited AND CAST(:bounded AS integer) = 0)))
+                  AND (queue.paused_at IS NOT NULL OR (queue.limited AND CAST(:bounded AS integer) = 0))
+                FOR KEY SHARE)
 
 -- fragment: claim guard
 -- The guard of a claim: whoever locked the row first may have claimed it.
@@ -134,8 +136,17 @@ claimed AS (
 -- It is tried, and is no lock on the worker's row: a transaction whose client has gone must not stop the renewals.
 SELECT pg_try_advisory_xact_lock(hashtextextended(CAST(CAST(:holder AS uuid) AS text), 7300));
 
+-- fragment: suspects left
+-- How many suspects may be claimed: the worker runs :at_most at once, and no more than :limit are let through now. What the
+-- worker believes to run plays no part in the latter: it may have ended here already.
+greatest(0, least(CAST(:limit AS integer),
+                  CAST(:at_most AS integer)
+                  - (SELECT count(*) FROM fencerow.jobs AS other
+                     WHERE other.holder = CAST(:holder AS uuid) AND other.state = 'running' AND other.suspect)))
+
 -- name: claim_suspect
--- Take suspect jobs of a queue, those that are due first, until this worker runs :at_most of them. Guards as in claim.
+-- Take up to :limit suspect jobs of a queue, those that are due first, until this worker runs :at_most of them. Guards as
+-- in claim.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 claimed AS (
     UPDATE fencerow.jobs AS job
@@ -149,9 +160,7 @@ claimed AS (
               AND queued.suspect
               AND {{claimable}}
             ORDER BY queued.run_at, queued.id
-            LIMIT greatest(0, CAST(:at_most AS integer)
-                              - (SELECT count(*) FROM fencerow.jobs AS other
-                                 WHERE other.holder = CAST(:holder AS uuid) AND other.state = 'running' AND other.suspect))
+            LIMIT {{suspects left}}
             FOR UPDATE SKIP LOCKED
         ))
       AND {{claim guard}}

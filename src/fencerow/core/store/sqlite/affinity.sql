@@ -83,8 +83,7 @@ WHERE id IN (
                 AND queued.suspect = 1
                 AND {{claimable}}) AS candidate
         ORDER BY candidate.place, candidate.run_at, candidate.id
-        LIMIT max(0, :at_most - (SELECT count(*) FROM fencerow.jobs AS other
-                                 WHERE other.holder = :holder AND other.state = 'running' AND other.suspect = 1))
+        LIMIT {{suspects left}}
     )
   AND (state = 'queued' OR {{of these labels}})
   AND {{may claim}}

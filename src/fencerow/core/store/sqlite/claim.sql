@@ -85,8 +85,15 @@ RETURNING {{claimed job}};
 -- Make this worker's claims of suspects take turns: the transaction has the file's one write lock already.
 SELECT :holder IS NOT NULL;
 
+-- fragment: suspects left
+-- How many suspects may be claimed: the worker runs :at_most at once, and no more than :limit are let through now. What the
+-- worker believes to run plays no part in the latter: it may have ended here already.
+max(0, min(:limit, :at_most - (SELECT count(*) FROM fencerow.jobs AS other
+                               WHERE other.holder = :holder AND other.state = 'running' AND other.suspect = 1)))
+
 -- name: claim_suspect
--- Take suspect jobs of a queue, those that are due first, until this worker runs :at_most of them. Guards as in claim.
+-- Take up to :limit suspect jobs of a queue, those that are due first, until this worker runs :at_most of them. Guards as
+-- in claim.
 UPDATE fencerow.jobs
 SET {{started}}
 WHERE id IN (
@@ -97,8 +104,7 @@ WHERE id IN (
           AND queued.suspect = 1
           AND {{claimable}}
         ORDER BY queued.run_at, queued.id
-        LIMIT max(0, :at_most - (SELECT count(*) FROM fencerow.jobs AS other
-                                 WHERE other.holder = :holder AND other.state = 'running' AND other.suspect = 1))
+        LIMIT {{suspects left}}
     )
   AND {{claim guard}}
 RETURNING {{claimed job}};
