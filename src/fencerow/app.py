@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from fencerow.batches.declare import DeclareBatch
@@ -50,8 +51,9 @@ class App(JobsApp):
 
     `defaults` apply to all jobs, `queues` to the jobs of one queue. An option in a job's declaration wins
     over both, and an option of a submit wins over all. `limits` are made, or changed to a higher version, when
-    a worker is made; `declare_limits` does so sooner. `seal` encrypts or signs arguments and results: `Seal` or `Sign`
-    of `fencerow.payloads`, or your own. `outside`: a store of your own for large ones, instead of `outside_store`.
+    a worker is made; `declare_limits` does so sooner, and a submit that names one which nobody made makes it.
+    `seal` encrypts or signs arguments and results: `Seal` or `Sign` of `fencerow.payloads`, or your own. `outside`: a
+    store of your own for large ones, instead of `outside_store`.
     Close the app when done, or use it as a context manager.
 
     Raises:
@@ -98,6 +100,10 @@ class App(JobsApp):
         """Reads stored jobs, waits for them and changes their state; `workers` and `mutexes` are for operators."""
         made = super().client
         assert isinstance(made, Client)
+        if self._limits and made.mend is None:
+            from fencerow.limits.client import making_missing
+
+            made.mend = partial(making_missing, self._limits, self.actor)
         return made
 
     def on_batch(self, middleware: BatchMiddleware) -> BatchMiddleware:

@@ -10,12 +10,14 @@ from fencerow.core.client.base import Verbs
 from fencerow.core.client.submitting import ARRIVED
 from fencerow.core.db.run import Procedure, ask
 from fencerow.core.db.verb import averb, verb
-from fencerow.core.errors import Busy, InvalidInput
+from fencerow.core.errors import Busy, DatabaseError, InvalidInput
+from fencerow.core.model.submission import Submission
 from fencerow.core.model.text import check_text
 from fencerow.limits.definition import Limit, check_name
 from fencerow.limits.errors import LimitConflict, UnknownLimit
 from fencerow.limits.limits import LimitRecord
 from fencerow.limits.looking import LimitTurns
+from fencerow.limits.named import defined
 
 REASON_LENGTH_MAX = 500
 WAITING = 20
@@ -91,7 +93,7 @@ class LimitVerbs(Verbs):
     @verb
     def remove(self, name: str) -> Procedure[None]:
         """Forget a limit: from the next start on it binds nobody, and jobs that wait under it go on. Submits that
-        name it are refused. Programs that declare it make it again when they start.
+        name it are refused. Programs that declare it make it again when they start, or submit a job that names it.
 
         Raises:
             UnknownLimit: nobody defined it. Busy: others change it all the time.
@@ -134,6 +136,36 @@ def declaring(declared: Sequence[Limit], *, actor: str | None) -> Procedure[list
                 f"raise the version of the one that counts: Limit({limit.name!r}, ..., version={limit.version + 1})",
             )
     return changed
+
+
+def making_missing(
+    declared: Sequence[Limit], actor: str | None, error: InvalidInput, submissions: Sequence[Submission]
+) -> Procedure[bool]:
+    """After a submit that was refused: make the limits that it names, this program declares and nobody has made.
+
+    Returns false if there are none: then something else is wrong.
+
+    Raises:
+        UnknownLimit: this program's role may not make them.
+    """
+    if not isinstance(error, UnknownLimit):
+        return False
+    named = {name for each in submissions for name in each.job.limits or ()}
+    named |= {name.partition("/")[0] for name in named}
+    wanted = [limit for limit in declared if limit.name in named]
+    known = yield from ask(defined([limit.name for limit in wanted]))
+    missing = [limit for limit in wanted if limit.name not in known]
+    try:
+        yield from declaring(missing, actor=actor)
+    except DatabaseError as refused:
+        if type(refused) is not DatabaseError:
+            raise
+        raise UnknownLimit(
+            error.what,
+            f"this program declares {missing[0].name}, and could not make it: {refused.what}",
+            "start a worker of the app once, or call app.declare_limits() as a role that may",
+        ) from refused
+    return bool(missing)
 
 
 def once_each(declared: Sequence[Limit]) -> tuple[Limit, ...]:

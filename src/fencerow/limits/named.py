@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.core.db.run import Steps, as_int, execute, operation
+from fencerow.core.db.run import Steps, as_int, execute, first_column, operation
 from fencerow.core.store.gates import ROOM_MAX
 from fencerow.core.store.limiting import LimitRule
 from fencerow.limits.definition import Limit, check_name
@@ -93,6 +93,12 @@ def forget_states(after: str, *, age_s: float, limit: int) -> Steps[str]:
     return str(rows[-1][0]) if len(rows) == limit else ""
 
 
+@operation(alone=True, repeatable=True, writes="")
+def defined(names: Sequence[str]) -> Steps[list[str]]:
+    """Those of these limits that are defined, for a role that may only submit, too."""
+    return first_column((yield from execute("defined_limits", names=list(names))))
+
+
 def refuse_unknown(names: Sequence[str]) -> Steps[None]:
     """Look whether jobs may name these limits.
 
@@ -117,7 +123,7 @@ def refuse_unknown(names: Sequence[str]) -> Steps[None]:
                 f"the job names the limit {name}, which nobody defined",
                 "nothing would bind it, so nothing was stored",
                 f"`fencerow limits set {base} --slots 4{' --per-key' if slash else ''}` defines it,"
-                " or App(limits=[...]) in code",
+                " or App(limits=[...]) of the program that submits",
             )
         raise UnknownLimit(
             f"the job names the limit {name}",

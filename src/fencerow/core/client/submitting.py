@@ -11,13 +11,14 @@ import copy
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary, proxy
 
 from fencerow.core.client.base import ClientBase
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Operation, Pause, Procedure, ask, joining
-from fencerow.core.errors import Busy, DatabaseError, OutcomeUnknown, StorageFull, Unavailable
+from fencerow.core.errors import Busy, DatabaseError, InvalidInput, OutcomeUnknown, StorageFull, Unavailable
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.submission import Submission
@@ -43,6 +44,10 @@ GROUP_ROWS_MAX = 500
 GROUP_BYTES_MAX = 4 * 1024 * 1024
 
 
+# Given what a submit was refused with, and what was submitted, puts it right; false if it cannot.
+Mend = Callable[[InvalidInput, Sequence[Submission]], Procedure[bool]]
+
+
 class Submits(ClientBase):
     """A client as far as submits go."""
 
@@ -58,6 +63,7 @@ class Submits(ClientBase):
         super().__init__(engine, actor=actor, ready=ready)
         self.telemetry = telemetry or Telemetry()
         self.patience_s = in_seconds(patience_s)
+        self.mend: Mend | None = None  # what an app can do about a submit that was refused
         self._fleet: Fleet | None = None  # looked at by who submits what needs a rule
         self._groups: WeakKeyDictionary[asyncio.AbstractEventLoop, Group] = WeakKeyDictionary()
 
@@ -114,7 +120,13 @@ class Submits(ClientBase):
         Inside a caller's transaction nothing is due yet.
         """
         may_copy = connection is None and self.engine.traits.takes_copy
-        answers = yield from storing(submissions, self.patience_s, connection, may_copy=may_copy)
+        store_them = partial(storing, submissions, self.patience_s, connection, may_copy=may_copy)
+        try:
+            answers = yield from store_them()
+        except InvalidInput as error:
+            if self.mend is None or not (yield from self.mend(error, submissions)):
+                raise
+            answers = yield from store_them()
         if connection is None:
             made = [
                 each.job
