@@ -73,6 +73,13 @@ def test_the_printed_sql_names_the_schema_everywhere(cli: Cli) -> None:
     assert "fencerow." not in code
 
 
+def test_the_privileges_are_printed_alone(cli: Cli) -> None:
+    text = cli("sql", "--grants", "--worker-role", "runs").out
+
+    assert 'TO "runs";' in text and "CREATE" not in text
+    assert cli("sql", "--grants", "--dialect", "sqlite").error == "FR-201"
+
+
 def test_migrate_makes_the_schema_where_the_role_may(
     cli: Cli, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,9 @@ def test_a_person_reads_what_to_do(cli: Cli, url: str, engine: AnyEngine) -> Non
     assert "mail is paused by ada: \\x1bmoving" in result.out
     assert "paused queue: `fencerow queues resume mail`" in result.out
     assert "\x1b" not in result.out
+    table, _, below = result.out.partition("\n\n")
+    assert re.match(r"paused queue +warn", table.splitlines()[-1]), "what is wrong stands last"
+    assert below.splitlines()[-1] == "1 warning"
 
 
 def test_the_shape_that_doctor_compares_with_is_what_the_migrations_make(engine: AnyEngine) -> None:
@@ -146,6 +150,8 @@ def test_missing_tables_fail(cli: Cli, empty_postgres_url: str, monkeypatch: pyt
     result = cli("doctor", "--json")
 
     assert (result.code, levels(result)["schema"]) == (1, "fail")
+    assert "privileges" not in levels(result), "there is nothing that a role could work with"
+    assert cli("doctor").out.splitlines()[-1] == "1 failure"
 
 
 def test_a_name_nobody_knows_and_a_queue_nobody_serves_are_seen(
@@ -306,10 +312,15 @@ def test_missing_privileges_are_seen(
 ) -> None:
     with server.connect(database) as connection:
         connection.execute("REVOKE DELETE ON fencerow.keys FROM app")
+        connection.execute("REVOKE INSERT ON fencerow.jobs, fencerow.keys FROM app")
+        connection.execute("REVOKE UPDATE ON ALL TABLES IN SCHEMA fencerow FROM app")
 
     found = finding(cli("doctor", "--json"), "privileges")
 
-    assert "keys: DELETE" in found["found"]
+    assert found["found"].startswith("the role app lacks ")
+    assert re.search(r"(lacks|;) INSERT, UPDATE on jobs", found["found"])
+    assert "INSERT, UPDATE, DELETE on keys" in found["found"]
+    assert re.search(r"UPDATE on (\w+, ){3}\w+ and \d+ more", found["found"]), "not each table by itself"
 
 
 # --- SQLite -------------------------------------------------------------------------------------

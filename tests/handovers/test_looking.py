@@ -90,12 +90,11 @@ def test_the_job_and_why_tell_of_it(engine: AnyEngine, cli: Cli) -> None:
     assert json.loads(cli("jobs", "show", first, "--json").out)["handover"]["receiver"] == "bot"
     assert json.loads(cli("jobs", "show", plain, "--json").out)["handover"] is None
     answer = ask(engine, first)
-    assert answer.summary == (
-        "it has ended: succeeded; its end is not confirmed: receiver bot, key k: to be taken"
-    )
+    assert answer.summary.startswith("it ended ")
+    assert answer.summary.endswith("; its end is not confirmed: receiver bot, key k: to be taken")
     receiver(engine).confirm(first)
     assert [each.holds for each in ask(engine, first).conditions if each.name == "is confirmed"] == [True]
-    assert ask(engine, plain).summary == "it has ended: succeeded"
+    assert ask(engine, plain).summary.endswith(", in attempt 1")
 
 
 def test_doctor_names_a_line_that_nobody_confirms(engine: AnyEngine, clock: DatabaseClock) -> None:

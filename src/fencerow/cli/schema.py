@@ -16,7 +16,7 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.db.filesystem import refuse_network
 from fencerow.core.db.migration import Migration
 from fencerow.core.db.queries import postgres_names, qualified, sqlite_names
-from fencerow.core.errors import SchemaMissing, Unavailable, exits
+from fencerow.core.errors import InvalidInput, SchemaMissing, Unavailable, exits
 from fencerow.core.store.migrate import broken_indexes, judged, ledger, ledger_name, refuse_foreign
 from fencerow.core.store.migrate import migrate as migrate_engine
 from fencerow.core.store.tables import known_migrations, postgres_queries, sqlite_queries
@@ -115,20 +115,28 @@ def _reach_or_make(config: CoreConfig) -> None:
     type=click.Choice(["postgres", "sqlite"]),
     help="Use this dialect instead of that of the database's URL.",
 )
+@click.option("--grants", "grants_only", is_flag=True, help="Print the privileges alone (PostgreSQL).")
 @click.option("--worker-role", metavar="ROLE", default="fencerow_worker", show_default=True)
 @click.option("--submit-role", metavar="ROLE", default="fencerow_submit", show_default=True)
 @database_options
 @app_option
 @click.pass_context
-def sql(context: click.Context, dialect: str | None, worker_role: str, submit_role: str) -> int:
+def sql(
+    context: click.Context, dialect: str | None, grants_only: bool, worker_role: str, submit_role: str
+) -> int:
     """Print the schema's SQL, and on PostgreSQL the privileges that a worker and a submitter need."""
     config = asked(context).config()
     if dialect is None:
         url = parse_url(config.url) if config.url else None
         dialect = "sqlite" if isinstance(url, SqliteUrl) else "postgres"
-    output.say_block(schema_sql(dialect, config))
-    if dialect == "postgres":
+    if grants_only and dialect == "sqlite":
+        raise InvalidInput(
+            "--grants was given for SQLite", "who may use a file may do everything", "leave it out"
+        )
+    if not grants_only:
+        output.say_block(schema_sql(dialect, config))
         output.say()
+    if dialect == "postgres":
         output.say_block(grants(config.schema, worker=worker_role, submit=submit_role))
     return exits.OK
 

@@ -10,8 +10,10 @@ from fencerow.command.layout import Column
 from fencerow.command.options import asked, usual_options
 from fencerow.core.errors import exits
 from fencerow.core.finding import Finding, Level
+from fencerow.core.model.text import amount
 from fencerow.doctor.examine import examine
 
+ORDER = (Level.OK, Level.INFO, Level.WARN, Level.FAIL)
 COLUMNS = (Column("check"), Column("level"), Column("found", least=30, folds=True))
 
 
@@ -30,9 +32,21 @@ def doctor(context: click.Context) -> int:
 
 
 def _show(findings: list[Finding]) -> None:
-    output.table(COLUMNS, [(each.name, each.level.value, each.found) for each in findings])
-    advice = [each for each in findings if each.fix]
+    """What is wrong stands last, where a window of 24 lines shows it, with what to do and how many there are."""
+    shown = sorted(findings, key=lambda each: ORDER.index(each.level))
+    output.table(COLUMNS, [(each.name, each.level.value, each.found) for each in shown])
+    advice = [each for each in shown if each.fix]
     if advice:
         output.say()
         for each in advice:
             output.say_text(f"{each.name}: {each.fix}")
+    output.say()
+    output.say(counted(findings))
+
+
+def counted(findings: list[Finding]) -> str:
+    """How many things are wrong."""
+    failures, warnings = (sum(each.level is level for each in findings) for level in (Level.FAIL, Level.WARN))
+    told = [amount(failures, "failure")] if failures else []
+    told += [amount(warnings, "warning")] if warnings else []
+    return ", ".join(told) or "nothing is wrong"

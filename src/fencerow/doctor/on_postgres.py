@@ -20,6 +20,7 @@ SKEW_WARN_S = 1.0
 SKEW_FAIL_S = 10.0
 SNAPSHOT_WARN_S = 300.0
 HEARD_S = 3.0
+TABLES_NAMED = 4
 
 
 class Server(msgspec.Struct, frozen=True):
@@ -43,6 +44,14 @@ class Privilege(msgspec.Struct, frozen=True):
     missing: str
 
 
+class Privileges(msgspec.Struct, frozen=True):
+    """What this role may do with the tables of a schema: how many there are, and what it lacks."""
+
+    role: str
+    tables: int
+    missing: list[Privilege]
+
+
 class Snapshot(msgspec.Struct, frozen=True):
     """A transaction that keeps dead rows from being removed. `kind`: session, prepared or slot."""
 
@@ -55,7 +64,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 _server = msgspec.json.Decoder(Server)
-_privileges = msgspec.json.Decoder(list[Privilege])
+_privileges = msgspec.json.Decoder(Privileges)
 _snapshots = msgspec.json.Decoder(list[Snapshot])
 
 
@@ -66,8 +75,8 @@ def server_facts() -> Steps[Server]:
 
 
 @operation(alone=True, repeatable=True, writes="")
-def missing_privileges(schema: str) -> Steps[list[Privilege]]:
-    """The tables of the schema with which a worker under this role could not work."""
+def missing_privileges(schema: str) -> Steps[Privileges]:
+    """The tables of the schema, and with which of them a worker under this role could not work."""
     return _privileges.decode(str((yield from execute("missing_privileges", schema=schema))[0][0]))
 
 
@@ -161,22 +170,29 @@ def _role(server: Server) -> Finding:
         return warn(
             "role",
             f"{server.role} is a superuser",
-            "use a role of its own; `fencerow sql` prints what it needs",
+            "use a role of its own; `fencerow sql --grants` prints what it needs",
         )
     return ok("role", server.role)
 
 
 def _privileges_of(engine: PostgresEngine) -> Iterator[Finding]:
-    missing = engine.run(missing_privileges(engine.schema))
-    if missing:
-        shown = "; ".join(f"{each.table}: {each.missing}" for each in missing)
+    found = engine.run(missing_privileges(engine.schema))
+    if found.missing:
         yield warn(
             "privileges",
-            f"this role lacks {shown}",
-            "a worker needs them (`fencerow sql` prints the GRANTs); a role that only submits does not",
+            f"the role {found.role} lacks {'; '.join(_folded(found.missing))}",
+            "a worker needs them (`fencerow sql --grants` prints them); a role that only submits does not",
         )
-    else:
+    elif found.tables:  # where there is no table, the check of the schema says so
         yield ok("privileges", f"all on the tables of schema {engine.schema}")
+
+
+def _folded(missing: list[Privilege]) -> Iterator[str]:
+    """Tables that lack the same, together, and the first of them by name."""
+    for lacking in dict.fromkeys(each.missing for each in missing):
+        tables = [each.table for each in missing if each.missing == lacking]
+        more = f" and {len(tables) - TABLES_NAMED} more" if len(tables) > TABLES_NAMED else ""
+        yield f"{lacking} on {', '.join(tables[:TABLES_NAMED])}{more}"
 
 
 def _horizon(engine: PostgresEngine) -> Iterator[Finding]:

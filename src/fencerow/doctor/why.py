@@ -155,20 +155,14 @@ def _living(*, suspects: bool) -> Steps[list[WorkerLoad]]:
 def _ended(job: JobRecord, now_us: int, handover: PlacedHandover | None) -> Diagnosis:
     error = job.error if isinstance(job.error, dict) else {}
     reason = str(error.get("message") or error.get("type") or "")
-    found = f"{job.state.value} {conditions.ago(job.ended_at_us, now_us)}".strip() + (
-        f": {reason}" if reason else ""
-    )
-    fact = Condition(
-        "is live",
-        False,
-        found,
-        {"ended_at_us": job.ended_at_us, "attempt": job.attempt, "error": job.error},
-    )
-    if handover is None:
-        return Diagnosis(job.id, job.state, f"it has ended: {job.state.value}", [fact])
-    where = _handed(handover)
-    more = "" if where.holds else f"; its end is not confirmed: {where.found}"
-    return Diagnosis(job.id, job.state, f"it has ended: {job.state.value}{more}", [fact, where])
+    when = f"it ended {conditions.ago(job.ended_at_us, now_us)}, in attempt {job.attempt}"
+    found = f"{when}: {reason}" if reason else when
+    facts = {"ended_at_us": job.ended_at_us, "attempt": job.attempt, "error": job.error}
+    looked = [Condition("has ended", True, f"{job.state.value}: {found}", facts)]
+    if handover is not None:
+        looked.append(where := _handed(handover))
+        found += "" if where.holds else f"; its end is not confirmed: {where.found}"
+    return Diagnosis(job.id, job.state, found, looked)
 
 
 def _handed(found: PlacedHandover) -> Condition:
@@ -194,11 +188,15 @@ def _running(job: JobRecord, workers: list[WorkerRecord], now_us: int) -> Diagno
         _deadline(job, now_us),
         conditions.cancel(job, now_us),
     ]
-    alive = holder is not None and holder.state == WorkerState.ALIVE and holder.lease_until_us > holder.now_us
-    summary = (
-        "it is running" if alive else "it is marked running, but its holder is gone: a sweep takes it back"
-    )
-    return Diagnosis(job.id, job.state, summary, looked)
+    return Diagnosis(job.id, job.state, _how_it_runs(job, holder, looked, now_us), looked)
+
+
+def _how_it_runs(job: JobRecord, holder: WorkerRecord | None, looked: list[Condition], now_us: int) -> str:
+    if holder is None or holder.state != WorkerState.ALIVE or holder.lease_until_us <= holder.now_us:
+        return "it is marked running, but its holder is gone: a sweep takes it back"
+    where = f"{holder.name} on {holder.host}, pid {holder.pid}"
+    since = f"attempt {job.attempt}, claimed {conditions.ago(job.claimed_at_us, now_us)} by {where}"
+    return "; ".join([since, *(each.found for each in looked if each.holds is False)])
 
 
 def _holder(job: JobRecord, holder: WorkerRecord | None) -> Condition:

@@ -35,12 +35,16 @@ def why(context: click.Context, job_id: str) -> int:
     if asked(context).json:
         output.say_json({**plain(answer), "conditions": [_document(each) for each in answer.conditions]})
         return exits.OK
-    output.say_text(f"{answer.id} is {answer.state.value}: {answer.summary}")
-    output.say()
+    # What keeps the job stands first, and the answer last, beside the prompt: a window of 24 lines shows the end.
     output.table(
         COLUMNS,
-        [(each.name, ANSWERS[each.holds], each.found) for each in answer.conditions],
+        [
+            (each.name, ANSWERS[each.holds], each.found)
+            for each in sorted(answer.conditions, key=lambda each: each.holds is not False)
+        ],
     )
+    output.say()
+    output.say_text(f"{answer.id} is {answer.state.value}: {answer.summary}")
     return exits.OK
 
 

@@ -28,9 +28,13 @@ SELECT CAST(json_build_object(
        ) AS text);
 
 -- name: missing_privileges
--- The tables of the schema on which this role lacks something that a worker needs.
-SELECT CAST(COALESCE(json_agg(json_build_object('table', lacking.name, 'missing', lacking.missing)
-                              ORDER BY lacking.name), '[]') AS text)
+-- How many tables the schema has, and those on which this role lacks something that a worker needs.
+SELECT CAST(json_build_object(
+           'role', current_user,
+           'tables', count(*),
+           'missing', COALESCE(json_agg(json_build_object('table', lacking.name, 'missing', lacking.missing)
+                                        ORDER BY lacking.name) FILTER (WHERE lacking.missing IS NOT NULL), '[]')
+       ) AS text)
 FROM (SELECT part.relname AS name,
              (SELECT string_agg(wanted.privilege, ', ')
               FROM unnest(CASE WHEN part.relname = 'schema_migrations' THEN ARRAY['SELECT']
@@ -40,8 +44,7 @@ FROM (SELECT part.relname AS name,
       JOIN pg_namespace AS space ON space.oid = part.relnamespace
       -- Partitions are reached through their parent, whose privileges count. What is under way is the migrator's alone.
       WHERE space.nspname = :schema AND part.relkind IN ('r', 'p') AND NOT part.relispartition
-        AND part.relname <> 'schema_work') AS lacking
-WHERE lacking.missing IS NOT NULL;
+        AND part.relname <> 'schema_work') AS lacking;
 
 -- name: old_snapshots
 -- Sessions and prepared transactions that hold the horizon, the oldest first.
