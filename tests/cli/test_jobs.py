@@ -179,7 +179,8 @@ def test_a_dry_run_shows_the_exact_count_and_changes_nothing(
     states = [state_of(engine, job_id) for job_id in (*failed, *queued)]
     done = cli("jobs", verb, "--queue", "mail", "--json").json
 
-    assert dry == {"verb": verb, "dry_run": True, "jobs": expected}
+    which = {*queued} if verb == "cancel" else {*failed}
+    assert (dry["verb"], dry["dry_run"], dry["jobs"], {*dry["ids"]}) == (verb, True, expected, which)
     assert states == [State.FAILED] * 5 + [State.QUEUED] * 3
     assert done["jobs"] == expected
     assert len(done["outcomes"]) == expected
@@ -335,7 +336,7 @@ def test_jobs_are_changed_by_filter_after_an_exact_count(cli: Cli, url: str, eng
     ran = jobs.running(engine)
 
     counted = cli("jobs", "change", "--queue", "mail", "--run-now", "--dry-run", "--json").json
-    assert counted == {"verb": "change", "dry_run": True, "jobs": 3}
+    assert counted == {"verb": "change", "dry_run": True, "jobs": 3, "ids": [*reversed(ids)]}
     assert cli("jobs", "change", "--queue", "mail", "--run-now").code == 0
 
     assert [engine.run(store.read([each]))[each].run_at_us < engine.run(store.clock()) for each in ids] == [

@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 
 import click
 
+from fencerow.cli.columns import COLUMNS, row_of
 from fencerow.cli.filters import filter_options, ids_of, made, placed, restricted
 from fencerow.client import Client
 from fencerow.command import output
-from fencerow.command.database import actor, working
+from fencerow.command.database import actor, times, working
 from fencerow.command.options import CommandOptions, usual_options
 from fencerow.command.progress import progress
 from fencerow.core.db.engine import Engine
@@ -23,6 +24,7 @@ from fencerow.core.errors import InvalidInput, exits
 from fencerow.core.model.ids import IdRange, parse_prefix
 from fencerow.core.model.state import State
 from fencerow.core.model.text import amount, check_text
+from fencerow.core.store import store
 from fencerow.operators import many
 from fencerow.operators.finding import JobFilter
 from fencerow.operators.many import JobDone, ManyMove
@@ -32,6 +34,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Making = Callable[[str | None, str | None], ManyMove]  # of who asks, and why
 
 REASON_MAX = 500
+SHOWN_MAX = 15  # of a dry run, so that a window of 24 lines has them all
 
 
 @dataclass(slots=True)
@@ -73,7 +76,7 @@ class Bulk:
                 chosen = placed(engine, chosen, options["before"])
                 ids = ids_of(engine, restricted(chosen, self.legal, self.default, self.verb))
             if dry_run:
-                return self._counted(ids, asked)
+                return self._counted(engine, ids, asked)
             if not _confirmed(self.verb, ids, by_id=chosen.is_empty(), yes=yes):
                 output.warn("nothing was changed")
                 return exits.FAILED
@@ -97,18 +100,26 @@ class Bulk:
                 f"name jobs, or filter: fencerow jobs {self.verb} --queue NAME --dry-run",
             )
 
-    def _counted(self, ids: list[str], asked: CommandOptions) -> int:
+    def _counted(self, engine: Engine, ids: list[str], asked: CommandOptions) -> int:
+        """How many they are, and which: the first of them as a list shows them, and all ids for programs."""
         if asked.json:
-            output.say_json({"verb": self.verb, "dry_run": True, "jobs": len(ids)})
-        else:
-            output.say(f"{amount(len(ids), 'job')} would be changed by {self.verb}; nothing was changed")
+            output.say_json({"verb": self.verb, "dry_run": True, "jobs": len(ids), "ids": ids})
+            return exits.OK
+        found = engine.run(store.read(ids[:SHOWN_MAX]))
+        if found:
+            at = times(engine, asked)
+            output.table(COLUMNS, [row_of(found[each], at, COLUMNS) for each in ids if each in found])
+        if len(ids) > SHOWN_MAX:
+            output.say(f"and {len(ids) - SHOWN_MAX} more; --json has all ids")
+        output.say(f"{amount(len(ids), 'job')} would be changed by {self.verb}; nothing was changed")
         return exits.OK
 
     def _moved(self, engine: Engine, ids: list[str], move: ManyMove, asked: CommandOptions) -> Work:
         """Move them in batches. A first Ctrl-C lets the batch that is under way come to its end."""
         work = Work(len(ids))
         client = Client(engine)
-        with interruptible(work), progress(self.verb, len(ids), json=asked.json) as bar:
+        steps = len(ids) if len(ids) > many.BATCH else 0  # one batch is done before anybody has read a bar
+        with interruptible(work), progress(self.verb, steps, json=asked.json) as bar:
             for at in range(0, len(ids), many.BATCH):
                 if work.stopped:
                     break
@@ -186,7 +197,7 @@ def bulk_options(command: F) -> F:
     """Ids or filters, --dry-run, --yes and --reason."""
     for option in (
         click.argument("ids", metavar="[ID]...", nargs=-1),
-        click.option("--dry-run", is_flag=True, help="Only say how many jobs this would change."),
+        click.option("--dry-run", is_flag=True, help="Only say which jobs this would change, and how many."),
         click.option("--yes", is_flag=True, help="Do not ask."),
         click.option("--reason", metavar="TEXT", help="Why; kept in the job's timeline."),
         filter_options,

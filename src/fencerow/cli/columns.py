@@ -10,6 +10,7 @@ from fencerow.command.times import Times
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import State
+from fencerow.core.model.text import percent
 from fencerow.core.store.unique import UniqueKey
 
 COLUMNS = (
@@ -34,9 +35,21 @@ def _note(job: JobRecord) -> str:
         return str(job.error.get("message") or job.error.get("type") or "")
     if job.cancel_requested_at_us and not job.is_final:
         return "cancel asked"
+    told = "" if job.is_final else _told_of_attempts(job)
+    if told and job.state is not State.RUNNING:  # its progress is that of the attempt which failed
+        return told
     if job.progress is not None and not job.is_final:
-        return f"{job.progress:g} % {job.progress_note or ''}".strip()
+        return f"{percent(job.progress)} {job.progress_note or ''}".strip()
+    if told:
+        return told
     return ", ".join(job.tags or [])
+
+
+def _told_of_attempts(job: JobRecord) -> str:
+    """That a job which has not ended has failed before, or lost its process: nothing else tells the eye."""
+    told = [f"failed {job.failures} of {job.attempts_max}"] if job.failures else []
+    told += [f"crashed {job.crashes} of {job.crashes_max}"] if job.crashes else []
+    return ", ".join(told)
 
 
 def _error(job: JobRecord) -> str | None:
@@ -68,7 +81,7 @@ CELLS: Mapping[str, Callable[[JobRecord, Times], object]] = {
     "affinity": lambda job, _: job.affinity,
     "tags": lambda job, _: ", ".join(job.tags or []),
     "by": lambda job, _: job.submitted_by,
-    "progress": lambda job, _: None if job.progress is None else f"{job.progress:g} %",
+    "progress": lambda job, _: None if job.progress is None else percent(job.progress),
     "error": lambda job, _: _error(job),
     "bytes": lambda job, _: job.args_bytes,
 }
@@ -100,6 +113,13 @@ def chosen_columns(text: str) -> Sequence[Column]:
         raise InvalidInput(f"--columns {ascii(text)[1:-1][:100]}", "a column stands twice", "name each once")
     known = {column.name: column for column in COLUMNS}
     return [_wide(known.get(name) or Column(name, least=8)) for name in names]
+
+
+def row_of(
+    job: JobRecord, at: Times, shown: Sequence[Column], unique: Sequence[UniqueKey] = ()
+) -> list[object]:
+    """A job as a row of these columns. `unique`: the keys under which submits find it, where they are shown."""
+    return [unique_cell(unique) if column.name == UNIQUE else CELLS[column.name](job, at) for column in shown]
 
 
 def _wide(column: Column) -> Column:

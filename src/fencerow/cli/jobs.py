@@ -10,7 +10,7 @@ import click
 
 from fencerow.cli.bulk import Bulk, bulk_options
 from fencerow.cli.changing import change_options, wanted_change
-from fencerow.cli.columns import CELLS, COLUMNS, NAMES, UNIQUE, chosen_columns, unique_cell
+from fencerow.cli.columns import COLUMNS, NAMES, UNIQUE, chosen_columns, row_of
 from fencerow.cli.filters import filter_options, made, page, placed
 from fencerow.cli.show import show_job
 from fencerow.client import Client
@@ -26,10 +26,12 @@ from fencerow.doctor.why import briefly
 from fencerow.handovers.looking import handover_document, placed_handover
 from fencerow.operators.looking import listed
 from fencerow.operators.many import CancelMany, ChangeMany, DeleteMany, ReviveMany
+from fencerow.operators.names import worker_names
 from fencerow.operators.prefixes import job_meant
 
 F = TypeVar("F", bound=Callable[..., Any])
 WAITS = LIVE - {State.RUNNING}
+BESIDE_ROWS = 4  # the header, what was left out, where the next page begins, and the prompt
 
 
 def list_options(command: F) -> F:
@@ -64,6 +66,8 @@ def jobs(context: click.Context, /, limit: int, columns: str | None, **options: 
 def list_(context: click.Context, /, limit: int, columns: str | None, **options: Any) -> None:
     """List jobs, the newest first. The next page: --before and the last id.
 
+    At a terminal, and without --limit, as many as its window shows.
+
     The column `when` says when a job is due, was claimed or has ended, as its state is.
     """
     _list(context, limit, columns, options)
@@ -84,6 +88,7 @@ def show(context: click.Context, job_id: str) -> None:
         unique = engine.run(store.unique_keys_of([wanted])).get(wanted, [])
         handover = engine.run(placed_handover(wanted))
         waits = client.run(briefly(wanted)) if job.state in WAITS and not asked(context).json else None
+        names = client.run(worker_names([job.holder, *(each.actor for each in timeline)]))
         at = times(engine, asked(context))
     if asked(context).json:
         entries = [_entry(each) for each in timeline]
@@ -97,7 +102,7 @@ def show(context: click.Context, job_id: str) -> None:
             }
         )
     else:
-        show_job(job, timeline, log, at, unique, handover, waits)
+        show_job(job, timeline, log, at, unique, handover, waits, names)
 
 
 @jobs.command()
@@ -161,6 +166,7 @@ def delete(context: click.Context, /, **options: Any) -> int:
 
 def _list(context: click.Context, limit: int, columns: str | None, options: dict[str, Any]) -> None:
     chosen, shown = made(options), COLUMNS if columns is None else chosen_columns(columns)
+    limit = limit if _was_said(context, "limit") else _fitting(limit, json=asked(context).json)
     with working(asked(context)) as engine:
         found = page(engine, placed(engine, chosen, options["before"]), limit)
         at = times(engine, asked(context))
@@ -169,16 +175,20 @@ def _list(context: click.Context, limit: int, columns: str | None, options: dict
     if asked(context).json:
         output.say_json([instants(listed(job).items()) for job in found])
         return
-    rows = [
-        [
-            unique_cell(unique.get(job.id, ())) if column.name == UNIQUE else CELLS[column.name](job, at)
-            for column in shown
-        ]
-        for job in found
-    ]
+    rows = [row_of(job, at, shown, unique.get(job.id, ())) for job in found]
     output.table(shown, rows, none="no such jobs")
     if len(found) == limit:
         output.warn(f"the next page: --before {found[-1].id}")
+
+
+def _was_said(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+
+
+def _fitting(limit: int, *, json: bool) -> int:
+    """As many as the window shows at once: the newest would stand above it otherwise, and the header too."""
+    height = output.height()
+    return limit if json or height is None else max(1, min(limit, height - BESIDE_ROWS))
 
 
 def _entry(each: Happening) -> dict[str, Any]:

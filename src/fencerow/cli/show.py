@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from fencerow.command import output
 from fencerow.command.layout import Column
 from fencerow.command.times import Times
 from fencerow.core.model.job import Happening, JobRecord, LogLine
 from fencerow.core.model.packing import told_of
-from fencerow.core.model.text import amount
+from fencerow.core.model.text import amount, percent
 from fencerow.core.store.unique import UniqueKey
 from fencerow.doctor.places import told_gate
 from fencerow.handovers.looking import PlacedHandover
+from fencerow.operators.names import named
 
 TEXT_MAX = 2_000
 DETAIL_MAX = 300
+NOBODY: Mapping[str, str] = MappingProxyType({})
 TIMELINE = (
     Column("at"),
     Column("attempt", rank=1),
@@ -33,11 +36,12 @@ def show_job(
     unique: Sequence[UniqueKey] = (),
     handover: PlacedHandover | None = None,
     waits: str | None = None,
+    names: Mapping[str, str] = NOBODY,
 ) -> None:
     """Columns first, then what happened, in order.
 
     `unique`: the keys under which submits find the job. `handover`: who is to have its end. `waits`: why it
-    has not started.
+    has not started. `names`: of workers, by their ids.
     """
     output.facts(
         {
@@ -52,7 +56,7 @@ def show_job(
             "submitted": _with(at.full(job.submitted_at_us), job.submitted_by),
             "run at": at.full(job.run_at_us),
             "claimed": at.full(job.claimed_at_us),
-            "holder": job.holder,
+            "holder": _worker(job.holder, names),
             "deadline": at.full(job.deadline_at_us) if not job.is_final else None,
             "ended": at.full(job.ended_at_us),
             "attempt": job.attempt,
@@ -77,7 +81,7 @@ def show_job(
             "metadata": _json(job.metadata),
             "progress": None
             if job.progress is None
-            else f"{job.progress:g} % {job.progress_note or ''}".strip(),
+            else f"{percent(job.progress)} {job.progress_note or ''}".strip(),
             "arguments": told_of(job.args)
             or _json(job.args)
             or f"({amount(job.args_bytes, 'byte')} that are no JSON)",
@@ -91,7 +95,7 @@ def show_job(
         output.say("timeline")
         output.table(
             TIMELINE,
-            [(at.fine(each.at_us), each.attempt, each.kind, _detail(each, at)) for each in events],
+            [(at.fine(each.at_us), each.attempt, each.kind, _detail(each, at, names)) for each in events],
         )
     if logs:
         output.say()
@@ -158,9 +162,16 @@ def _show_error(error: object) -> None:
             output.say(f"    {line}")
 
 
-def _detail(each: Happening, at: Times) -> str | None:
+def _worker(holder: str | None, names: Mapping[str, str]) -> str | None:
+    """The worker by name, and its id, by which commands take it too."""
+    if holder is None or holder not in names:
+        return holder
+    return f"{names[holder]} ({holder})"
+
+
+def _detail(each: Happening, at: Times, names: Mapping[str, str]) -> str | None:
     """Who did it, then the rest in words; an error is told by its type and message, its traceback stands above."""
-    words = [] if each.actor is None else [f"by {each.actor}"]
+    words = [] if each.actor is None else [f"by {named(each.actor, names)}"]
     if each.kind == "changed" and isinstance(each.detail, dict):
         words += [_changed(name, value, at) for name, value in each.detail.items() if name != "args_was"]
     elif isinstance(each.detail, dict):
@@ -194,7 +205,7 @@ def _plain(value: object) -> str:
 
 def _told(name: str, value: object) -> str:
     if isinstance(value, dict) and "type" in value and "message" in value:
-        return f"{value['type']}: {value['message']}"
+        return ": ".join(str(value[each]) for each in ("type", "message") if value[each])
     if isinstance(value, dict) and name == "detail":
         return "; ".join(_told(*pair) for pair in value.items())
     return f"{name}: {value if isinstance(value, str) else output.document(value)}"

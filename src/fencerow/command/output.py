@@ -100,6 +100,11 @@ def width() -> int | None:
     return int(stated) if stated.isascii() and stated.isdigit() and int(stated) > 0 else None
 
 
+def height() -> int | None:
+    """How many lines the terminal's window has; None: there is no window."""
+    return shutil.get_terminal_size().lines if is_terminal() else None
+
+
 def is_terminal() -> bool:
     """Whether a person reads the output as it comes."""
     return sys.stdout.isatty()

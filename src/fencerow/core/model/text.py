@@ -15,6 +15,11 @@ def amount(number: int, one: str, more: str | None = None) -> str:
     return f"{number} {one if number == 1 else more or f'{one}s'}"
 
 
+def percent(value: float) -> str:
+    """How far something is, for people: `40 %`, `16.7 %`."""
+    return f"{value:.1f}".removesuffix(".0") + " %"
+
+
 def check_text(value: object, what: str, length_max: int, *, lines: bool = False, empty: bool = False) -> str:
     """Return `value` if it is text that can be kept and shown, at most `length_max` characters long.
 
