@@ -16,6 +16,7 @@ import click
 from fencerow import __version__
 from fencerow.cli import logs
 from fencerow.cli.completion import completed, completion
+from fencerow.cli.process import prepare_process
 from fencerow.command import output
 from fencerow.command.options import (
     CommandOptions,
@@ -115,6 +116,7 @@ root.add_command(completion)
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The entry point of the installed command."""
+    prepare_process()
     logs.quiet()  # only `worker` and `dev` write a log
     sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
 

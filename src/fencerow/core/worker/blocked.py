@@ -94,8 +94,7 @@ class Ending:
             lambda: self._write(self._outcomes(late)),
             self._keeper.stop,
             *(handler.flush for handler in logging.root.handlers),
-            sys.stdout.flush,
-            sys.stderr.flush,
+            *(stream.flush for stream in (sys.stdout, sys.stderr) if stream is not None),
         )
         for step in steps:
             try:
