@@ -14,6 +14,7 @@ from fencerow.cli.serving import MEMBER, attended, developed, lifeline_of, reloa
 from fencerow.command.app_loading import load_app
 from fencerow.command.database import prepared
 from fencerow.command.options import CommandOptions, app_option, asked, database_options
+from fencerow.command.queues import queue_list
 from fencerow.core.app import JobsApp, LocalDatabaseWarning
 from fencerow.core.config import LOG_FORMATS, LOG_LEVELS
 from fencerow.core.errors import InvalidInput, NoDatabase
@@ -199,24 +200,28 @@ def _hint(app: JobsApp, wanted: CommandOptions) -> str:
 
 
 def parsed_queues(text: str | None) -> dict[str, int] | list[str] | None:
-    """`mail:5,docs:2` gives each queue slots of its own, `mail,docs` lets them share.
+    """`mail:5,docs:2` gives each queue slots of its own, `mail,docs` lets them share; `tenant\\:7` has a colon in it.
 
     Raises:
         InvalidInput: it is neither.
     """
     if text is None:
         return None
-    parts = [part.strip().partition(":") for part in text.split(",")]
-    names = [name for name, _, _ in parts]
+    parts = queue_list(text)
+    names = [name for name, _ in parts]
     if not all(names) or len(set(names)) < len(names):
         raise _bad_queues(text, "a queue's name is missing or stands twice")
-    if all(not colon for _, colon, _ in parts):
+    if all(number is None for _, number in parts):
         return names
-    slots = {name: int(number) for name, _, number in parts if number.isascii() and number.isdigit()}
+    slots = {name: int(number) for name, number in parts if number and number.isascii() and number.isdigit()}
     if len(slots) < len(parts) or not all(0 < number <= SLOTS_MAX for number in slots.values()):
         raise _bad_queues(text, f"either every queue has slots, from 1 to {SLOTS_MAX}, or none has")
     return slots
 
 
 def _bad_queues(text: str, why: str) -> InvalidInput:
-    return InvalidInput(f"-Q {ascii(text)[1:-1][:100]} cannot be used", why, "write -Q mail:5,documents:2")
+    return InvalidInput(
+        f"-Q {ascii(text)[1:-1][:100]} cannot be used",
+        why,
+        r"write -Q mail:5,documents:2; a colon in a name is written \:",
+    )

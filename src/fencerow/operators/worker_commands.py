@@ -11,6 +11,7 @@ import click
 from fencerow.command import output
 from fencerow.command.database import actor, working
 from fencerow.command.options import CommandOptions, asked, usual_options, utc_option
+from fencerow.command.queues import named_queue
 from fencerow.command.times import Times, span
 from fencerow.core.client.base import ClientBase
 from fencerow.core.errors import FencerowError, InvalidInput, OrderRefused, WorkerGone, WorkerNotFound, exits
@@ -179,14 +180,14 @@ def _pausing(paused: bool, options: dict[str, Any]) -> Once:
 
 
 def _queue(text: str) -> tuple[str, int | None]:
-    name, colon, number = text.rpartition(":")
-    if not colon:
-        return text, None
+    name, number = named_queue(text)
+    if number is None:
+        return name, None
     if not name or not (number.isascii() and number.isdigit()):
         raise InvalidInput(
             f"-Q {ascii(text)[1:-1][:100]} cannot be used",
             "a queue, or a queue and its own slots",
-            "write -Q mail:5",
+            r"write -Q mail:5; a colon in a name is written \:",
         )
     return name, int(number)
 
