@@ -183,6 +183,12 @@ def _trouble(error: sqlite3.OperationalError, path: Path) -> FencerowError | Non
         return Busy(
             f"{path} stayed locked by another writer", str(error), "repeat, or look for a long transaction"
         )
+    if code == "SQLITE_READONLY_DBMOVED":
+        return ReadOnly(
+            f"{path} was replaced, moved or removed while this program had it open",
+            f"what it wrote now would be lost ({error})",
+            "restart the programs that use it; stop them before you put another file in its place",
+        )
     if code.startswith("SQLITE_READONLY"):
         return ReadOnly(f"{path} is read-only", str(error), "check the file's and its folder's permissions")
     if code == "SQLITE_FULL":
