@@ -45,6 +45,9 @@ class Hostile(Exception):
         AttemptTimeout("late"),
         Unavailable("gone"),
         Hostile(),
+        UnicodeDecodeError("utf-8", b"", 0, 1, ""),
+        json.JSONDecodeError("", "", 0),
+        msgspec.DecodeError(),
     ],
 )
 def test_what_may_pass_is_tried_again(caught: BaseException) -> None:
@@ -56,8 +59,6 @@ def test_what_may_pass_is_tried_again(caught: BaseException) -> None:
     [
         ValueError(),
         TypeError(),
-        UnicodeDecodeError("utf-8", b"", 0, 1, ""),
-        json.JSONDecodeError("", "", 0),
         msgspec.ValidationError(),
         InvalidArguments("x"),
         MalformedPayload("x"),

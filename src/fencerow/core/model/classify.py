@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from fencerow.core.errors import DeclarationError, InvalidInput, MalformedPayload
 
 # 409 is retried: mostly somebody else was quicker or still holds the thing, or a first request under the same
@@ -23,7 +25,8 @@ def is_retryable(error: BaseException) -> bool:
 
     1. the error's own `retryable` or `should_retry`, a bool or a function without arguments;
     2. an HTTP status it carries: 5xx, 408, 409, 423, 425, 429 yes, any other 4xx no;
-    3. timeouts and lost connections yes; ValueError, TypeError and what Fencerow refused as input no;
+    3. timeouts and lost connections yes, as well as bytes or JSON that cannot be decoded, which mostly come from half
+    an answer or a proxy's page; any other ValueError, TypeError and what Fencerow refused as input no;
     4. everything else yes. Even a KeyError may come from an answer that was cut short, and attempts are
     limited.
 
@@ -62,7 +65,16 @@ def _leaf_is_retryable(error: BaseException) -> bool:
     status = _status(error)
     if status is not None and status >= 400:
         return status >= 500 or status in RETRY_STATUSES
-    return isinstance(error, TRANSIENT) or not isinstance(error, PERMANENT)
+    return isinstance(error, TRANSIENT) or _is_undecodable(error) or not isinstance(error, PERMANENT)
+
+
+def _is_undecodable(error: BaseException) -> bool:
+    """Text of another program that is none. Decoders of JSON name their errors alike, and derive them differently."""
+    return (
+        isinstance(error, UnicodeDecodeError)
+        or any(cls.__name__ == "JSONDecodeError" for cls in type(error).__mro__)
+        or type(error) is msgspec.DecodeError
+    )
 
 
 def _own_word(error: BaseException) -> bool | None:
