@@ -22,6 +22,9 @@ from fencerow.core.db.watchdog import Watched
 log = logging.getLogger("fencerow.listener")
 
 JOIN_S = 3.0
+# Where nothing is announced it is idle all the time, and a server may end those that are. What stands between keeps it
+# by the keepalives of TCP.
+LISTEN = sql.SQL("SET idle_session_timeout = 0; LISTEN {}")
 RECONNECT_S = (0.1, 0.2, 0.5, 1.0, 2.0)
 
 
@@ -75,7 +78,7 @@ class Listener:
             with psycopg.connect(self._conninfo, autocommit=True, **self._settings) as connection:
                 with self._watch(connection) as watched:
                     watched.busy()
-                    connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
+                    connection.execute(LISTEN.format(sql.Identifier(self._channel)))
                 self._failures = 0
                 self._tell(None)
                 self._hear(connection)
