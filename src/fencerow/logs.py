@@ -9,10 +9,12 @@ import json
 import logging
 import math
 import re
+from collections.abc import Collection
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
-from fencerow.core.log_fields import LogFields
+from fencerow.core.log_fields import EXTRA, LogFields
 from fencerow.core.telemetry import clean
 
 __all__ = ["ConsoleFormatter", "JsonFormatter", "LogFields"]
@@ -20,7 +22,11 @@ __all__ = ["ConsoleFormatter", "JsonFormatter", "LogFields"]
 # What a console line shows behind its text, in this order. Other fields are for machines.
 SHOWN = ("job", "job_id", "attempt", "jobs", "group", "topic", "event_id", "delivery", "correlation_id")
 OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
+TAKEN = frozenset(("at", "level", "logger", "message", "traceback"))  # by the fields of each line
 VALUE_LENGTH_MAX = 1_000
+DEPTH_MAX = 10
+LONG_MAX = 2**64  # beyond it readers of JSON take a number for another one
+PARTS_MAX = 1_000  # of all lists and dicts of one value together
 # A password in a URL or a connection string. Narrower than `masked`, which may take the rest of a sentence with it.
 SECRET = re.compile(
     r"(://[^\s:@/?#]*):[^\s/]+@|(\bpassword\s*=\s*)(?:'(?:[^'\\]|\\.)*'|[^\s&'\"]+)", re.IGNORECASE
@@ -49,7 +55,7 @@ class ConsoleFormatter(logging.Formatter):
         source = "" if record.name.partition(".")[0] == "fencerow" else f"{record.name}: "
         number = getattr(record, "process_number", None)  # of several that write one log
         source = source if number is None else f"[{number}] {source}"
-        fields = " ".join(f"{name}={value}" for name, value in _shown(record, first).items())
+        fields = " ".join(f"{name}={_text(value)}" for name, value in _shown(record, first).items())
         following = [clean(each) for each in (*rest, *_trace(self, record).splitlines())]
         level = f"{record.levelname:<8}"
         text = clean(source + first)
@@ -65,7 +71,8 @@ class ConsoleFormatter(logging.Formatter):
 class JsonFormatter(logging.Formatter):
     """For machines: ASCII, one object a line. What a record carries beside its text is a field of its own.
 
-    A traceback is the field `traceback`. Passwords in URLs are masked.
+    A traceback is the field `traceback`. Passwords in URLs are masked. What is passed as `extra` under a name that is
+    taken, `at` for one, is the field `extra_at`. Of a value that is deep or has many parts the rest is left out.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -77,8 +84,8 @@ class JsonFormatter(logging.Formatter):
             "message": safe(record),
         }
         for name, value in vars(record).items():
-            if name not in OWN and name not in event and value is not None:
-                event[name] = plain(value)
+            if name not in OWN and value is not None:
+                event[EXTRA + name if name in TAKEN else name] = plain(value)
         trace = _trace(self, record)
         if trace:
             event["traceback"] = trace
@@ -104,19 +111,41 @@ def without_secrets(text: str) -> str:
 
 
 def plain(value: object) -> object:
-    """A value as JSON can have it; what is no plain value becomes text."""
+    """A value as JSON can have it; what is no plain value becomes text. It raises nothing, whatever it is given: an
+    error here would be raised in the code that logs.
+    """
+    return _plain(value, DEPTH_MAX, [PARTS_MAX])
+
+
+def _plain(value: object, depth: int, room: list[int]) -> object:
+    """`depth`: how far down it may go; `room[0]`: how many more parts may follow, here and in what stands beside it."""
     match value:
-        case bool() | int() | None:
+        case bool() | None:
             return value
+        case int():
+            return value if -LONG_MAX < value < LONG_MAX else _text(value)
         case float():
             return value if math.isfinite(value) else str(value)
         case str():
             return without_secrets(value)
+        case list() | tuple() | dict() if depth == 0 or room[0] <= 0:
+            return "…"
         case list() | tuple():
-            return [plain(each) for each in value[:100]]
+            return [_plain(each, depth - 1, room) for each in _first(value, room)]
         case dict():
             found: dict[Any, Any] = value
-            return {str(name): plain(each) for name, each in list(found.items())[:100]}
+            return {_text(name): _plain(each, depth - 1, room) for name, each in _first(found.items(), room)}
+        case _:
+            return _text(value)
+
+
+def _first(parts: Collection[Any], room: list[int]) -> list[Any]:
+    taken = list(islice(parts, min(100, room[0])))
+    room[0] -= len(taken)
+    return taken
+
+
+def _text(value: object) -> str:
     try:
         return without_secrets(str(value))[:VALUE_LENGTH_MAX]
     except Exception as error:
@@ -130,7 +159,7 @@ def _moment(record: logging.LogRecord) -> datetime:
 def _shown(record: logging.LogRecord, text: str) -> dict[str, object]:
     """The fields for a person; none where the text names the job itself."""
     job_id = getattr(record, "job_id", None)
-    if job_id is not None and str(job_id) in text:
+    if job_id is not None and _text(job_id) in text:
         return {}
     found = {name: getattr(record, name, None) for name in SHOWN}
     return {name: value for name, value in found.items() if value is not None}

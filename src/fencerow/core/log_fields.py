@@ -15,6 +15,7 @@ from fencerow.core.store.running import running
 
 # Each line of the log may have these; a filter gives all of them to every record, so that any format may name them.
 FIELDS = ("job_id", "job", "attempt", "queue", "correlation_id")
+EXTRA = "extra_"  # before the name of a field that a handler passes and that is taken
 CORRELATION = "correlation-id"
 
 # What is handled here, where it is not one job: called for each line.
@@ -29,15 +30,21 @@ class LogFields(logging.Filter):
         handler.setFormatter(logging.Formatter("%(levelname)s %(message)s job=%(job)s %(job_id)s"))
 
     Outside of a job they are None. In a batch handler there are `job`, `jobs` (how many) and `job_ids` (the first ten);
-    in the handler of a consumer `group`, `topic`, `event_id` and `delivery`. What a record has already is left as it
-    is, and no record is dropped. `fencerow worker` and `fencerow dev` put it on all handlers by themselves. Elsewhere
-    put it on a handler, not on a logger: filters of loggers do not see the lines of the loggers below.
+    in the handler of a consumer `group`, `topic`, `event_id` and `delivery`. A field of such a name that a handler
+    passes as `extra` is kept as `extra_job_id` and the like: a line says in which job it was written. Outside of
+    handlers what a record has already is left as it is. No record is dropped. `fencerow worker` and `fencerow dev`
+    put it on all handlers by themselves. Elsewhere put it on a handler, not on a logger: filters of loggers do not see
+    the lines of the loggers below.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Add the fields; always true."""
         known = vars(record)
-        if "job_id" not in known:  # else it says itself what it is about
+        if record.name.partition(".")[0] != "fencerow":
+            for name, value in current().items():
+                if known.setdefault(name, value) != value:
+                    known[f"{EXTRA}{name}"], known[name] = known[name], value
+        elif "job_id" not in known:  # else it says itself what it is about, another job perhaps
             for name, value in current().items():
                 known.setdefault(name, value)
         for name in FIELDS:
