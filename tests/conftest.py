@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.network.proxy import FaultProxy
 from fencerow_proof.servers.pgbouncer import PgBouncer
 from tests.kit.databases import Superuser, copy_files, scratch_folder
+from tests.kit.emptied import EmptiedDatabase
 from tests.kit.leftovers import no_connections_left, no_log_handlers_left, no_threads_left
 from tests.kit.servers import CopiedServer
 from tests.proof.race.evidence import (  # noqa: F401 (hooks must be found here)
@@ -166,17 +168,55 @@ async def pg(postgres_url: str) -> AsyncIterator[PostgresEngine]:
         await made.aclose()
 
 
+@pytest.fixture(scope="session")
+def _emptied(superuser: Superuser) -> Iterator[list[EmptiedDatabase]]:
+    free: list[EmptiedDatabase] = []
+    yield free
+    for each in free:
+        each.end()
+
+
+@pytest.fixture
+def _emptied_database(
+    superuser: Superuser, _template: str, _emptied: list[EmptiedDatabase]
+) -> Iterator[EmptiedDatabase]:
+    """A database that others had before, and the engine that they had (tests/kit/emptied.py)."""
+    if not _emptied:
+        superuser.make(name := f"emptied_{next(_numbers)}", _template)
+        _emptied.append(EmptiedDatabase(superuser.server, name, ROLE))
+    yield (made := _emptied.pop())
+    if made.is_as_new():
+        _emptied.append(made)
+    else:
+        made.end()
+        superuser.drop(made.name)
+
+
 @pytest.fixture(params=["lite", "pg"], ids=["sqlite", "postgres"])
 def engine(request: pytest.FixtureRequest) -> SqliteEngine | PostgresEngine:
-    """Each of the two in turn, for what both must do."""
+    """Each of the two in turn, for what both must do. Its database is new, or as new: see `_takes_emptied`."""
+    if request.param == "pg" and _takes_emptied(request):
+        emptied: EmptiedDatabase = request.getfixturevalue("_emptied_database")
+        return emptied.engine
     made: SqliteEngine | PostgresEngine = request.getfixturevalue(request.param)
     return made
 
 
 @pytest.fixture
-def clock(engine: SqliteEngine | PostgresEngine) -> DatabaseClock:
+def clock(request: pytest.FixtureRequest, engine: SqliteEngine | PostgresEngine) -> DatabaseClock:
     """Moves the time that this engine's statements see: `clock.advance(seconds)`."""
+    if isinstance(engine, PostgresEngine) and _takes_emptied(request):
+        emptied: EmptiedDatabase = request.getfixturevalue("_emptied_database")
+        return emptied
     return clock_of(engine)
+
+
+def _takes_emptied(request: pytest.FixtureRequest) -> bool:
+    """Whether a test may have a database that others had: it needs no new one by name, and waits in no event loop,
+    which would have to close what it opened. Not behind a pooler: that is asked who is connected."""
+    awaits = inspect.iscoroutinefunction(request.function)
+    pooled = request.config.getoption("--through") is not None
+    return not (awaits or pooled or "postgres_url" in request.fixturenames)
 
 
 def postgres_engine(url: str) -> PostgresEngine:
