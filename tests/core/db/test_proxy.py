@@ -102,8 +102,9 @@ async def test_a_repeatable_unit_that_cannot_come_through_is_in_doubt(
     for is_async in (False, True):
         with FaultProxy(tcp_server.port) as proxy:
             url = f"postgresql://app:{tcp_server.password}@127.0.0.1:{proxy.port}/app"
-            away = PostgresEngine(url, store.postgres_queries(), connect_timeout_s=0.3)
+            away = PostgresEngine(url, store.postgres_queries())
             await away.arun(store.clock()) if is_async else away.run(store.clock())
+            away._pools._connect_timeout_s = 0.3  # from here on none comes, so nobody needs the time
             proxy.refuse_new()
             proxy.cut_after_reply_to("COMMIT")
             again = store.resubmit([job := new_job()])

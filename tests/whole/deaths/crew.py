@@ -30,7 +30,7 @@ T = TypeVar("T")
 def engine_of(target: str) -> SqliteEngine | PostgresEngine:
     """The engine behind a command-line argument: a PostgreSQL URL or the path of a SQLite file."""
     if target.startswith("postgresql:"):
-        return PostgresEngine(target, store.postgres_queries(), connect_timeout_s=2.0)
+        return PostgresEngine(target, store.postgres_queries(), connect_timeout_s=PATIENCE_S)
     return SqliteEngine(target, store.sqlite_queries())
 
 

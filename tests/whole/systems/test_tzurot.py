@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fencerow import Database, JobFailed, ResultTimeout, State, Unavailable
+from fencerow import App, Database, JobFailed, ResultTimeout, State, Unavailable
 from fencerow.core.model.ids import new_id
 from fencerow.errors import Busy, HandoverNotFound
 from fencerow.guards.once import DedupeWindow
@@ -24,7 +24,7 @@ from tests.kit.plainly import plainly
 from tests.whole.systems import tzurot
 from tests.whole.systems.outside import Step, until
 from tests.whole.systems.stage import ROOT, STEADY, Stage
-from tests.whole.systems.tzurot import BUSY, CENSORED
+from tests.whole.systems.tzurot import BUSY, CENSORED, POSTS_S
 
 HOUR_S = 3600.0
 
@@ -51,7 +51,7 @@ def posted(stage: Stage, channel: str = "room") -> tuple[str, bool]:
 async def test_two_identical_posts_within_the_window_are_one_job(stage: Stage) -> None:
     first, second = posted(stage), posted(stage)
     elsewhere = posted(stage, "another room")
-    stage.pass_time(5.1)
+    stage.pass_time(POSTS_S + 1)
     later = posted(stage)
 
     assert (first[1], second) == (True, (first[0], False))
@@ -91,7 +91,7 @@ async def test_by_the_block_it_is_lost_until_the_window_ends(stage: Stage) -> No
     killed_in(stage, "block")
 
     assert not posted(stage)[1] and await tzurot.app.client.alist_jobs() == []
-    stage.pass_time(5.1)
+    stage.pass_time(POSTS_S + 1)
     assert posted(stage)[1]
 
 
@@ -112,11 +112,12 @@ async def test_without_the_dedupe_store_a_post_is_refused_in_time(
 ) -> None:
     """Over HTTP 503. On SQLite the store is away when a stranger holds the file."""
     with stage.connected() as db, monkeypatch.context() as away:
+        where: App | Database = stage.app
         if stage.app.engine.dialect == "sqlite":
             db.execute("BEGIN IMMEDIATE")
         else:
-            nowhere = Database("postgresql://nobody@127.0.0.1:1/nothing")
-            away.setattr(tzurot, "posts", DedupeWindow(nowhere, "posts", 5.0, timeout_s=1.0))
+            where = Database("postgresql://nobody@127.0.0.1:1/nothing")
+        away.setattr(tzurot, "posts", DedupeWindow(where, "posts", POSTS_S, timeout_s=1.0))
         began = time.monotonic()
         with pytest.raises((Unavailable, Busy)):
             posted(stage)

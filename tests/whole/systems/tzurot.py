@@ -11,7 +11,8 @@ from tests.whole.systems.outside import Service, ServiceError
 
 app = App()  # FENCEROW_URL
 llm, site = Service("reply"), Service("pages")
-posts = DedupeWindow(app, "posts", 5.0, timeout_s=1.0)
+POSTS_S = 300.0
+posts = DedupeWindow(app, "posts", POSTS_S, timeout_s=60.0)
 PATIENT = Backoff(base_s=2, factor=2, jitter=0)
 BUSY, CENSORED = 429, 451
 
@@ -67,7 +68,7 @@ async def reply(message_id: str, text: str) -> str:
 
 
 def post(persona: str, channel: str, text: str, db: Any) -> tuple[str, bool]:
-    """A job's id and whether it is a new one: over HTTP 202, or 200 for the same post within five seconds.
+    """A job's id and whether it is a new one: over HTTP 202, or 200 for the same post within five minutes.
 
     Admission and job are committed together by the caller's transaction, so that no crash comes between them.
     """
