@@ -43,7 +43,10 @@ def records(engine: Engine, ids: list[str]) -> dict[str, JobRecord]:
     return engine.run(store.read(ids))
 
 
-@pytest.mark.parametrize(("kind", "name"), [("sqlite", "ordinary"), ("postgres", "aordinary")])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("sqlite", "ordinary"), pytest.param("postgres", "aordinary", marks=pytest.mark.prove)],
+)
 def test_a_job_that_ends_its_worker_is_found_out_in_a_child(
     kind: str, name: str, tmp_path: Path, place: tuple[str, Engine]
 ) -> None:
@@ -78,7 +81,7 @@ def test_a_job_that_ends_its_worker_is_found_out_in_a_child(
 @pytest.mark.parametrize(
     ("kind", "poisons"),
     [
-        ("sqlite", [("ordinary", "sigsegv"), ("aordinary", "abort")]),
+        pytest.param("sqlite", [("ordinary", "sigsegv"), ("aordinary", "abort")], marks=pytest.mark.prove),
         ("postgres", [("ordinary", "exit"), ("aordinary", "stack")]),
     ],
 )
