@@ -115,11 +115,11 @@ class Sweep:
             ConfigError: it is another database's store. StoreUnavailable: it does not answer.
         """
         own = self.engine.run(database_of_payloads())
+        if self.store.list("", 1):  # where nothing was put yet there may be no folder
+            check_owner(self.store, own)
         after = ""
         seen: set[str] = set()
         while page := page_of(self.store, own, after):
-            if not after:  # where nothing was put yet there may be no folder
-                check_owner(self.store, own)
             for name in self.orphans(own, page):
                 self.store.delete(name)
                 self._seen.pop(name, None)
