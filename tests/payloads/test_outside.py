@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from fencerow.payloads.outside.owner import database_of_payloads
 from fencerow.payloads.outside.places import store_at
 from fencerow.payloads.outside.sweeping import Sweep
 from fencerow.testing.clock import clock_of
+from tests.kit.pace import PATIENCE_S
 from tests.payloads.conftest import K1, MARKS, stored, write
 
 LARGE = "x" * 100_000
@@ -147,6 +149,26 @@ async def test_a_repeated_key_or_id_is_known_by_the_payload(app: App) -> None:
     assert (await echo.using(id=second.id).asubmit(LARGE)).replay
     unique = declare(app, "unique", unique=True)
     assert (await unique.asubmit(LARGE)).id == (await unique.asubmit(LARGE)).id
+
+
+async def test_a_submit_that_finds_its_job_leaves_nothing_in_the_store(app: App, store_url: str) -> None:
+    """Unique jobs are for bursts, and the sweep takes a day. Under an id of its own it may be the job that is there."""
+    store = store_at(store_url)
+    unique, echo = declare(app, "unique", unique=lambda text: "k"), declare(app)
+    first = await unique.asubmit(LARGE)
+    assert {(await unique.asubmit(LARGE)).id for _ in range(2)} == {first.id}
+    keyed = [echo.using(key="k").call(LARGE) for _ in range(2)]
+    second = (await app.asubmit_many(keyed))[0]
+    third = await echo.using(id=new_id()).asubmit(LARGE)
+    assert (await echo.using(id=third.id).asubmit(LARGE)).replay
+    for thread in threading.enumerate():
+        if thread.name == "fencerow-store":
+            await asyncio.to_thread(thread.join, PATIENCE_S)
+    assert sorted(each.split("/")[1] for each in names(store)) == sorted(
+        [first.id, second.id, *[third.id] * 2]
+    )
+    async with app.worker():
+        assert [len(await each.aresult(PATIENCE_S)) for each in (first, second, third)] == [100_000] * 3
 
 
 async def test_sealed_ones_are_sealed_in_the_store(url: str, tmp_path: Path) -> None:

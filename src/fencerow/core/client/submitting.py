@@ -127,6 +127,8 @@ class Submits(ClientBase):
             if self.mend is None or not (yield from self.mend(error, submissions)):
                 raise
             answers = yield from store_them()
+        if self.packing.waits:
+            self._drop_unused(submissions, answers)
         if connection is None:
             made = [
                 each.job
@@ -137,6 +139,15 @@ class Submits(ClientBase):
         if self.telemetry.is_heard:
             self._emit_submitted(submissions, answers)
         return answers
+
+    def _drop_unused(self, submissions: Sequence[Submission], answers: Sequence[Submitted]) -> None:
+        """What was packed for jobs that were not stored as another one is there already.
+
+        Under an id of its own a job may have been stored by the try whose answer was lost: then its row has this.
+        """
+        for each, answer in zip(submissions, answers, strict=True):
+            if answer.id != each.job.id:
+                self.packing.drop(each.job.args.encode())
 
     def _emit_submitted(self, submissions: Sequence[Submission], answers: Sequence[Submitted]) -> None:
         counts: dict[tuple[str, str], list[int]] = {}

@@ -252,6 +252,9 @@ class Packing:
         """`pack` for async code."""
         return self.pack(plain, bound)
 
+    def drop(self, stored: bytes) -> None:
+        """No row has what was packed here, and none will: it need not be kept. Waits for nothing."""
+
     def unpack(self, stored: bytes, bound: Bound) -> bytes:  # noqa: ARG002
         """The plain bytes.
 

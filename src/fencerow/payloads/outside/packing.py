@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 from functools import partial
@@ -58,6 +59,12 @@ class OutsidePacking(Packing):
             return await self._store.calls.arun(partial(self._put, packed, bound))
         except KEPT_FROM as error:
             return _in_its_row(packed, bound, error)
+
+    def drop(self, stored: bytes) -> None:
+        reference = outside_of(stored)
+        if reference is not None:
+            with contextlib.suppress(StoreUnavailable, NoThread):  # the sweep finds it
+                self._store.calls.start(partial(self._store.store.delete, reference.name))
 
     def unpack(self, stored: bytes, bound: Bound) -> bytes:
         reference = _reference(stored, bound)
