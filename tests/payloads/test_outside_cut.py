@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -178,3 +179,36 @@ async def test_an_event_loop_goes_on_while_a_store_is_slow(app: App, monkeypatch
     async with app.worker():
         asyncio.get_running_loop().call_later(0.5, free.set)
         assert await handle.aresult(60) == LARGE
+
+
+@pytest.mark.parametrize("pages", [1, 2])
+async def test_a_page_of_a_proxy_is_no_altered_object(
+    app: App, monkeypatch: pytest.MonkeyPatch, pages: int
+) -> None:
+    """The second read is right; or each brings another page, so that the store counts as away."""
+    answers = iter([f"<html>bad gateway, request {n}</html>".encode() for n in range(pages)])
+    real = FolderStore.get
+
+    def get(self: FolderStore, name: str, bytes_max: int) -> bytes:
+        return (next(answers, None) if "/arguments-" in name else None) or real(self, name, bytes_max)
+
+    handle = await declare(app).asubmit(LARGE)
+    monkeypatch.setattr(FolderStore, "get", get)
+    async with app.worker():
+        assert await handle.aresult(60) == LARGE
+    record = await handle.arefresh()
+    assert (record.failures, record.attempt) == (0, pages)
+
+
+def test_the_age_of_an_object_is_reckoned_by_the_clock_that_dates_it() -> None:
+    """This host's may be years off; so is that of this server."""
+
+    class Client:
+        def list_objects_v2(self, **_: Any) -> dict[str, Any]:
+            return {
+                "ResponseMetadata": {"HTTPHeaders": {"date": "Sat, 01 Jan 2000 00:01:00 GMT"}},
+                "Contents": [{"Key": "p/a", "LastModified": datetime(2000, 1, 1, tzinfo=UTC)}],
+            }
+
+    (found,) = S3Store(Client(), "bucket", "p").list("", 10)
+    assert (found.name, found.age_s) == ("a", 60.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -95,7 +96,7 @@ class S3Store:
                 StartAfter=self._prefix + after,
                 MaxKeys=min(limit, 1_000),
             )
-        now = datetime.now(UTC)
+        now = _told_time(found)
         return [
             StoredObject(each["Key"].removeprefix(self._prefix), (now - each["LastModified"]).total_seconds())
             for each in found.get("Contents", ())
@@ -121,3 +122,9 @@ class S3Store:
             f"it is {self._bucket}, under {self._prefix}",
             "look at the store, its credentials and outside_store; what was not stored can be repeated",
         )
+
+
+def _told_time(answer: dict[str, Any]) -> datetime:
+    """When the server answered, by the clock that dates its objects; by this host's where it does not say."""
+    told = answer["ResponseMetadata"].get("HTTPHeaders", {}).get("date")
+    return datetime.now(UTC) if told is None else parsedate_to_datetime(told)
