@@ -72,7 +72,7 @@ def test_gates_that_nobody_needs_are_counted_and_go(engine: AnyEngine, clock: Da
 
     after, rounds = "", 0
     while after or not rounds:
-        after, rounds = engine.run(store.forget_gates(after, limit=3)), rounds + 1
+        after, rounds = engine.run(store.forget_gates(after, limit=3)).after, rounds + 1
 
     assert rounds == 3
     assert findings(engine)["gates"].found == "2 gates, of which nobody needs 0"

@@ -15,12 +15,18 @@ from typing import Generic, TypeVar
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.portion import Portion
 from fencerow.core.db.run import Operation, Steps
+from fencerow.core.model.looked import Looked
 
 T = TypeVar("T")
 
+VAIN_S = 0.5  # of looks in one round that find little to remove
+
 
 async def removed(engine: Engine, removal: Operation[int], *, limit: int) -> int:
-    """Repeat a removal of at most `limit` rows until it has caught up, half of the time at most; returns how many."""
+    """Repeat a removal of at most `limit` rows until it has caught up, half of the time at most; returns how many.
+
+    For what an index finds: the rows that may go stand first, and a removal of none says that there are none.
+    """
     total, portion = 0, Portion(removal.name, limit)
     while True:
         began = time.monotonic()
@@ -32,24 +38,46 @@ async def removed(engine: Engine, removal: Operation[int], *, limit: int) -> int
 
 
 class RemovalInRounds(Generic[T]):
-    """A removal that looks at some rows in each round, in the order of their names: where few of many may go.
+    """A removal that goes through all rows in the order of their names, some at each look: for rows of which no index
+    says whether they may go.
 
-    `removal` is given the name after which to look, and returns the one where it ended, `first` behind the last.
+    `removal` is given the name after which to look; `first` stands before all names.
     """
 
-    def __init__(self, engine: Engine, removal: Callable[[T], Operation[T]], first: T) -> None:
+    def __init__(self, engine: Engine, removal: Callable[[T], Operation[Looked[T]]], first: T) -> None:
         self._engine = engine
         self._removal = removal
-        self._after = first
+        self._first = self._after = first
         self._portion: Portion | None = None
 
-    async def round(self) -> None:
-        """The next rows, from the first again after the last."""
+    async def round(self) -> int:
+        """Go on from where the last round ended, to the last row at most, half of the time at most; returns how many
+        rows were removed.
+
+        It goes on for as long as much of what it looks at can go: so the pace is that at which rows come. Looks among
+        rows that stay are short of time, so that those cost no more when they are many.
+        """
+        total, vain_s = 0, 0.0
+        while vain_s < VAIN_S:
+            began = time.monotonic()
+            looked = await self._look()
+            took_s = time.monotonic() - began
+            self._after = looked.after
+            total += looked.gone
+            if looked.after == self._first:
+                break
+            vain_s += 0.0 if looked.is_worthwhile else took_s
+            await asyncio.sleep(took_s)
+        return total
+
+    async def _look(self) -> Looked[T]:
+        """At the next rows, fewer where so many were too much at once."""
         removal = self._removal(self._after)
         limit = _limit_of(removal)
         if self._portion is None:
             self._portion = Portion(removal.name, limit)
-        self._after, _ = await self._portion.fit(limit, partial(_some, self._engine, removal))
+        looked, _ = await self._portion.fit(limit, partial(_some, self._engine, removal))
+        return looked
 
 
 async def _some(engine: Engine, removal: Operation[T], rows: int) -> tuple[T, int]:

@@ -18,7 +18,7 @@ from fencerow.guards.transitions.handing import purge_row_leases
 
 BATCH_ROWS = 500
 MUTEXES_KEPT_S = 30 * 86_400.0  # since anybody held or renewed it
-MUTEX_KEYS = 5000  # looked at in a round
+MUTEX_KEYS = 5000  # at a look
 
 
 def purges(engine: Engine, config: CoreConfig) -> Sequence[Purge]:

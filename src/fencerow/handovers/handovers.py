@@ -20,6 +20,7 @@ from fencerow.core.db.run import (
 )
 from fencerow.core.errors import MalformedPayload
 from fencerow.core.model.job import instant, moment
+from fencerow.core.model.looked import Looked
 from fencerow.core.model.packing import PLAIN, Bound, Packing
 from fencerow.core.model.state import State
 from fencerow.core.model.value import UNREADABLE
@@ -185,14 +186,16 @@ def read(job_id: str) -> Steps[tuple[Handover, int] | None]:
 
 
 @operation(repeatable=True)
-def purge(after: int, *, age_s: float, limit: int) -> Steps[int]:
-    """Forget what was confirmed so long ago and whose job is gone, among so many after this place; returns the place to
-    go on after, 0 when that was the last."""
+def purge(after: int, *, age_s: float, limit: int) -> Steps[Looked[int]]:
+    """Forget what was confirmed so long ago and whose job is gone, among so many after this place.
+
+    It goes on after 0 when that was the last.
+    """
     ((looked, last),) = yield from execute("handovers_after", after=after, limit=limit)
     if not looked:
-        return 0
-    yield from execute("purge_handovers", after=after, last=as_int(last), age_s=age_s)
-    return as_int(last) if looked == limit else 0
+        return Looked(0)
+    gone = yield from execute("purge_handovers", after=after, last=as_int(last), age_s=age_s)
+    return Looked(as_int(last) if looked == limit else 0, as_int(looked), len(gone))
 
 
 class Mended(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fencerow.core.wing import Purge
 
 CONFIRMED_KEPT_S = 86_400.0  # so long at least a repeated confirmation is told that it is one
-LOOKED_AT = 1000  # rows in a round
+LOOKED_AT = 1000  # rows at a look
 
 
 def _chores(site: Site) -> Sequence[Chore]:

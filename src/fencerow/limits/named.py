@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from fencerow.core.db.run import Steps, as_int, execute, first_column, operation
+from fencerow.core.model.looked import Looked
 from fencerow.core.store.gates import ROOM_MAX
 from fencerow.core.store.limiting import LimitRule
 from fencerow.limits.definition import Limit, check_name
@@ -76,10 +77,10 @@ def locked(names: Sequence[str]) -> Steps[Mapping[str, LimitRule]]:
 
 
 @operation(repeatable=True)
-def forget_states(after: str, *, age_s: float, limit: int) -> Steps[str]:
+def forget_states(after: str, *, age_s: float, limit: int) -> Steps[Looked[str]]:
     """Forget what is remembered of keys under limits, among so many names after this one.
 
-    Returns the name to go on after, "" when that was the last. What goes has not changed for so long and is as good as
+    It goes on after "" when that was the last. What goes has not changed for so long and is as good as
     new: its bucket is full, and no failure counts. One under which somebody starts meanwhile stays.
     """
     rows = yield from execute("limit_states_after", after=after, limit=limit)
@@ -88,9 +89,11 @@ def forget_states(after: str, *, age_s: float, limit: int) -> Steps[str]:
         for name, state, aged_us, now_us in rows
         if as_int(aged_us) > age_s * 1e6 and remembered(str(state)).is_as_new(as_int(now_us))
     ]
+    gone = 0
     if idle:
-        yield from execute("forget_limit_states", states=msgspec.json.encode(idle).decode())
-    return str(rows[-1][0]) if len(rows) == limit else ""
+        states = msgspec.json.encode(idle).decode()
+        gone = len((yield from execute("forget_limit_states", states=states)))
+    return Looked(str(rows[-1][0]) if len(rows) == limit else "", len(rows), gone)
 
 
 @operation(alone=True, repeatable=True, writes="")

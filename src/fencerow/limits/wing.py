@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fencerow.core.worker.brought import BoundedClaim
 
 STATES_KEPT_S = 86_400.0  # of keys under limits, since somebody started there
-STATES = 1000  # looked at in a round
+STATES = 1000  # at a look
 
 
 def _bound_claim(

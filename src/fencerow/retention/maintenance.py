@@ -52,7 +52,7 @@ Part = Callable[[], Awaitable[object]]
 
 BATCH_ROWS = 500
 NOTES_ROWS = 5000
-LOOKED_AT = 5000  # gates, and unique keys, in a round
+LOOKED_AT = 5000  # gates, and unique keys, at a look
 EVERY_S = 60.0
 WORKERS_KEPT_S = 3600.0
 REPEATED_KEPT_S = 24 * 3600.0  # no network, no pooler and no kernel keeps a statement for so long

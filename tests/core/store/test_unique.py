@@ -10,6 +10,7 @@ import pytest
 
 from fencerow.core.db.queries import pyformat
 from fencerow.core.model.job import KeyClaim
+from fencerow.core.model.looked import Looked
 from fencerow.core.model.state import State
 from fencerow.core.model.unique import UniqueClaim, UniqueRule
 from fencerow.core.store import store
@@ -228,13 +229,13 @@ def test_keys_of_jobs_that_are_gone_are_forgotten(engine: AnyEngine, clock: Data
     for job in claim(engine, holder):
         succeed(engine, holder, job.id)
     submit(engine, asked(unique="live"))
-    assert engine.run(store.purge_unique(FIRST, limit=10)) == FIRST
+    assert engine.run(store.purge_unique(FIRST, limit=10)).after == FIRST
     assert keys(engine) == ["gone", "live", "period"]  # finished ones are there still
 
     clock.advance(1.0)
     engine.run(purge_by_age(State.SUCCEEDED, age_s=0.5, limit=10))
-    assert engine.run(store.purge_unique(FIRST, limit=2)) == ("s", "live")
-    assert engine.run(store.purge_unique(("s", "live"), limit=2)) == FIRST
+    assert engine.run(store.purge_unique(FIRST, limit=2)) == Looked(("s", "live"), 2, 1)
+    assert engine.run(store.purge_unique(("s", "live"), limit=2)) == Looked(FIRST, 1, 0)
     assert keys(engine) == ["live", "period"]
     clock.advance(6000.0)
     engine.run(store.purge_unique(FIRST, limit=10))

@@ -23,6 +23,7 @@ from fencerow.core.db.run import (
 )
 from fencerow.core.model.due import OWN, Due
 from fencerow.core.model.job import NewJob
+from fencerow.core.model.looked import Looked
 from fencerow.core.store.attempts import Requeued, requeued_rows
 from fencerow.core.store.gates import (
     KEY,
@@ -115,20 +116,20 @@ def _with_those_beside(names: set[str], due: Due) -> Steps[list[str]]:
 
 
 @operation(repeatable=True)
-def forget_gates(after: str, *, limit: int) -> Steps[str]:
-    """Remove the rows of gates that nobody needs, among so many after this name; returns the name to go on after.
+def forget_gates(after: str, *, limit: int) -> Steps[Looked[str]]:
+    """Remove the rows of gates that nobody needs, among so many after this name.
 
-    "" when that was the last. A gate is needed while somebody waits there, has a turn of its key, or is to be told when
-    time makes room. Whoever comes later has left an arrival, and the look that follows makes the row again. The gates
-    are locked first and judged in a later statement: who sends a job to one holds its lock. Locked ones are left.
+    It goes on after "" when that was the last. A gate is needed while somebody waits there, has a turn of its key, or
+    is to be told when time makes room. Whoever comes later has left an arrival, and the look that follows makes the row
+    again. The gates are locked first and judged in a later statement: who sends a job to one holds its lock. Locked
+    ones are left.
     """
     ((looked, last),) = yield from execute("gate_rows_after", after=after, limit=limit)
     if not looked:
-        return ""
+        return Looked("")
     idle = first_column((yield from execute("lock_idle_gates", after=after, last=str(last))))
-    if idle:
-        yield from execute("forget_gates", gates=idle)
-    return str(last) if looked == limit else ""
+    gone = len((yield from execute("forget_gates", gates=idle))) if idle else 0
+    return Looked(str(last) if looked == limit else "", as_int(looked), gone)
 
 
 @operation(repeatable=True)

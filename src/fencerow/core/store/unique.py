@@ -19,6 +19,7 @@ from fencerow.core.db.run import (
     text_or_none,
 )
 from fencerow.core.model.job import NewJob
+from fencerow.core.model.looked import Looked
 from fencerow.core.model.state import FINAL
 from fencerow.core.store.attempts import read_fences
 from fencerow.core.store.gates import gates_of
@@ -94,18 +95,21 @@ def unique_keys_of(ids: Sequence[str]) -> Steps[dict[str, list[UniqueKey]]]:
 
 
 @operation(repeatable=True)
-def purge_unique(after: Pair, *, limit: int) -> Steps[Pair]:
+def purge_unique(after: Pair, *, limit: int) -> Steps[Looked[Pair]]:
     """Forget keys whose job is gone and whose period is over, among so many after this one.
 
-    Returns after which to go on, ("", "") when that was the last. Locks such a row before it looks at its job once
+    It goes on after ("", "") when that was the last. Locks such a row before it looks at its job once
     more: a DELETE that waited for a row would not look at other rows a second time. Locked ones are left for later.
     """
     rows = yield from execute("next_unique", scope=after[0], key=after[1], limit=limit)
     over = [(str(scope), str(key)) for scope, key, is_over in rows if is_over]
+    gone = 0
     if over:
         locked = yield from execute("lock_over", pairs=_pairs(over))
-        yield from execute("purge_unique", pairs=_pairs([(str(scope), str(key)) for scope, key in locked]))
-    return (str(rows[-1][0]), str(rows[-1][1])) if len(rows) == limit else ("", "")
+        pairs = _pairs([(str(scope), str(key)) for scope, key in locked])
+        gone = len((yield from execute("purge_unique", pairs=pairs)))
+    last = (str(rows[-1][0]), str(rows[-1][1])) if len(rows) == limit else ("", "")
+    return Looked(last, len(rows), gone)
 
 
 def _submitted(asked: Sequence[Unstored], own: Collection[str], *, again: bool) -> Steps[list[Submitted]]:

@@ -19,6 +19,7 @@ from fencerow.core.db.run import (
 )
 from fencerow.core.errors import LeaseLost
 from fencerow.core.model.job import instant
+from fencerow.core.model.looked import Looked
 
 Fence = Callable[[], Operation[bool | None]]
 
@@ -168,18 +169,19 @@ def guard(key: str, *, token: int) -> Steps[bool]:
 
 
 @operation()
-def purge(after: str, *, age_s: float, limit: int) -> Steps[str]:
-    """Forget what nobody has used for so long, among so many keys after this one; returns the key to go on after.
+def purge(after: str, *, age_s: float, limit: int) -> Steps[Looked[str]]:
+    """Forget what nobody has used for so long, among so many keys after this one.
 
-    "" when that was the last. Tokens never go back by it: the highest one forgotten is where new keys begin.
+    It goes on after "" when that was the last. Tokens never go back by it: the highest one forgotten is where new keys
+    begin.
     """
     ((looked, last),) = yield from execute("mutex_keys_after", after=after, limit=limit)
     if not looked:
-        return ""
+        return Looked("")
     gone = yield from execute("purge_mutexes", after=after, last=str(last), age_s=age_s)
     if gone:
         yield from execute("raise_mutex_floor", token=max(as_int(row[0]) for row in gone))
-    return str(last) if looked == limit else ""
+    return Looked(str(last) if looked == limit else "", as_int(looked), len(gone))
 
 
 # --- deferring ---------------------------------------------------------------------------------------------

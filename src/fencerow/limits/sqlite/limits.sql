@@ -183,10 +183,9 @@ LIMIT :limit;
 -- name: forget_limit_states
 -- Forget what is remembered of these keys. Guard: it is what was judged; who started under it meanwhile has changed it.
 DELETE FROM fencerow.limit_states AS known
-WHERE EXISTS (SELECT 1
-              FROM json_each(:states) AS idle
-              WHERE known.name = json_extract(idle.value, '$[0]')
-                AND known.state = json_extract(idle.value, '$[1]'))
+WHERE known.name IN (SELECT json_extract(idle.value, '$[0]') FROM json_each(:states) AS idle)
+  AND (known.name, known.state) IN (SELECT json_extract(idle.value, '$[0]'), json_extract(idle.value, '$[1]')
+                                    FROM json_each(:states) AS idle)
 RETURNING name;
 
 -- name: undefined_limits
