@@ -41,7 +41,7 @@ def ticks(engine: AnyEngine, name: str = "report", entity: str | None = None) ->
 
 
 def next_us(engine: AnyEngine, name: str = "report", entity: str = "") -> int:
-    ((*_, found, _paused, _now),) = engine.run(_locked(name, entity))
+    ((*_, found, _paused, _with_all, _undeclared, _now),) = engine.run(_locked(name, entity))
     assert isinstance(found, int)
     return found
 
