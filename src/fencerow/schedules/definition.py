@@ -20,7 +20,7 @@ from fencerow.core.model.job import NewJob, Template, moment
 from fencerow.core.model.labels import encode_headers
 from fencerow.core.model.rules import EXCLUSIVE, needed
 from fencerow.schedules.holding import windows_header
-from fencerow.schedules.misfire import Catching, Misfire
+from fencerow.schedules.misfire import NO_WINDOWS, Catching, Misfire
 from fencerow.schedules.spec import Spec
 from fencerow.schedules.windows import MaintenanceWindows
 
@@ -85,6 +85,11 @@ class Computable:
         """Those that its jobs need, and that workers of older releases may not know."""
         own = needed([self.definition.work])
         return own | {EXCLUSIVE} if self.definition.overlap is Overlap.QUEUE else own
+
+    @property
+    def skipped(self) -> MaintenanceWindows:
+        """The windows in which a fire makes no job."""
+        return self.windows if self.definition.in_window is InWindow.SKIP else NO_WINDOWS
 
     def job_of(
         self, name: str, entity: str, fire_us: int, run_at_us: int | None = None, *, defers: bool = False

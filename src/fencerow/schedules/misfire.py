@@ -10,7 +10,10 @@ from enum import StrEnum
 from typing import assert_never
 
 from fencerow.schedules.spec import Spec
+from fencerow.schedules.windows import MaintenanceWindows
 
+NO_WINDOWS = MaintenanceWindows()
+LOOKED_BACK_MAX = 100  # windows one behind the other, each with a fire in it; then that one's tick says so
 COUNTED_MAX = 100  # each is computed: it costs up to half a millisecond
 
 
@@ -41,15 +44,25 @@ class Catching:
     grace_us: int = 0
 
 
-def due(spec: Spec, seed: str, next_us: int, now_us: int, catching: Catching) -> DueFires:
-    """Which of the fires from `next_us` to `now_us` are made, and what comes next. Nothing before its time."""
+def due(
+    spec: Spec,
+    seed: str,
+    next_us: int,
+    now_us: int,
+    catching: Catching,
+    skipped: MaintenanceWindows = NO_WINDOWS,
+) -> DueFires:
+    """Which of the fires from `next_us` to `now_us` are made, and what comes next. Nothing before its time.
+
+    `skipped`: windows in which a fire makes no job; of those that were missed, one outside them is made up.
+    """
     if next_us > now_us:
         return DueFires((), next_us, 0)
     match catching.misfire:
         case Misfire.ALL:
             return _all(spec, seed, next_us, now_us, catching.at_most)
         case Misfire.ONE:
-            return _latest(spec, seed, next_us, now_us)
+            return _latest(spec, seed, next_us, now_us, skipped)
         case Misfire.SKIP:
             return _in_time(spec, seed, next_us, now_us, catching)
         case _:
@@ -61,9 +74,17 @@ def _all(spec: Spec, seed: str, next_us: int, now_us: int, at_most: int) -> DueF
     return DueFires(fires, spec.next_after(fires[-1], seed), 0)
 
 
-def _latest(spec: Spec, seed: str, next_us: int, now_us: int) -> DueFires:
+def _latest(spec: Spec, seed: str, next_us: int, now_us: int, skipped: MaintenanceWindows) -> DueFires:
     """The stored `next_us` is due even where the specification has changed and it is no fire any more."""
     last = max(next_us, spec.last_until(now_us, seed))
+    for _ in range(LOOKED_BACK_MAX):
+        if not skipped.closed(last):
+            break
+        before_us = spec.last_until(skipped.closed_since(last) - 1, seed)
+        if before_us <= next_us:
+            last = next_us if not skipped.closed(next_us) else last
+            break
+        last = before_us
     missed = 0 if last == next_us else 1 + len(spec.fires(next_us, last - 1, seed, COUNTED_MAX - 1))
     return DueFires((last,), spec.next_after(now_us, seed), missed)
 

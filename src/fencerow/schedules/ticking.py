@@ -17,7 +17,7 @@ from fencerow.core.store import store
 from fencerow.core.store.limiting import refuse_unknown_limits
 from fencerow.core.store.workers import refuse_older
 from fencerow.core.telemetry import clean
-from fencerow.schedules.definition import Computable, InWindow, Overlap, known, seed_of
+from fencerow.schedules.definition import Computable, Overlap, known, seed_of
 from fencerow.schedules.misfire import DueFires, due
 from fencerow.schedules.zones import tzdata_version
 
@@ -78,14 +78,10 @@ class DueRow:
     now_us: int
 
     @property
-    def closed(self) -> bool:
-        """Whether a maintenance window keeps it from starting anything now."""
-        return self.known.windows.closed(self.now_us)
-
-    @property
     def run_at_us(self) -> int | None:
-        """When its jobs are due, if not at once."""
-        return self.known.windows.opens_after(self.now_us) if self.closed else None
+        """When its jobs are due, if not at once: in a maintenance window nothing starts, also what is made up late."""
+        windows = self.known.windows
+        return windows.opens_after(self.now_us) if windows.closed(self.now_us) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +229,9 @@ def _decided(found: Rows) -> tuple[list[DueRow], dict[Key, str]]:
         key = str(name), str(entity)
         try:
             read = known(str(definition))
-            decided = due(read.spec, seed_of(*key), as_int(next_us), as_int(now_us), read.catching)
+            decided = due(
+                read.spec, seed_of(*key), as_int(next_us), as_int(now_us), read.catching, read.skipped
+            )
         except Exception as error:  # whatever it is, it must not keep the others from firing
             troubles[key] = trouble_of(error)
             continue
@@ -279,9 +277,9 @@ def _skips(row: DueRow) -> bool:
     return row.known.definition.overlap is Overlap.SKIP and bool(row.due.fires)
 
 
-def _made(row: DueRow, is_free: bool) -> Made:
-    """What becomes of a fire of this row, now."""
-    if row.closed and row.known.definition.in_window is InWindow.SKIP:
+def _made(row: DueRow, fire_us: int, is_free: bool) -> Made:
+    """What becomes of a fire of this row. Whether it falls into a window is asked of its own instant, not of now."""
+    if row.known.skipped.closed(fire_us):
         return Made.WINDOW
     return Made.JOB if is_free else Made.OVERLAP
 
@@ -295,12 +293,10 @@ def _fired(rows: Sequence[DueRow], busy: set[Key]) -> tuple[list[NewTick], dict[
             ticks.append(NewTick(*row.key, row.seen_us, Made.LATE, left_out=row.due.left_out - 1))
         left_out, is_free = row.due.left_out, row.key not in busy
         for fire_us in row.due.fires:
-            made = _made(row, is_free)
-            is_free = is_free and not _skips(
-                row
-            )  # of several at once the first has a job, and is the next one's
+            made = _made(row, fire_us, is_free)
             job_id = None
             if made is Made.JOB:
+                is_free = not _skips(row)  # of several at once the first has a job, and is the next one's
                 job = row.known.job_of(*row.key, fire_us, row.run_at_us, defers=True)
                 jobs[job.id], job_id = job, job.id
             ticks.append(NewTick(*row.key, fire_us, made, job_id, left_out))

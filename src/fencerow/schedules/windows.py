@@ -65,6 +65,13 @@ class MaintenanceWindows:
             instant = end
         return max(instant_us, instant * SECOND_US)
 
+    def closed_since(self, instant_us: int) -> int:
+        """The first instant of the stretch that is closed and holds this one. It is the instant itself if open."""
+        instant = found = instant_us // SECOND_US
+        while (start := self._closed_from(instant)) is not None:
+            found, instant = start, start - 1
+        return min(instant_us, found * SECOND_US)
+
     def swallow(self, next_after: Callable[[int], int]) -> bool:
         """Whether each fire falls into these windows; `next_after` names the first one after an instant."""
         weekly = self._weekly()
@@ -88,8 +95,13 @@ class MaintenanceWindows:
 
     def _open_from(self, instant: int) -> int | None:
         """The latest end of the windows that are closed now; None if none is."""
-        ends = (_end(window, instant) for window in self.windows)
-        return max((end for end in ends if end is not None), default=None)
+        found = (_stretch(window, instant) for window in self.windows)
+        return max((each[1] for each in found if each is not None), default=None)
+
+    def _closed_from(self, instant: int) -> int | None:
+        """The earliest start of the windows that are closed now; None if none is."""
+        found = (_stretch(window, instant) for window in self.windows)
+        return min((each[0] for each in found if each is not None), default=None)
 
     def _check_that_it_opens(self) -> None:
         """Those of a date end. Those of the week are followed through each month of a year."""
@@ -105,13 +117,14 @@ class MaintenanceWindows:
                     )
 
 
-def _end(window: Weekly | Dated, instant: int) -> int | None:
-    """The end of the window's stretch that holds the instant; None if it is open then."""
+def _stretch(window: Weekly | Dated, instant: int) -> tuple[int, int] | None:
+    """Start and end of the window's stretch that holds the instant; None if it is open then."""
     for start, end in _stretches(window, walls.wall(window.zone, instant)):
-        if walls.earliest(window.zone, start) <= instant:
+        since = walls.earliest(window.zone, start)
+        if since <= instant:
             until = walls.latest_end(window.zone, end)
             if instant < until:
-                return until
+                return since, until
     return None
 
 
