@@ -39,7 +39,7 @@ def test_the_same_jobs_get_their_turns(engine: AnyEngine, seed: int) -> None:
     coming: dict[str, SimulatedJob] = {}
     for number in range(15):
         kind, entity = random.choice(plan.jobs), random.randrange(3)
-        job = SimulatedJob(number, kind, entity, number, gates.gates_of(kind, entity, ""))
+        job = SimulatedJob(number, kind, entity, number, gates.gates_of(kind, entity, "", number))
         key = f"account/{entity}" if kind.key is not None else None
         (job_id,) = jobs.submit(engine, jobs.new_job(exclusive=key, limits=kind.limits or None))
         coming[job_id] = job

@@ -64,6 +64,13 @@ def refused(cli: Cli, written: dict[str, Any]) -> str:
             },
             "jobs.mail names the limit pace, which is per key",
         ),
+        (
+            {
+                "limits": {"pace": {"slots": 1, "values": 3}},
+                "jobs": {"mail": {**MAIL, "limits": ["pace"]}},
+            },
+            "limits.pace has values and is not per key",
+        ),
         ({"workers": {"slots": 0}}, "workers.slots is 0"),
         ({"workers": {"slots": None}}, "workers has no slots"),
         ({"workers": {"queues": {"mail": 3}}}, "workers has slots and queues"),

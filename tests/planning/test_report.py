@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
 from fencerow.planning.bounds import BoundKind, CapacityBound
+from fencerow.planning.errors import InvalidPlan
 from fencerow.planning.plan import By
 from fencerow.planning.report import CapacityReport
 from tests.planning.plans import PROBER, changed, report_of
@@ -98,7 +100,7 @@ def test_a_limit_bounds_who_names_it_and_one_of_a_queue_all_of_the_queue() -> No
 
 
 def test_a_limit_per_key_is_counted_for_each_entity() -> None:
-    limits = {"pace": {"rate": "12/h", "per_key": True}}
+    limits = {"pace": {"rate": "12/h", "per_key": True, "values": "provider"}}
     jobs = {"deal": {"limits": ["pace"]}, "retrieval": {"limits": ["pace"]}}
 
     report = report_of(changed(PROBER, limits=limits, jobs=jobs))
@@ -106,6 +108,26 @@ def test_a_limit_per_key_is_counted_for_each_entity() -> None:
     pace = bound(report, BoundKind.RATE, "pace")
     assert pace.load == 10 and pace.room == 12 and pace.group == "provider"
     assert most(report) == (187, "slots")
+
+
+def test_a_limit_per_key_of_its_own_is_shared_by_its_values() -> None:
+    """20,000 users get one mail a day through two providers, each of which takes 36 mails an hour."""
+    digest = {"key": "user", "rate": 1, "per": "day", "duration_s": 1, "limits": ["mailer"]}
+    written: dict[str, Any] = {
+        "workers": {"processes": 2, "slots": 10},
+        "keys": {"user": {"entities": 20_000}},
+        "jobs": {"digest": digest},
+        "limits": {"mailer": {"rate": "36/h", "per_key": True, "values": 2}},
+    }
+
+    report = report_of(written)
+
+    mailer = bound(report, BoundKind.RATE, "mailer")
+    assert mailer.load == Fraction(20_000, 24) and mailer.room == 72 and mailer.values == 2
+    assert not report.ok and most(report) == (36 * 2 * 24, "rate")
+    with pytest.raises(InvalidPlan, match="write values = 2") as refused:
+        report_of(changed(written, limits={"mailer": {"values": None}}))
+    assert 'values = "user" if each user has one' in refused.value.fix
 
 
 def test_failures_count_with_their_attempts() -> None:

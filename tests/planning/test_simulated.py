@@ -125,12 +125,21 @@ def test_slots_of_a_limit_hold(name: str) -> None:
 
 
 def test_a_limit_per_key_is_counted_for_each_entity() -> None:
-    limits = {"pace": {"rate": "2/h", "per_key": True}}
+    limits = {"pace": {"rate": "2/h", "per_key": True, "values": "provider"}}
     jobs = {"deal": {"limits": ["pace"], "misfire": "all"}}
 
     found = played(changed(PROBER, limits=limits, jobs=jobs))
 
     assert len(found.waits_s["deal"]) == pytest.approx(18 * 2 * 24, abs=18)
+
+
+def test_the_keys_of_a_limit_pace_jobs_that_have_no_key_in_turns() -> None:
+    mail = {"arrivals": "100/h", "duration_s": 1, "limits": ["mailer"]}
+    limits = {"mailer": {"rate": "10/h", "per_key": True, "values": 3}}
+
+    found = played({"workers": {"slots": 9}, "jobs": {"mail": mail}, "limits": limits})
+
+    assert len(found.waits_s["mail"]) == pytest.approx(3 * 10 * 24, abs=6)
 
 
 def test_failures_are_tried_again_after_their_backoff() -> None:

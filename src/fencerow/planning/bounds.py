@@ -27,7 +27,7 @@ class CapacityBound:
     """Something that jobs share. `room`: minutes of work in an hour, or starts in an hour if it is a rate.
 
     `group`: it is counted for each entity of these keys alone; None: for all jobs together. `slots_each`: slots of one
-    worker process, where it is one of slots.
+    worker process, where it is one of slots. `values`: so many keys have this room together, each an even share.
     """
 
     kind: BoundKind
@@ -38,6 +38,7 @@ class CapacityBound:
     by: By
     group: str | None = None
     slots_each: int | None = None
+    values: int | None = None
 
     @property
     def load(self) -> Fraction:
@@ -124,15 +125,16 @@ def _pools(plan: Plan, by: By) -> Iterator[CapacityBound]:
 def _limits(plan: Plan, by: By) -> Iterator[CapacityBound]:
     for limit in plan.limits:
         jobs = tuple(job for job in plan.jobs if is_bound(job, limit))
-        groups = dict.fromkeys(job.key for job in jobs) if limit.per_key else {None: None}
-        for group in groups:
-            of_group = jobs if group is None else tuple(job for job in jobs if job.key == group)
-            if limit.slots is not None:
-                room = Fraction(limit.slots * HOUR_MINUTES)
-                yield CapacityBound(BoundKind.LIMIT, limit.name, room, of_group, plan, by, group)
-            if limit.rate is not None:
-                room = per_hour(limit.rate)
-                yield CapacityBound(BoundKind.RATE, limit.name, room, of_group, plan, by, group)
+        found = plan.values_of(limit)
+        group, values = (None, found) if isinstance(found, int) else (found, None)
+        rooms = {
+            BoundKind.LIMIT: None if limit.slots is None else Fraction(limit.slots * HOUR_MINUTES),
+            BoundKind.RATE: None if limit.rate is None else per_hour(limit.rate),
+        }
+        for kind, room in rooms.items():
+            if room is not None:
+                room *= values or 1
+                yield CapacityBound(kind, limit.name, room, jobs, plan, by, group, values=values)
 
 
 def is_bound(job: JobPlan, limit: Limit) -> bool:

@@ -41,17 +41,24 @@ class Gates:
     def __init__(self, plan: Plan) -> None:
         self._slots = {group.name: group.slots for group in plan.keys}
         self._limits = {limit.name: limit for limit in plan.limits}
+        self._values = {limit.name: plan.values_of(limit) for limit in plan.limits}
         self._waiting: dict[str, list[tuple[tuple[int, int], SimulatedJob]]] = defaultdict(list)
         self._taken: Counter[str] = Counter()
         self._states: dict[str, LimitState] = {}
 
-    def gates_of(self, kind: JobPlan, entity: int, row: str) -> tuple[str, ...]:
-        """All at which such a job needs a turn. `row`: of a schedule whose jobs wait for one another."""
+    def gates_of(self, kind: JobPlan, entity: int, row: str, number: int) -> tuple[str, ...]:
+        """All at which such a job needs a turn. `row`: of a schedule whose jobs wait for one another; `number`: of the
+        job, by which those without a key have one of the keys of a limit in turns."""
         key = f"{KEY}{kind.key}/{entity}" if kind.key is not None else f"{KEY}{row}" if row else ""
-        named = (
-            f"{name}/{kind.key}/{entity}" if self._limits[name].per_key else name for name in kind.limits
-        )
+        named = (self._named(name, entity if kind.key is not None else number) for name in kind.limits)
         return (*((key,) if key else ()), *(f"{LIMIT}{each}" for each in named))
+
+    def _named(self, name: str, whose: int) -> str:
+        """A limit as a job names it: one of its keys, if it has some."""
+        values = self._values[name]
+        if values is None:
+            return name
+        return f"{name}/{whose % values if isinstance(values, int) else whose}"
 
     def arrive(self, job: SimulatedJob) -> None:
         """It waits at its first gate."""

@@ -57,11 +57,14 @@ def _check_job(plan: Plan, job: JobPlan) -> None:
     for name in job.limits:
         if name not in limits:
             raise _unknown(where, "limit", name, list(limits))
-        if limits[name].per_key and job.key is None:
+        values = plan.values_of(limits[name])
+        if isinstance(values, str) and values != job.key:
+            own = "has no key of its own" if job.key is None else f"has the key {job.key}"
+            each = "" if job.key is None else f', or values = "{job.key}" if each {job.key} has one'
             raise InvalidPlan(
                 f"{where} names the limit {name}, which is per key",
-                "it is counted for each entity of the job's key, and the job has none",
-                "give the job a key, or take per_key from the limit",
+                f"nobody says how many keys that has: it would be one for each {values}, and the job {own}",
+                f"write values = 2 in [limits.{name}] if there are two{each}",
             )
     if plan.workers.pool_of(job.queue) not in plan.workers.slots:
         raise _unknown(where, "queue", job.queue, list(plan.workers.slots))

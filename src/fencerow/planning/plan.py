@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 
@@ -93,6 +93,11 @@ class Plan:
     workers: WorkerPlan
     outage: OutagePlan | None
     horizon_s: Fraction
+    values: Mapping[str, int | str] = field(default_factory=dict[str, int | str])  # as `values_of` has them
+
+    def values_of(self, limit: Limit) -> int | str | None:
+        """How many keys a limit per key has, or the exclusive key whose entities they are; None: it has none."""
+        return self.values.get(limit.name, limit.name) if limit.per_key else None
 
     def group(self, name: str) -> KeyGroup:
         """The keys of this name."""

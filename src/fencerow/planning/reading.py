@@ -42,6 +42,7 @@ def understood(written: WrittenPlan) -> Plan:
         _workers(written),
         _outage(written),
         seconds(written.horizon_s, "horizon_s"),
+        {name: _values(name, each) for name, each in written.limits.items() if each.values is not None},
     )
     check_that_all_is_named(plan)
     return plan
@@ -144,6 +145,18 @@ def _limit(name: str, written: WrittenLimit) -> Limit:
         if written.rate is not None:
             rate = Rate.parse(written.rate, burst=written.burst, strict=written.strict)
         return Limit(name, slots=written.slots, rate=rate, per_key=written.per_key)
+
+
+def _values(name: str, written: WrittenLimit) -> int | str:
+    if not written.per_key:
+        raise InvalidPlan(
+            f"limits.{name} has values and is not per key",
+            "a limit that is not per key has one turn for all",
+            "write per_key = true, or leave values out",
+        )
+    if isinstance(written.values, int):
+        return whole(written.values, f"limits.{name}.values", 1, ENTITIES_MAX)
+    return str(written.values)
 
 
 def _workers(written: WrittenPlan) -> WorkerPlan:

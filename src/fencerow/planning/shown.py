@@ -22,6 +22,7 @@ COLUMNS = (
     Column("slots", rank=1),
     Column("processes", rank=1),
 )
+LEAST = 0.01  # that is shown
 UNITS = {BoundKind.RATE: "starts"}
 
 
@@ -60,8 +61,10 @@ def document(report: CapacityReport) -> dict[str, object]:
 
 
 def number(value: Fraction | float) -> str:
-    """Three digits, or the whole of a number up to a million."""
+    """Three digits, or the whole of a number up to a million. What is less than a hundredth is not told apart."""
     found = float(value)
+    if 0 < found < LEAST:
+        return f"<{LEAST:g}"
     return f"{found:,.0f}" if 1000 <= abs(found) < 1_000_000 else f"{found:.3g}"
 
 
@@ -81,7 +84,7 @@ def named(bound: CapacityBound) -> str:
 def _row(bound: CapacityBound) -> tuple[object, ...]:
     return (
         bound.kind.value,
-        f"each {bound.name}" if bound.group else bound.name,
+        _of(bound),
         UNITS.get(bound.kind, "min"),
         number(bound.load),
         number(bound.room),
@@ -90,6 +93,13 @@ def _row(bound: CapacityBound) -> tuple[object, ...]:
         bound.slots_needed,
         bound.processes_needed,
     )
+
+
+def _of(bound: CapacityBound) -> str:
+    """What it is of: each entity of a key, or so many keys of a limit together."""
+    if bound.values is not None:
+        return f"{bound.values} x {bound.name}"
+    return f"each {bound.name}" if bound.group else bound.name
 
 
 def _verdicts(report: CapacityReport) -> list[str]:
@@ -139,6 +149,7 @@ def _named(bound: CapacityBound) -> dict[str, object]:
 def _bound(bound: CapacityBound) -> dict[str, object]:
     return {
         **_named(bound),
+        "values": bound.values,
         "unit": "starts" if bound.kind is BoundKind.RATE else "minutes",
         "load": float(bound.load),
         "room": float(bound.room),

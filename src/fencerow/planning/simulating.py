@@ -133,7 +133,7 @@ class _Play:
 
     def _submit(self, kind: JobPlan, entity: int, row: str = "", *, queues: bool = False) -> None:
         self._numbers += 1
-        gates = self._gates.gates_of(kind, entity, row if queues else "")
+        gates = self._gates.gates_of(kind, entity, row if queues else "", self._numbers)
         job = SimulatedJob(self._numbers, kind, entity, self._now_us, gates, row=row)
         self._found.submitted[kind.name] += 1
         self._live[row] += 1

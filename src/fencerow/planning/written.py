@@ -41,13 +41,15 @@ class WrittenJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WrittenLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[limits.NAME]`: as `fencerow limits set` has them."""
+    """`[limits.NAME]`: as `fencerow limits set` has them. `values`: how many keys one per key has, or the name of the
+    exclusive key whose entities they are; the limit's own name, if nothing is said."""
 
     slots: int | None = None
     rate: str | None = None
     burst: int = 1
     strict: bool = False
     per_key: bool = False
+    values: int | str | None = None
 
 
 class WrittenWorkers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
