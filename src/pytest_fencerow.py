@@ -6,7 +6,10 @@ A module of its own, outside the package: pytest imports every installed plugin 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,6 +28,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("fencerow_engine", "what fencerow_database is: postgres or sqlite", default="postgres")
     group = parser.getgroup("fencerow")
     group.addoption("--fencerow-engine", choices=ENGINES, help="what fencerow_database is, for this run")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Show an error of ours where the test's own code met it; what it has to say stands in its text.
+
+    `--full-trace` shows our frames too, and so do our own tests.
+    """
+    ours, caught = sys.modules.get("fencerow"), call.excinfo
+    if ours is None or caught is None or not type(caught.value).__module__.startswith("fencerow"):
+        return
+    package = Path(str(ours.__file__)).parent
+    if item.config.getoption("fulltrace", False) or package.is_relative_to(item.config.rootpath):
+        return
+    at: TracebackType | None = caught.tb
+    while at is not None:
+        while at.tb_next is not None and at.tb_next.tb_frame.f_code.co_filename.startswith(f"{package}/"):
+            at.tb_next = at.tb_next.tb_next
+        at = at.tb_next
 
 
 @pytest.fixture(scope="session")

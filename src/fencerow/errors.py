@@ -1,6 +1,6 @@
 """Every error a user can meet: what was found, what was expected, what to do, under a stable code.
 
-`str(error)` is the short form for logs; `error.lines()` the three lines the command prints.
+`str(error)` says the three on lines of their own; `error.line` on one, for what is stored.
 Codes never change their meaning; docs/errors.md has a paragraph for each.
 """
 

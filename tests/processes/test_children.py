@@ -189,7 +189,7 @@ async def test_a_child_that_cannot_start_hands_its_job_back(
 
 
 def test_a_job_declared_in_a_function_is_refused() -> None:
-    with pytest.raises(NotImportable, match=r"FR-106.*inside a function"):
+    with pytest.raises(NotImportable, match=r"(?s)FR-106.*inside a function"):
 
         @shop.app.job(process=True)
         def inner() -> None: ...

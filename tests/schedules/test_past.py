@@ -108,7 +108,7 @@ def test_what_is_no_longer_known_is_refused_and_made_by_force(
     assert engine.run(ticking.purge_ticks(age_s=2 * 3600, limit=10)) == 1
 
     for dry_run in (False, True):
-        with pytest.raises(InvalidInput, match=r"is no longer known.*--force"):
+        with pytest.raises(InvalidInput, match=r"(?s)is no longer known.*--force"):
             backfilled(engine, hours=6, dry_run=dry_run)
     assert [each.was_made for each in backfilled(engine, hours=4)] == [False, False, False, True]
     (old,) = [("", each.fire_us) for each in backfilled(engine, hours=5, dry_run=True, force=True)[:1]]

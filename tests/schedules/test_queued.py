@@ -109,7 +109,7 @@ async def app(engine: AnyEngine) -> AsyncIterator[App]:
 
 
 def test_a_job_with_a_key_of_its_own_cannot_queue_behind_its_schedule(app: App) -> None:
-    with pytest.raises(InvalidSchedule, match=r"exclusive key 'account'.*overlap='allow'"):
+    with pytest.raises(InvalidSchedule, match=r"(?s)exclusive key 'account'.*overlap='allow'"):
         app.schedules.put("s", app.jobs["sync"], interval_s=60, overlap="queue")
     with pytest.raises(InvalidSchedule, match="exclusive key 'account'"):
         app.schedule(app.jobs["sync"], interval_s=60, overlap="queue")

@@ -263,7 +263,7 @@ class DeclaredChore(Chore):
 
     async def _note(self, declared: DeclaredSchedule, error: FencerowError) -> None:
         """Say on the row why its entities stay as they are, and have the list looked at again soon."""
-        text = clean(str(error))[:TROUBLE_MAX]
+        text = clean(error.line)[:TROUBLE_MAX]
         log.error("the entities of schedule %s stay as they are: %s", declared.name, text)
         soon_s = min(SOON_S, self._site.settings.entities_refresh_s)
         sooner = following.refresh_sooner(declared.name, declared.digest, trouble=text, soon_s=soon_s)

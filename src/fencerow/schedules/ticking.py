@@ -260,7 +260,7 @@ def _refusal(rows: Sequence[DueRow]) -> Steps[str | None]:
         if limits:
             yield from refuse_unknown_limits(sorted(limits))
     except FencerowError as error:
-        return _said(str(error))
+        return _said(error.line)
     return None
 
 

@@ -80,15 +80,21 @@ def test_the_text_of_a_verb_is_that_of_its_twin_too() -> None:
     assert "JobGone" in Client.aget.__doc__
 
 
-def test_a_traceback_names_the_verb(engine: AnyEngine) -> None:
-    with pytest.raises(Exception, match="is not an id") as raised:
-        Client(engine).get("nonsense")
+def test_the_traceback_of_a_fault_names_the_verb(engine: AnyEngine) -> None:
+    with pytest.raises(ZeroDivisionError) as raised:
+        Counted(engine).divide(0)
 
-    assert "get" in [each.name for each in traceback.extract_tb(raised.value.__traceback__)]
+    assert "divide" in [each.name for each in traceback.extract_tb(raised.value.__traceback__)]
 
 
 class Counted(ClientBase):
     """Verbs of two kinds."""
+
+    @verb
+    def divide(self, by: int) -> Any:
+        """One by it."""
+        yield from ()
+        return 1 // by
 
     @verb
     def shout(self, text: str, *, connection: object | None = None) -> Any:

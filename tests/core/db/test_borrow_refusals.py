@@ -78,7 +78,7 @@ async def test_a_read_only_transaction_is_refused_and_can_go_on_reading(
 
     verb: Operation[Any] = store.submit_keyed(jobs, keys) if with_key else store.submit(jobs)
     with pytest.raises(
-        ReadOnly, match=r"may not write.*declared READ ONLY, or .* a standby .*on the primary"
+        ReadOnly, match=r"(?s)may not write.*declared READ ONLY, or .* a standby .*on the primary"
     ):
         await loan.run(verb)
 
@@ -174,7 +174,7 @@ def test_a_connection_to_the_other_database_is_refused(lite: SqliteEngine, pg: P
     file, server = sqlite3.connect(lite.path), psycopg.connect(pg.conninfo)
     made = create_engine(f"sqlite:///{lite.path}")
 
-    with pytest.raises(UnusableConnection, match=r"sqlite3.Connection talks to SQLite; .* PostgreSQL"):
+    with pytest.raises(UnusableConnection, match=r"(?s)sqlite3.Connection talks to SQLite.* PostgreSQL"):
         borrowed(file, pg)
     with pytest.raises(UnusableConnection, match=r"psycopg.Connection talks to PostgreSQL"):
         borrowed(server, lite)

@@ -201,7 +201,9 @@ async def test_a_submit_on_a_connection_in_autocommit_is_refused(loan: Loan, len
             client.submit([each], connection=loan.connection)
 
     for each in jobs:
-        with pytest.raises(UnusableConnection, match=r"no transaction is open .* in autocommit") as refused:
+        with pytest.raises(
+            UnusableConnection, match=r"(?s)no transaction is open .* in autocommit"
+        ) as refused:
             await submit(each)
         assert "leave connection= out" in refused.value.fix
         assert not seen(lent_engine, each.job.id)

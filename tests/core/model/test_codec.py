@@ -345,7 +345,7 @@ def test_arguments_that_do_not_fit_are_refused_by_name(args: Any, kwargs: Any, m
 def test_arguments_beyond_the_limit_are_refused() -> None:
     codec = ArgumentsCodec.of(handler, "job", payload_bytes_max=100)
 
-    with pytest.raises(PayloadTooLarge, match=r"takes 111 bytes; at most 100"):
+    with pytest.raises(PayloadTooLarge, match=r"takes 111 bytes\n  at most 100"):
         codec.encode(("x" * 100,), {})
     with pytest.raises(PayloadTooLarge):
         ValueCodec.of(str, payload_bytes_max=10).encode("x" * 9)

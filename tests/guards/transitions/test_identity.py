@@ -52,7 +52,7 @@ NOT_UNIQUE: list[tuple[str, ...]] = [
 def test_an_id_that_several_rows_may_have_is_refused(engine: AnyEngine, made: tuple[str, ...]) -> None:
     table = shared(engine, *made)
 
-    with pytest.raises(WrongTable, match=r"'id'.*not unique by itself.*add a unique index"):
+    with pytest.raises(WrongTable, match=r"(?s)'id'.*not unique by itself.*add a unique index"):
         declared(engine, table).check()
 
 

@@ -26,6 +26,9 @@ def test_too_many(fencerow_app):
     shop.send_mail.submit("bob@example.org", subject="hello")
     assert_submitted(fencerow_app, shop.send_mail, count=0)
 
+def test_refused(fencerow_app):
+    shop.order.submit(7, items=3)
+
 def test_failure(fencerow_app):
     shop.send_mail.submit("down@example.org", subject="hello")
     drain(fencerow_app, check=True)
@@ -52,10 +55,13 @@ def test_a_submit_that_was_not_made_is_shown_beside_those_that_were(project: Pat
         "expected 0 of job 'send_mail', found 1",
         "FR-785: 1 of 1 attempts did not succeed",
         "retried, again in",
+        "test_wrong.py:18: in test_refused",
+        "customer is declared as str, a int was passed",
         "shop.Down: no answer from the mail server",
     ):
         assert text in told, f"{text}\n\nis not in\n\n{told}"
-    assert "4 failed" in told
+    assert "5 failed" in told
+    assert "codec.py" not in told, "our own frames"
 
 
 def test_without_postgresql_tests_fail_and_say_what_to_install(project: Path, run: Run) -> None:

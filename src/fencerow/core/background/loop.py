@@ -20,6 +20,7 @@ from fencerow.core.background.outage import Outage
 from fencerow.core.db.portion import Portion
 from fencerow.core.db.trouble import SHORT, is_shortage, is_trouble
 from fencerow.core.errors import FencerowError, OutOfResources
+from fencerow.core.errors.base import line_of
 from fencerow.core.model.text import amount
 from fencerow.core.model.wanted import Failing
 from fencerow.core.telemetry import Fact, Telemetry, clean
@@ -122,7 +123,7 @@ class Loop:
         what = f"{type(error).__name__}: {error}"
         self.failing = None if waited_out else Failing(self.name, self._failures, clean(what)[:STATED_MAX])
         self._telemetry.counters.add("loop_errors" if waited_out else "loop_faults")
-        self._telemetry.emit(Fact.LOOP_ERROR, loop=self.name, error=str(error))
+        self._telemetry.emit(Fact.LOOP_ERROR, loop=self.name, error=line_of(error))
         self._say(error, waited_out)
         self._woken.clear()  # a wake-up must not turn trouble into a hot loop
         return pause_s

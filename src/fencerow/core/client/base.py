@@ -8,7 +8,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -19,7 +19,8 @@ from fencerow.core.db.borrow import borrowed
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Procedure, Request, Runner, WakeUp, arun, ask, run
 from fencerow.core.db.strikes import SHELTER, sheltered
-from fencerow.core.errors import NotReady, ResultTimeout
+from fencerow.core.errors import FencerowError, NotReady, ResultTimeout
+from fencerow.core.errors.bare import bare
 from fencerow.core.log_fields import current
 from fencerow.core.model.job import Ended, JobRecord
 from fencerow.core.model.packing import PLAIN, Bound, Packing
@@ -65,17 +66,19 @@ class ClientBase:
             refuse_in_loop()
         if self._ready is not None:
             self.make_ready()
-        return run(procedure, partial(self._answer, self._runner(connection)))
+        try:
+            return run(procedure, partial(self._answer, self._runner(connection)))
+        except FencerowError as error:
+            raise bare(error)  # noqa: B904 - it is the same error
 
-    def arun(self, procedure: Procedure[T], connection: object | None = None) -> Coroutine[Any, Any, T]:
+    async def arun(self, procedure: Procedure[T], connection: object | None = None) -> T:
         """`run` in this event loop."""
         if self._ready is not None:
-            return self._arun_when_ready(procedure, connection)
-        return arun(procedure, partial(self._aanswer, self._runner(connection)))
-
-    async def _arun_when_ready(self, procedure: Procedure[T], connection: object | None) -> T:
-        await asyncio.to_thread(self.make_ready)
-        return await arun(procedure, partial(self._aanswer, self._runner(connection)))
+            await asyncio.to_thread(self.make_ready)
+        try:
+            return await arun(procedure, partial(self._aanswer, self._runner(connection)))
+        except FencerowError as error:
+            raise bare(error)  # noqa: B904 - it is the same error
 
     _run, _arun = run, arun  # by which its verbs run
 

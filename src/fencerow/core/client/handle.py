@@ -20,11 +20,12 @@ from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.model.job import Ended, JobRecord
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.state import State
+from fencerow.core.model.text import shortened
 
 T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
 
-MESSAGE_SHOWN = 300
+MESSAGE_SHOWN = 600
 
 
 class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
@@ -180,11 +181,11 @@ class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
 def failed(ended: Ended) -> JobFailed:
     """The error to raise for a job that ended failed."""
     record = stored_error(ended.error)
-    shown = f"{record.type}: {record.message}"[:MESSAGE_SHOWN] if record.type else record.message
+    said = ": ".join(each for each in (record.type, shortened(record.message, MESSAGE_SHOWN)) if each)
     return JobFailed(
-        f"job {ended.id} failed: {shown}",
-        record.code,
-        "see its timeline, and revive it when the cause is gone",
+        f"job {ended.id} failed" + (f" ({record.code})" if record.code else ""),
+        said,
+        f"`fencerow jobs show {ended.id}` has its timeline; revive it when the cause is gone",
         job_id=ended.id,
         error=record,
     )

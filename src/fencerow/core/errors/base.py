@@ -34,12 +34,28 @@ class FencerowError(Exception):
         self.fix = fix
 
     def __str__(self) -> str:
-        parts = [part for part in (self.what, self.why, self.fix) if part]
-        return f"{self.code}: {'; '.join(parts)}"
+        return f"{self.code}: " + "\n  ".join(self._parts())
+
+    @property
+    def line(self) -> str:
+        """The same on one line: for what is stored, and for tables."""
+        return f"{self.code}: " + "; ".join(self._parts())
+
+    def __format__(self, spec: str) -> str:
+        """Inside of another text it stands on one line."""
+        return format(self.line, spec)
 
     def lines(self) -> tuple[str, str, str]:
         """What happened, why, and what to do: three lines without control characters."""
         return (f"{self.code}: {self.what}", self.why or "-", self.fix or "-")
 
+    def _parts(self) -> list[str]:
+        return [part for part in (self.what, self.why, self.fix) if part]
+
 
 FencerowError.__module__ = PUBLIC
+
+
+def line_of(error: BaseException) -> str:
+    """What an error says, on one line if it is ours."""
+    return error.line if isinstance(error, FencerowError) else str(error)

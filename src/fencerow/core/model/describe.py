@@ -10,6 +10,7 @@ from enum import StrEnum
 import msgspec
 
 from fencerow.core.errors import FencerowError
+from fencerow.core.errors.base import line_of
 from fencerow.core.model.frames import trim
 from fencerow.core.model.text import storable
 
@@ -67,9 +68,9 @@ def describe(error: BaseException, code: str = "") -> ErrorRecord:
 
 
 def message_of(error: BaseException) -> str:
-    """`str(error)`, storable and at most 2,000 characters long."""
+    """What the error says, storable and at most 2,000 characters long."""
     try:
-        text = str(error)
+        text = line_of(error)
     except Exception as broken:
         return f"<no message: str() of this error raised {type(broken).__name__}>"
     return _shortened(storable(text), MESSAGE_LENGTH_MAX)

@@ -53,6 +53,14 @@ def _check_characters(value: str, what: str, lines: bool) -> None:
         )
 
 
+def shortened(text: str, length_max: int) -> str:
+    """The beginning of a long text, up to the end of a word."""
+    if len(text) <= length_max:
+        return text
+    cut = text[: length_max - 2]
+    return f"{cut[: cut.rfind(' ')] if ' ' in cut else cut} …"
+
+
 def storable(text: str) -> str:
     """`text` with NUL and lone surrogates replaced by U+FFFD, for what must be kept whatever it holds."""
     return SURROGATE.sub("\ufffd", text.replace("\x00", "\ufffd"))

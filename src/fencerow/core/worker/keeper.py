@@ -23,6 +23,7 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.db.steady import steady
 from fencerow.core.db.trouble import is_shortage, is_trouble
 from fencerow.core.errors import OutcomeUnknown, Unavailable
+from fencerow.core.errors.base import line_of
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.wanted import Wanted
 from fencerow.core.store import store
@@ -207,7 +208,7 @@ class Keeper:
                 raise spent from error
             self._lease.stumbled()
             self._telemetry.counters.add("renewal_failures")
-            self._telemetry.emit(Fact.LOOP_ERROR, loop="keeper", error=str(error))
+            self._telemetry.emit(Fact.LOOP_ERROR, loop="keeper", error=line_of(error))
             log.warning("worker %s could not renew its lease: %s", self._name, error)
 
     def _register_first(self) -> None:

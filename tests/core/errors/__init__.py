@@ -1,0 +1,1 @@
+"""What all errors of Fencerow have in common."""
