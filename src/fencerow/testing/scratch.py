@@ -35,6 +35,11 @@ class ScratchDatabase:
     kind: str
     url: str
 
+    def sqlalchemy_url(self, driver: str) -> str:
+        """The URL in the form of SQLAlchemy, for this driver: "asyncpg", "psycopg", "aiosqlite" …"""
+        scheme, _, place = self.url.partition("://")
+        return f"{scheme}+{driver}://{place}"
+
     def connect(self) -> Any:
         """A connection of the standard driver (psycopg, sqlite3) in autocommit; the caller closes it."""
         place = parse_url(self.url)
