@@ -29,7 +29,7 @@ class WorkerProcess:
 
     @property
     def label(self) -> str:
-        return self.name if self.is_alive else f"{self.name} (dead)"
+        return self.name if self.is_alive else f"{self.name} dead"
 
     @property
     def is_alive(self) -> bool:

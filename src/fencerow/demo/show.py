@@ -150,7 +150,8 @@ class _Show:
         self._view.results(rows)
         survivor = next((document for document in self._documents if document.killed), None)
         if survivor is not None:
-            self._view.timeline(survivor.path.name, self._app.client.timeline(survivor.job_id))
+            names = {worker.holder: worker.name for worker in self._seen_workers()}
+            self._view.timeline(survivor.path.name, self._app.client.timeline(survivor.job_id), names)
         unfinished = [name for name, record in rows if not record.is_final]
         if unfinished:
             self._view.say(f"Not finished within {LIMIT_S:g} s: {', '.join(unfinished)}.")
@@ -160,7 +161,7 @@ class _Show:
             f"{sum(record.state == state for _, record in rows)} {state}"
             for state in sorted({record.state for _, record in rows})
         )
-        self._view.say(f"{len(rows)} jobs: {states}; {attempts} attempts; every job ended exactly once.")
+        self._view.conclude(f"{len(rows)} jobs: {states}; {attempts} attempts; every job ended exactly once.")
         return 0
 
 

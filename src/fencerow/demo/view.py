@@ -5,17 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from fencerow.core.errors import MissingExtra
 from fencerow.core.model.job import Happening, JobRecord
 from fencerow.core.model.state import State
+from fencerow.core.model.text import amount
 from fencerow.core.telemetry import clean
 from fencerow.demo.model import Extraction
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 FIELDS_SHOWN = 4
+BAR_WIDTH = 5
+NAME_LEAST = 12
+OTHERS_WIDTH = 58  # of all columns but the names
 
 Row = tuple[str, JobRecord]
 
@@ -31,7 +38,9 @@ class View(Protocol):
 
     def results(self, rows: Sequence[Row]) -> None: ...
 
-    def timeline(self, name: str, happenings: Sequence[Happening]) -> None: ...
+    def timeline(self, name: str, happenings: Sequence[Happening], workers: Mapping[str, str]) -> None: ...
+
+    def conclude(self, text: str) -> None: ...
 
     def wait_for_user(self) -> None: ...
 
@@ -66,18 +75,22 @@ class PlainView:
             for line in field_lines(record):
                 self.say(f"    {line}")
 
-    def timeline(self, name: str, happenings: Sequence[Happening]) -> None:
+    def timeline(self, name: str, happenings: Sequence[Happening], workers: Mapping[str, str]) -> None:
         self.say(f"\nWhat happened to {name}:")
-        for line in timeline_lines(happenings):
+        for line in timeline_lines(happenings, workers):
             self.say(f"    {line}")
         self.say("")
+
+    def conclude(self, text: str) -> None:
+        """The line for which all of it was shown."""
+        self.say(text)
 
     def wait_for_user(self) -> None:
         """Nobody is there to wait for."""
 
 
 class TerminalView(PlainView):
-    """A table that is redrawn in place."""
+    """A table that is redrawn in place. All that stands at the end fits a window of 80 columns and 24 lines."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,26 +121,55 @@ class TerminalView(PlainView):
         return self._lively()
 
     def show(self, rows: Sequence[Row], workers: Mapping[str, str]) -> None:
-        from rich.table import Table
-
-        table = Table("document", "state", "progress", "attempt", "worker", box=None, pad_edge=False)
-        for name, record in rows:
-            table.add_row(
-                clean(name),
-                f"[{COLOURS[record.state]}]{record.state}[/]",
-                bar(record),
-                str(record.attempt or ""),
-                workers.get(record.holder or "", "") if record.state is State.RUNNING else "",
-            )
         if self._running is not None:
-            self._running.update(table, refresh=True)
+            self._running.update(table_of(rows, workers, self._console.width), refresh=True)
+
+    def results(self, rows: Sequence[Row]) -> None:
+        """A line for each document: with all their fields, the line that matters would stand below the window."""
+        self.say("")
+        for name, record in rows:
+            self._console.print(
+                f"{clean(name)}: {ending(record)}",
+                markup=False,
+                highlight=False,
+                no_wrap=True,
+                overflow="ellipsis",
+            )
+
+    def conclude(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, style="bold")
 
     def wait_for_user(self) -> None:
-        self.say("Press Enter to end.")
+        self.say("Press Enter to end; the queue's file is removed then.")
         try:
             input()
         except (EOFError, KeyboardInterrupt):
             pass
+
+
+def table_of(rows: Sequence[Row], workers: Mapping[str, str], width: int) -> Table:
+    """A line for each document, whatever its name: twelve of them fit a window of 80 columns and 24 lines.
+
+    The states are texts with a style, not markup: while a line is printed above the table, markup is not read.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    room = max(NAME_LEAST, width - OTHERS_WIDTH)
+    table.add_column("document", no_wrap=True, overflow="ellipsis", max_width=room)
+    for name in ("state", "progress", "page", "attempt", "worker"):
+        table.add_column(name, no_wrap=True)
+    for name, record in rows:
+        table.add_row(
+            Text(clean(name)),
+            Text(record.state.value, COLOURS[record.state]),
+            bar(record),
+            Text(clean((record.progress_note or "").removeprefix("page "))),
+            str(record.attempt or ""),
+            Text(workers.get(record.holder or "", "") if record.state is State.RUNNING else ""),
+        )
+    return table
 
 
 COLOURS = {
@@ -143,8 +185,8 @@ COLOURS = {
 def bar(record: JobRecord) -> str:
     """A bar for what the attempt said of itself."""
     percent = record.progress or 0.0
-    full = round(percent / 10)
-    return f"{'━' * full}{' ' * (10 - full)} {percent:3.0f} %  {record.progress_note or ''}"
+    full = round(percent / 100 * BAR_WIDTH)
+    return f"{'━' * full}{' ' * (BAR_WIDTH - full)} {percent:3.0f} %"
 
 
 def described(record: JobRecord, workers: Mapping[str, str]) -> str:
@@ -160,7 +202,7 @@ def ending(record: JobRecord) -> str:
     """How a job ended."""
     if record.state is State.SUCCEEDED:
         found = msgspec.convert(record.result, Extraction)
-        counts = f"{len(found.fields)} fields, {found.words} words, {found.pages} pages"
+        counts = f"{amount(len(found.fields), 'field')}, {amount(found.words, 'word')}, {amount(found.pages, 'page')}"
         return f"succeeded in attempt {record.attempt}: {counts}"
     reason = record.error.get("message", "") if isinstance(record.error, dict) else ""
     return f"{record.state} in attempt {record.attempt}: {clean(str(reason))}"
@@ -172,7 +214,7 @@ def field_lines(record: JobRecord) -> list[str]:
         return []
     found = msgspec.convert(record.result, Extraction)
     lines = [
-        f"{field.name:16} {clean(field.value)[:44]:44} page {field.box.page}, "
+        f"{field.name:14} {clean(field.value)[:26]:26} page {field.box.page}, "
         f"box {field.box.left:.0f},{field.box.top:.0f} to {field.box.right:.0f},{field.box.bottom:.0f}"
         for field in found.fields[:FIELDS_SHOWN]
     ]
@@ -180,10 +222,11 @@ def field_lines(record: JobRecord) -> list[str]:
     return [*lines, f"… and {more} more"] if more > 0 else lines
 
 
-def timeline_lines(happenings: Sequence[Happening]) -> list[str]:
-    """A job's timeline, each line with its seconds since the first."""
+def timeline_lines(happenings: Sequence[Happening], workers: Mapping[str, str]) -> list[str]:
+    """A job's timeline, each line with its seconds since the first. `workers`: their names by their ids."""
     start = happenings[0].at_us if happenings else 0
     return [
-        f"{(each.at_us - start) / 1e6:7.2f} s  {each.kind:12} attempt {each.attempt}  {clean(each.actor or '')}"
+        f"{(each.at_us - start) / 1e6:7.2f} s  {each.kind:12} attempt {each.attempt}  "
+        + clean(workers.get(each.actor or "", each.actor or ""))
         for each in happenings
     ]
