@@ -5,11 +5,13 @@ The answers come from a thread: a handler that blocks the event loop is for the 
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import logging
 import re
 import socket
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +26,7 @@ log = logging.getLogger("fencerow.supervisor")
 
 LOOPBACK = "127.0.0.1"
 READ_S = 5.0
+REQUEST_S = 5.0  # all of one, however slowly it comes
 AT_ONCE_MAX = 32
 ADDRESS = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.]+\]|[0-9.]+):)?(?P<port>[0-9]{1,5})")
 
@@ -97,23 +100,40 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 2 * AT_ONCE_MAX
 
     def __init__(self, address: Address, look: Callable[[], Standing]) -> None:
-        self._room = threading.BoundedSemaphore(AT_ONCE_MAX)
+        self._lock = threading.Lock()
+        self._open: dict[socket.socket, float] = {}  # the oldest first, with the time at which it came
         self.address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         super().__init__(address, partial(_Handler, look))
         self.socket.setblocking(True)  # whatever time-out the application gives to new ones
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        # Whoever opens connections and sends nothing must not cost a thread for each.
-        if self._room.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
+        # Whoever opens connections and says nothing, or a byte now and then, must neither cost a thread for each nor
+        # keep a probe away: the oldest gives way.
+        with self._lock:
+            if len(self._open) >= AT_ONCE_MAX:
+                self._end(next(iter(self._open)))
+            self._open[request] = time.monotonic()
+        super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._room.release()
+            with self._lock:
+                self._open.pop(request, None)
+
+    def service_actions(self) -> None:
+        """Called by `serve_forever` every now and then: end what takes too long as a whole."""
+        with self._lock:
+            late = time.monotonic() - REQUEST_S
+            for request in [each for each, came_at in self._open.items() if came_at < late]:
+                self._end(request)
+
+    def _end(self, request: socket.socket) -> None:
+        """Under the lock. Its thread reads the end, and closes it."""
+        del self._open[request]
+        with contextlib.suppress(OSError):
+            request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A probe that went away is nobody's concern."""
