@@ -37,6 +37,10 @@ def caught(signal_number: int, frame: object) -> None:
 
 for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
     signal.signal(each, caught)
+if wanted.get("hangs"):
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # as it is while the application is being imported
+    say("hangs")
+    signal.pause()
 if "exit" in wanted:
     say("refuses")
     sys.exit(wanted["exit"])

@@ -6,9 +6,7 @@ import signal
 from pathlib import Path
 
 from fencerow.core.errors import exits
-from tests.supervisor.test_supervisor import Start, behave, start
-
-__all__ = ["start"]  # the fixture
+from tests.supervisor.test_supervisor import Start, behave
 
 
 def test_one_that_ends_with_it_and_has_not_said_that_it_is_done_is_started_again(

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -64,22 +64,6 @@ class Parent:
 
 
 Start = Callable[..., Parent]
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    made: list[Parent] = []
-
-    def begin(count: int = 2, **patience: float) -> Parent:
-        made.append(Parent(count, tmp_path, **patience))
-        return made[-1]
-
-    yield begin
-    for each in made:
-        each.process.kill()
-        each.process.wait()
-        assert each.process.stdout is not None
-        each.process.stdout.close()
 
 
 def behave(folder: Path, number: int | None = None, **how: Any) -> None:

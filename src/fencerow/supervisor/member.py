@@ -39,6 +39,8 @@ class Member:
         self.is_told = False  # to leave
         self.has_said_done = False
         self.killed_for: str | None = None
+        self.is_slow_told = False  # that its start takes long
+        self.has_start_ended = False
         self._text = b""
         self.lifeline, theirs = socket_pair()
         try:
@@ -88,6 +90,12 @@ class Member:
         """End it now: it cannot help itself."""
         self.killed_for = self.killed_for or why
         self.process.send_signal(signal.SIGKILL)
+
+    def end_start(self) -> None:
+        """End what has not begun to listen to its lifeline: it is still importing, and holds nothing."""
+        if not self.has_start_ended:
+            self.has_start_ended = True
+            self.process.send_signal(signal.SIGTERM)
 
     def ended(self) -> int | None:
         """Its exit code as that of a command, when it has ended."""

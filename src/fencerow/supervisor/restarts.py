@@ -21,6 +21,8 @@ class Patience:
     starts_max: int = 5  # that fail one after the other, while nobody is ready
     silent_s: float = 90.0  # then a lease is long lost: code there keeps the interpreter's lock
     unwell_s: float = 15.0  # beyond what a process says that was stopped for a while
+    slow_start_s: float = 60.0  # then a start that has said nothing yet is told of
+    start_s: float = 600.0  # then it is ended: an import may take long, but hangs
     jitter: float = 0.2
 
 

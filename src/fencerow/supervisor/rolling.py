@@ -24,16 +24,23 @@ class Rolling:
         self._place: Place | None = None  # whose process is being replaced
         self._new: Member | None = None
         self._old: Member | None = None
+        self._dropped: list[Member] = []  # new ones that a newer restart has replaced
 
     def begin(self, places: Sequence[Place]) -> None:
-        """Replace the processes of these places, one after the other; those that were waiting too, but once."""
+        """Replace the processes of these places, one after the other; those that were waiting too, but once.
+
+        One that is being started is replaced as well: it may hang, or have code that is old by now.
+        """
+        if self._new is not None:
+            self._drop(self._new)
+            self._new = None
         replaced = amount(len(places), "process is replaced", "processes are replaced")
         log.info("rolling restart: %s, one after the other", replaced)
         self._waiting = list(places)
 
     def members(self) -> list[Member]:
-        """The new one that is not ready yet, and the old one that has not ended yet."""
-        return [each for each in (self._new, self._old) if each is not None]
+        """The new one that is not ready yet, the old one that has not ended yet, and those that were replaced."""
+        return [*(each for each in (self._new, self._old) if each is not None), *self._dropped]
 
     def is_filling(self, place: Place) -> bool:
         """Whether the process that is being started is for this place."""
@@ -43,10 +50,23 @@ class Rolling:
         """Go on as far as is possible now."""
         if leaving:
             self._waiting.clear()
+        self._look_at_dropped()
         self._look_at_old()
         self._look_at_new(leaving=leaving)
         if self._new is None and self._old is None and self._waiting:
             self._next()
+
+    def _drop(self, member: Member) -> None:
+        log.info("rolling restart: process %d, which was not ready yet, is replaced", member.number)
+        member.order(hurry=True)
+        if member.vitals is None:
+            member.end_start()  # it does not listen yet
+        self._dropped.append(member)
+
+    def _look_at_dropped(self) -> None:
+        for member in [each for each in self._dropped if each.ended() is not None]:
+            self._bury(member)
+            self._dropped.remove(member)
 
     def _look_at_old(self) -> None:
         if self._old is None or self._old.ended() is None:

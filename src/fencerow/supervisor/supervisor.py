@@ -170,9 +170,12 @@ class Supervisor:
         """End those that cannot help themselves: code that keeps the interpreter's lock is deaf to all but that."""
         patience = self._restarts.patience
         for member in self._members():
-            if member.vitals is None or member.killed_for:
-                continue  # it has not started: an import may take long
+            if member.killed_for:
+                continue
             silent_s = now - member.heard_at
+            if member.vitals is None:
+                self._judge_start(member, silent_s)
+                continue
             faults = member.vitals.faults
             if silent_s < min(QUIET_S, patience.silent_s) and not faults:
                 member.unwell_since = None
@@ -182,6 +185,20 @@ class Supervisor:
                 self._kill(member, f"it has said nothing for {silent_s:.0f} s")
             elif faults and now - member.unwell_since > patience.unwell_s:
                 self._kill(member, "; ".join(faults))
+
+    def _judge_start(self, member: Member, silent_s: float) -> None:
+        """An import may take long, or hang. While all are told to leave it is of no use."""
+        patience = self._restarts.patience
+        if member.is_told and silent_s > patience.unwell_s:
+            member.end_start()
+        if silent_s > patience.start_s:
+            self._kill(member, f"it has not started within {patience.start_s:g} s")
+        elif silent_s > patience.slow_start_s and not member.is_slow_told:
+            member.is_slow_told = True
+            log.warning(
+                "process %d has been starting for %.0f s, and is killed after %g s: does an import of it hang?",
+                *(member.number, silent_s, patience.start_s),
+            )
 
     def _kill(self, member: Member, why: str) -> None:
         log.error("process %d is killed: %s", member.number, why)
