@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,3 +35,24 @@ def test_what_lies_in_a_folder_is_as_readable_as_the_folder(tmp_path: Path, fold
 
 def test_a_url_may_name_a_folder_with_any_letters(tmp_path: Path) -> None:
     assert repr(store_at(f"{(tmp_path / 'my jobs').as_uri()}")) == f"<FolderStore {tmp_path}/my jobs>"
+
+
+def test_a_list_reads_each_folder_once_and_no_further_than_it_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store has millions: neither all names at once, nor all of them again for each page."""
+    store, read = FolderStore(tmp_path), []
+    for number in range(40):
+        store.put(f"owner/job{number}/arguments-1", b"x")
+    real = os.scandir
+
+    def scandir(path: Path) -> Any:
+        read.append(str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    listed = store.list("owner/")
+    assert next(iter(listed)).name.startswith("owner/job")
+    assert len(read) == 2
+    assert len(list(listed)) == 39
+    assert len(read) == len(set(read)) == 41

@@ -210,5 +210,5 @@ def test_the_age_of_an_object_is_reckoned_by_the_clock_that_dates_it() -> None:
                 "Contents": [{"Key": "p/a", "LastModified": datetime(2000, 1, 1, tzinfo=UTC)}],
             }
 
-    (found,) = S3Store(Client(), "bucket", "p").list("", 10)
+    (found,) = S3Store(Client(), "bucket", "p").list("")
     assert (found.name, found.age_s) == ("a", 60.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
@@ -14,7 +15,7 @@ from fencerow.payloads.outside.calls import StoreCalls
 from fencerow.payloads.outside.owner import check_owner, database_of_payloads, others_of
 from fencerow.payloads.outside.places import store_at
 from fencerow.payloads.outside.store import PayloadStore
-from fencerow.payloads.outside.sweeping import PAGE, page_of, unreferred
+from fencerow.payloads.outside.sweeping import PAGE, pages_of, unreferred
 from fencerow.payloads.settings import PayloadSettings
 
 OBJECTS_MAX = 10_000
@@ -30,7 +31,7 @@ def examine_outside(engine: Engine, config: CoreConfig) -> Iterator[Finding]:
     own = engine.run(database_of_payloads())
     calls.run(lambda: check_owner(store, own))
     yield from _orphans(engine, store, calls, own, settings.outside_orphan_s)
-    if others := others_of([each.name for each in calls.run(lambda: store.list("", PAGE))], own):
+    if others := others_of(calls.run(lambda: [each.name for each in islice(store.list(""), PAGE)]), own):
         yield warn(
             NAME,
             f"the store has things that this database did not write, such as {others[0][:200]}",
@@ -41,13 +42,13 @@ def examine_outside(engine: Engine, config: CoreConfig) -> Iterator[Finding]:
 def _orphans(
     engine: Engine, store: PayloadStore, calls: StoreCalls, own: str, orphan_s: float
 ) -> Iterator[Finding]:
-    found, after = 0, ""
+    found = 0
     orphans: list[str] = []
-    while found < OBJECTS_MAX and (page := calls.run(partial(page_of, store, own, after))):
+    pages = pages_of(store, own)
+    while found < OBJECTS_MAX and (page := calls.run(partial(next, pages, None))) is not None:
         for names in unreferred(engine, own, page):  # a submit under way is among them, for a moment
             orphans += names
         found += len(page)
-        after = page[-1].name
     shown = amount(found, "object") if found < OBJECTS_MAX else f"the first {found} objects"
     if orphans:
         yield info(

@@ -87,18 +87,13 @@ class FolderStore:
             with contextlib.suppress(OSError):  # others lie there, or somebody has just removed it
                 path.parent.rmdir()
 
-    def list(self, after: str, limit: int) -> list[StoredObject]:
-        """Files in the order of their names; none where the folder is not made yet."""
-        found: list[StoredObject] = []
+    def list(self, prefix: str) -> Iterator[StoredObject]:
+        """Files as the file system has them; none where the folder is not made yet.
+
+        A folder below that may not be read, such as `lost+found`, has none.
+        """
         with self._told("read"):
-            now = time.time()
-            for path in _files(self._folder, after):
-                with contextlib.suppress(FileNotFoundError):  # removed meanwhile
-                    name = path.relative_to(self._folder).as_posix()
-                    found.append(StoredObject(name, now - path.stat().st_mtime))
-                if len(found) == limit:
-                    break
-        return found
+            yield from _files(self._folder / prefix, prefix)
 
     @contextlib.contextmanager
     def _told(self, what: str) -> Iterator[None]:
@@ -112,30 +107,24 @@ class FolderStore:
             ) from error
 
 
-def _files(folder: Path, after: str, first: str = "") -> Iterator[Path]:
-    """The files below, in the order of their names, after that name.
-
-    A folder has none that is not there, and a folder below has none that may not be read, such as `lost+found`.
-    """
+def _files(folder: Path, first: str, *, below: bool = False) -> Iterator[StoredObject]:
+    """The files below, with `first` before their names. Entries are not gathered: a folder may have millions."""
     try:
-        entries = sorted((_in_order(entry, first), entry.path) for entry in os.scandir(folder))
-    except FileNotFoundError:
+        entries = os.scandir(folder)
+    except FileNotFoundError:  # not made yet, or removed meanwhile
         return
     except PermissionError:
-        if not first:
+        if not below:
             raise
         return
-    for name, path in entries:
-        if name.endswith("/"):
-            if name >= after[: len(name)]:
-                yield from _files(Path(path), after, name)
-        elif name > after:
-            yield Path(path)
-
-
-def _in_order(entry: os.DirEntry[str], first: str) -> str:
-    """Its name in the store. A folder's ends as those of its files go on, so that they are sorted where they belong."""
-    return f"{first}{entry.name}/" if entry.is_dir(follow_symlinks=False) else first + entry.name
+    with entries:
+        for entry in entries:
+            name = first + entry.name
+            if entry.is_dir(follow_symlinks=False):
+                yield from _files(Path(entry.path), f"{name}/", below=True)
+            else:
+                with contextlib.suppress(FileNotFoundError):
+                    yield StoredObject(name, time.time() - entry.stat().st_mtime)
 
 
 def _flush(folder: Path) -> None:

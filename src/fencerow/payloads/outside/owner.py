@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.errors import ConfigError, PayloadMissing
@@ -62,7 +63,7 @@ def claim(store: PayloadStore, own: str) -> None:
     Raises:
         ConfigError: it has another's mark, or things that this database did not put there. Nothing was written.
     """
-    names = [each.name for each in store.list("", LOOKED_AT)]
+    names = [each.name for each in islice(store.list(""), LOOKED_AT)]
     if names and check_owner(store, own):
         return
     if others := others_of(names, own):

@@ -87,20 +87,18 @@ class S3Store:
         with self._told("written", name):
             self._client.delete_object(Bucket=self._bucket, Key=self._prefix + name)
 
-    def list(self, after: str, limit: int) -> list[StoredObject]:
-        """Objects in the order of their names."""
-        with self._told("read", ""):
-            found = self._client.list_objects_v2(
-                Bucket=self._bucket,
-                Prefix=self._prefix,
-                StartAfter=self._prefix + after,
-                MaxKeys=min(limit, 1_000),
-            )
-        now = _told_time(found)
-        return [
-            StoredObject(each["Key"].removeprefix(self._prefix), (now - each["LastModified"]).total_seconds())
-            for each in found.get("Contents", ())
-        ]
+    def list(self, prefix: str) -> Iterator[StoredObject]:
+        """Objects in the order of their names, 1,000 with each request."""
+        more: dict[str, str] = {}
+        while True:
+            with self._told("read", ""):
+                found = self._client.list_objects_v2(
+                    Bucket=self._bucket, Prefix=self._prefix + prefix, **more
+                )
+            yield from _objects(found, self._prefix)
+            if not found.get("IsTruncated"):
+                return
+            more = {"ContinuationToken": found["NextContinuationToken"]}
 
     @contextlib.contextmanager
     def _told(self, what: str, name: str) -> Iterator[None]:
@@ -122,6 +120,14 @@ class S3Store:
             f"it is {self._bucket}, under {self._prefix}",
             "look at the store, its credentials and outside_store; what was not stored can be repeated",
         )
+
+
+def _objects(answer: dict[str, Any], prefix: str) -> list[StoredObject]:
+    now = _told_time(answer)
+    return [
+        StoredObject(each["Key"].removeprefix(prefix), (now - each["LastModified"]).total_seconds())
+        for each in answer.get("Contents", ())
+    ]
 
 
 def _told_time(answer: dict[str, Any]) -> datetime:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Protocol
 
 import msgspec
@@ -43,8 +43,11 @@ class PayloadStore(Protocol):
         """Remove the object; nothing if it is not there."""
         ...
 
-    def list(self, after: str, limit: int) -> Sequence[StoredObject]:
-        """The first so many objects whose names come after this one, in the order of their names."""
+    def list(self, prefix: str) -> Iterable[StoredObject]:
+        """The objects whose names begin so, in any order, of which there may be millions: give each as it is found.
+
+        The prefix is empty, or ends with `/`. Objects may be removed meanwhile.
+        """
         ...
 
 

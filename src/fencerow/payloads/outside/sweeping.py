@@ -10,8 +10,9 @@ Names are never used twice, so what was an orphan once stays one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Steps, as_int, execute, operation, text_or_none
@@ -51,10 +52,11 @@ def transactions_now() -> Steps[tuple[int, int]]:
     return as_int(first), as_int(own)
 
 
-def page_of(store: PayloadStore, own: str, after: str) -> list[StoredObject]:
-    """The next objects below the database's own id, whatever they are called; none: there are no more."""
-    first = f"{own}/"
-    return [each for each in store.list(after or first, PAGE) if each.name.startswith(first)]
+def pages_of(store: PayloadStore, own: str) -> Iterator[list[StoredObject]]:
+    """The objects below the database's own id, whatever they are called, some at a time."""
+    objects = iter(store.list(f"{own}/"))
+    while page := list(islice(objects, PAGE)):
+        yield page
 
 
 def unreferred(engine: Engine, own: str, page: Sequence[StoredObject]) -> tuple[list[str], list[str]]:
@@ -77,7 +79,8 @@ def unreferred(engine: Engine, own: str, page: Sequence[StoredObject]) -> tuple[
 
 @dataclass(slots=True)
 class Sweep:
-    """Looks through a store, page by page, and remembers what it has seen of jobs that are nowhere.
+    """Looks through a store, page by page, and remembers what it has seen of jobs that are nowhere, and nothing else:
+    a store may have millions.
 
     Safe in every worker at once: it removes only what stays an orphan.
     """
@@ -87,21 +90,22 @@ class Sweep:
     orphan_s: float
     _seen: dict[str, int] = field(default_factory=dict)  # with the transaction of the first look
 
-    def orphans(self, own: str, page: Sequence[StoredObject]) -> list[str]:
-        """Those of these objects that nothing refers to. The page was listed before this looks at the rows."""
+    def _orphans(self, own: str, page: Sequence[StoredObject], still: dict[str, int]) -> list[str]:
+        """Those of these objects that nothing refers to; those that may be such go into `still`. The page was listed
+        before this looks at the rows."""
         old = [each for each in page if each.age_s >= self.orphan_s]
         if not old:
             return []
         # Before the rows are read: what was under way at the first look has ended by now, so they show what it did.
         first, here = self.engine.run(transactions_now())
         sure, doubtful = unreferred(self.engine, own, old)
-        return [*sure, *self._ended(doubtful, first, here)]
-
-    def _ended(self, names: Sequence[str], first: int, here: int) -> list[str]:
-        """Those that were seen before, at a look since which every transaction of then has ended."""
-        before = {name: self._seen.get(name) for name in names}
-        self._seen |= {name: here for name, seen in before.items() if seen is None}
-        return [name for name, seen in before.items() if seen is not None and first >= seen]
+        for name in doubtful:
+            seen = self._seen.get(name, here)
+            if name in self._seen and first >= seen:  # every transaction of then has ended
+                sure.append(name)
+            else:
+                still[name] = seen
+        return sure
 
     def remove(self) -> int:
         """All steps, one after the other; returns how many orphans were removed."""
@@ -115,20 +119,12 @@ class Sweep:
             ConfigError: it is another database's store. StoreUnavailable: it does not answer.
         """
         own = self.engine.run(database_of_payloads())
-        if self.store.list("", 1):  # where nothing was put yet there may be no folder
+        if next(iter(self.store.list("")), None):  # where nothing was put yet there may be no folder
             check_owner(self.store, own)
-        after = ""
-        seen: set[str] = set()
-        while page := page_of(self.store, own, after):
-            for name in self.orphans(own, page):
+        still: dict[str, int] = {}
+        for page in pages_of(self.store, own):
+            for name in self._orphans(own, page, still):
                 self.store.delete(name)
-                self._seen.pop(name, None)
                 yield 1
-            seen.update(each.name for each in page)
-            after = page[-1].name
             yield 0
-        self._forget(seen)
-
-    def _forget(self, seen: Iterable[str]) -> None:
-        kept = set(seen)
-        self._seen = {name: at for name, at in self._seen.items() if name in kept}
+        self._seen = still
