@@ -58,6 +58,7 @@ class Receiver(Verbs):
     def __init__(self, client: ClientBase, receiver: str = DEFAULT_RECEIVER) -> None:
         super().__init__(client)
         self.receiver = check_text(receiver, "the receiver", RECEIVER_LENGTH_MAX)
+        self._after = ""  # the key that was served last
 
     # --- taking ------------------------------------------------------------------------------------
 
@@ -68,7 +69,8 @@ class Receiver(Verbs):
         ever), and return none after that.
 
         Of each key there is the first that is not confirmed, and what has waited for those before it for as long as it
-        may. They are this caller's for `lease_s` seconds. No row stays locked.
+        may. Of very many keys it looks at some, those behind the key that was served last first. What it took is this
+        caller's for `lease_s` seconds. No row stays locked.
 
         Raises:
             InvalidInput: `limit` is not from 1 to 1,000, or `lease_s` not from 1 second to a day.
@@ -209,6 +211,8 @@ class Receiver(Verbs):
 
     def _readable(self, found: list[Handover]) -> list[Handover]:
         """With the way in which this client reads results."""
+        if found:
+            self._after = found[-1].key
         packing = self._client.packing
         return [msgspec.structs.replace(each, packing=packing) for each in found]
 
@@ -216,7 +220,7 @@ class Receiver(Verbs):
         if isinstance(limit, bool) or not 1 <= limit <= LIMIT_MAX:
             raise InvalidInput(f"limit is {limit}", f"1 to {LIMIT_MAX} are taken at once", "correct limit")
         by = self._client.actor or f"{socket.gethostname()}, pid {os.getpid()}"
-        return TakeOf(self.receiver, new_id(), _checked("lease_s", lease_s, 1.0), by[:200])
+        return TakeOf(self.receiver, new_id(), _checked("lease_s", lease_s, 1.0), by[:200], self._after)
 
 
 FREE: Final = encode(HandoverFree())

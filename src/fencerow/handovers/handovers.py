@@ -26,6 +26,7 @@ from fencerow.core.model.state import State
 from fencerow.core.model.value import UNREADABLE
 
 COLUMNS = 20
+BESIDE = 100  # lines beyond the limit that a take looks at, to choose the oldest
 
 
 class Handover(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,17 +127,21 @@ def _json(text: str | None, job_id: str) -> Any:
 
 
 class TakeOf(msgspec.Struct, frozen=True):
-    """Who takes. `holder` is made for one take alone, so that its answer may be lost and asked for again."""
+    """Who takes. `holder` is made for one take alone, so that its answer may be lost and asked for again. `after`: the
+    key that was served last, so that the others come first."""
 
     receiver: str
     holder: str
     lease_s: float
     taken_by: str | None = None
+    after: str = ""
 
 
 @operation(alone=True, repeatable=True)
 def take(taker: TakeOf, *, limit: int) -> Steps[list[Handover]]:
     """Take up to `limit` ends that may be handed over now, in the order of the submits; of each line the first.
+
+    Of very many lines it looks at some, from the one behind `after` on, and takes the oldest ends of those.
 
     Waits for nobody: what another takes just now is passed over. May be repeated by the same taker, whose tokens stay.
     """
@@ -147,6 +152,8 @@ def take(taker: TakeOf, *, limit: int) -> Steps[list[Handover]]:
         lease_s=taker.lease_s,
         taken_by=taker.taken_by,
         limit=limit,
+        after=taker.after,
+        beside=BESIDE,
     )
     return sorted(map(handover_of, rows), key=lambda each: each.place)
 

@@ -25,15 +25,25 @@ handover.taken_by, handover.hold_s, handover.place, fencerow.us(handover.lined_a
 fencerow.us(handover.held_until), fencerow.us(handover.taken_at), fencerow.us(handover.free_at),
 fencerow.us(handover.confirmed_at), handover.confirmed_by
 
+-- fragment: first of a line
+-- The first of this key that nobody has confirmed, if its job has ended and nobody has taken it.
+(SELECT CASE WHEN handover.state IS NOT NULL AND {{is free}} THEN handover.place END
+ FROM fencerow.handovers AS handover
+ WHERE handover.receiver = :receiver AND handover.key = line.key AND handover.confirmed_at IS NULL
+ ORDER BY handover.place
+ LIMIT 1)
+
 -- name: take_handovers
--- Take the first :limit ends that nobody has: of each line the first that is not confirmed, if its job has ended, and all
--- that have waited for those before them as long as they may. The lines are found by their keys, so what waits in one
--- costs nothing. Guard: ended, not confirmed, and free; what another takes just now is passed over. Those before the
--- first of a line are confirmed, and stay so: an older snapshot sees less that may be taken, and never more.
-WITH RECURSIVE line (key) AS (
+-- Take :limit ends that nobody has: of each line the first that is not confirmed, if its job has ended, and all that have
+-- waited for those before them as long as they may. The lines are found by their keys, so what waits in one costs nothing;
+-- those behind :after come first, and the walk ends :beside firsts beyond the limit, so that it costs no more when there
+-- are many lines. Of what was found the oldest are taken.
+-- Guard: ended, not confirmed, and free; what another takes just now is passed over. Those before the first of a line are
+-- confirmed, and stay so: an older snapshot sees less that may be taken, and never more.
+WITH RECURSIVE behind (key) AS (
     (SELECT handover.key
      FROM fencerow.handovers AS handover
-     WHERE handover.receiver = :receiver AND {{is to be confirmed}}
+     WHERE handover.receiver = :receiver AND {{is to be confirmed}} AND handover.key > CAST(:after AS text)
      ORDER BY handover.key
      LIMIT 1)
     UNION ALL
@@ -42,17 +52,32 @@ WITH RECURSIVE line (key) AS (
             WHERE handover.receiver = :receiver AND {{is to be confirmed}} AND handover.key > line.key
             ORDER BY handover.key
             LIMIT 1)
-    FROM line
+    FROM behind AS line
+    WHERE line.key IS NOT NULL
+),
+before (key) AS (
+    (SELECT handover.key
+     FROM fencerow.handovers AS handover
+     WHERE handover.receiver = :receiver AND {{is to be confirmed}} AND handover.key <= CAST(:after AS text)
+     ORDER BY handover.key
+     LIMIT 1)
+    UNION ALL
+    SELECT (SELECT handover.key
+            FROM fencerow.handovers AS handover
+            WHERE handover.receiver = :receiver AND {{is to be confirmed}} AND handover.key > line.key
+              AND handover.key <= CAST(:after AS text)
+            ORDER BY handover.key
+            LIMIT 1)
+    FROM before AS line
     WHERE line.key IS NOT NULL
 ),
 first AS MATERIALIZED (
-    SELECT (SELECT CASE WHEN handover.state IS NOT NULL THEN handover.place END
-            FROM fencerow.handovers AS handover
-            WHERE handover.receiver = :receiver AND handover.key = line.key AND handover.confirmed_at IS NULL
-            ORDER BY handover.place
-            LIMIT 1) AS place
-    FROM line
-    WHERE line.key IS NOT NULL
+    SELECT found.place
+    FROM (SELECT {{first of a line}} AS place FROM behind AS line
+          UNION ALL
+          SELECT {{first of a line}} FROM before AS line) AS found
+    WHERE found.place IS NOT NULL
+    LIMIT CAST(:limit AS integer) + CAST(:beside AS integer)
 ),
 late AS MATERIALIZED (
     SELECT handover.place

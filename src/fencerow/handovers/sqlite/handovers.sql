@@ -17,29 +17,50 @@ handover.state IS NOT NULL
 job_id, receiver, key, name, state, attempt, result, error, token, holder, taken_by, hold_s, place, lined_at, ended_at,
 held_until, taken_at, free_at, confirmed_at, confirmed_by
 
+-- fragment: first of a line
+-- The first of this key that nobody has confirmed, if its job has ended and nobody has taken it.
+(SELECT CASE WHEN handover.state IS NOT NULL AND {{is free}} THEN handover.place END
+ FROM fencerow.handovers AS handover
+ WHERE handover.receiver = :receiver AND handover.key = line.key AND handover.confirmed_at IS NULL
+ ORDER BY handover.place
+ LIMIT 1)
+
 -- name: take_handovers
--- Take the first :limit ends that nobody has: of each line the first that is not confirmed, if its job has ended, and all
--- that have waited for those before them as long as they may. The lines are found by their keys, so what waits in one
--- costs nothing. Guard: ended, not confirmed, and free.
-WITH RECURSIVE line (key) AS (
+-- Take :limit ends that nobody has: of each line the first that is not confirmed, if its job has ended, and all that have
+-- waited for those before them as long as they may. The lines are found by their keys, so what waits in one costs nothing;
+-- those behind :after come first, and the walk ends :beside firsts beyond the limit, so that it costs no more when there
+-- are many lines. Of what was found the oldest are taken. Guard: ended, not confirmed, and free.
+WITH RECURSIVE behind (key) AS (
     SELECT min(handover.key)
     FROM fencerow.handovers AS handover
-    WHERE handover.receiver = :receiver AND {{is to be confirmed}}
+    WHERE handover.receiver = :receiver AND {{is to be confirmed}} AND handover.key > :after
     UNION ALL
     SELECT (SELECT min(handover.key)
             FROM fencerow.handovers AS handover
             WHERE handover.receiver = :receiver AND {{is to be confirmed}} AND handover.key > line.key)
-    FROM line
+    FROM behind AS line
+    WHERE line.key IS NOT NULL
+),
+before (key) AS (
+    SELECT min(handover.key)
+    FROM fencerow.handovers AS handover
+    WHERE handover.receiver = :receiver AND {{is to be confirmed}} AND handover.key <= :after
+    UNION ALL
+    SELECT (SELECT min(handover.key)
+            FROM fencerow.handovers AS handover
+            WHERE handover.receiver = :receiver AND {{is to be confirmed}} AND handover.key > line.key
+              AND handover.key <= :after)
+    FROM before AS line
     WHERE line.key IS NOT NULL
 ),
 ready (place) AS MATERIALIZED (
-    SELECT (SELECT CASE WHEN handover.state IS NOT NULL THEN handover.place END
-            FROM fencerow.handovers AS handover
-            WHERE handover.receiver = :receiver AND handover.key = line.key AND handover.confirmed_at IS NULL
-            ORDER BY handover.place
-            LIMIT 1)
-    FROM line
-    WHERE line.key IS NOT NULL
+    SELECT found.place
+    FROM (SELECT walked.place
+          FROM (SELECT {{first of a line}} AS place FROM behind AS line
+                UNION ALL
+                SELECT {{first of a line}} FROM before AS line) AS walked
+          WHERE walked.place IS NOT NULL
+          LIMIT :limit + :beside) AS found
     UNION ALL
     SELECT late.place
     FROM (SELECT handover.place
