@@ -13,7 +13,7 @@ from fencerow.core.model.handler import Handler
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.state import State
 from fencerow.core.model.text import check_text
-from fencerow.core.model.unique import LIVE_STATES, UniqueClaim, UniqueRule
+from fencerow.core.model.unique import LIVE_STATES, UniqueClaim, UniqueRule, in_one_order
 
 UNIQUE_LENGTH_MAX: Final = 256
 UNIQUE_S_MAX: Final = 3650 * DAY_S
@@ -117,7 +117,7 @@ class UniqueRecipe:
             InvalidInput: the user's function failed, or gave something else.
         """
         if self.by is True:
-            key = f"arguments:{handler.packing.fingerprint('', args)}"
+            key = f"arguments:{handler.packing.fingerprint('', in_one_order(args))}"
         elif isinstance(self.by, str):
             key = self.by
         else:

@@ -40,3 +40,8 @@ class UniqueClaim(msgspec.Struct, frozen=True, kw_only=True):
     scope: str
     key: str
     rule: UniqueRule
+
+
+def in_one_order(args: bytes) -> bytes:
+    """Plain arguments with the keys of each dict in one order: those that are equal become the same bytes."""
+    return msgspec.json.encode(msgspec.json.decode(args), order="deterministic")
