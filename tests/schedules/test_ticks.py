@@ -276,7 +276,8 @@ def test_old_ticks_are_forgotten_but_for_those_that_still_guard(
 ) -> None:
     put(overlap=Overlap.ALLOW)
     clock.advance(60)
-    fired(engine)
+    (job,) = fired(engine)
+    engine.run(store.cancel(job.id, actor="ada"))
     clock.advance(3600)
     fired(engine)
 

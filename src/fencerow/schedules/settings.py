@@ -35,5 +35,8 @@ class ScheduleSettings(Settings):
         60.0, 1.0, DAY_S, "How often the list of a schedule's entities is looked at, by one worker of all."
     )
     retention_ticks_s: float = number(
-        7 * DAY_S, 60.0, 3650 * DAY_S, "How long it is kept which job each fire made."
+        7 * DAY_S,
+        60.0,
+        3650 * DAY_S,
+        "How long it is kept which job each fire made; that of a job that has not ended is kept longer.",
     )

@@ -165,6 +165,12 @@ def read_ticks(name: str, entity: str | None, limit: int) -> Steps[list[Tick]]:
     ]
 
 
+@operation(alone=True, repeatable=True)
+def note_ended(*, limit: int) -> Steps[int]:
+    """Note of so many ticks that their jobs have ended; returns of how many."""
+    return len((yield from execute("note_ended", limit=limit)))
+
+
 @operation(repeatable=True)
 def purge_ticks(*, age_s: float, limit: int) -> Steps[int]:
     """Forget ticks that are older; returns how many. The rows of their schedules say up to which fire that went."""

@@ -25,10 +25,11 @@ def _purges(engine: Engine, config: CoreConfig, _telemetry: Telemetry) -> Sequen
 
     from fencerow.core.removal import removed
     from fencerow.schedules.settings import ScheduleSettings
-    from fencerow.schedules.ticking import purge_ticks
+    from fencerow.schedules.ticking import note_ended, purge_ticks
 
     age_s = ScheduleSettings.of(config).retention_ticks_s
-    return (partial(removed, engine, purge_ticks(age_s=age_s, limit=PURGE_ROWS), limit=PURGE_ROWS),)
+    rounds = (note_ended(limit=PURGE_ROWS), purge_ticks(age_s=age_s, limit=PURGE_ROWS))
+    return tuple(partial(removed, engine, each, limit=PURGE_ROWS) for each in rounds)
 
 
 def _checks() -> Sequence[Check]:

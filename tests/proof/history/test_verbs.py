@@ -105,7 +105,7 @@ UNRECORDED = {
     **dict.fromkeys(
         (
             *("put_schedules", "advance_schedules", "insert_ticks", "make_up_ticks"),
-            *("note_forgotten", "purge_ticks"),
+            *("note_forgotten", "purge_ticks", "note_ended"),
             *("pause_schedules", "resume_schedules", "note_run", "note_troubles"),
             *("refresh_sooner", "claim_refresh", "refreshed", "note_unfollowed"),
             *("declare_program", "contradict_program"),

@@ -39,8 +39,8 @@ SELECT (
 ), fencerow.us(fencerow.now());
 
 -- name: overlapping
--- Which of these have a job that has not ended, among those of their latest ticks. A statement of its own, after the
--- lock of the row: what the tick before submitted is seen.
+-- Which of these have a job that has not ended: one of which nobody has seen the end, or of the latest ticks, whose job
+-- may have been revived since. A statement of its own, after the lock of the row: what the tick before submitted is seen.
 SELECT asked.name, asked.entity
 FROM json_to_recordset(CAST(:asked AS json)) AS asked (name text, entity text)
 WHERE EXISTS (
@@ -51,6 +51,10 @@ WHERE EXISTS (
         ORDER BY tick.fire_at DESC
         LIMIT 20
     ))
+) OR EXISTS (
+    SELECT 1 FROM fencerow.schedule_ticks AS tick
+    JOIN fencerow.jobs AS job ON job.id = tick.job_id
+    WHERE tick.name = asked.name AND tick.entity = asked.entity AND tick.job_id IS NOT NULL AND NOT tick.ended
 );
 
 -- name: insert_ticks
@@ -135,6 +139,22 @@ WHERE tick.name = :name
 ORDER BY tick.fire_at DESC, tick.entity
 LIMIT :limit;
 
+-- name: note_ended
+-- Note of ticks that their jobs have ended, so that those that have not are few. A tick and its job come in one commit.
+UPDATE fencerow.schedule_ticks AS tick
+SET ended = true
+FROM (
+    SELECT old.name, old.entity, old.fire_at
+    FROM fencerow.schedule_ticks AS old
+    WHERE old.job_id IS NOT NULL AND NOT old.ended
+      AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = old.job_id)
+    ORDER BY old.name, old.entity
+    LIMIT :limit
+    FOR UPDATE SKIP LOCKED
+) AS seen
+WHERE tick.name = seen.name AND tick.entity = seen.entity AND tick.fire_at = seen.fire_at
+RETURNING 1;
+
 -- name: note_forgotten
 -- Say on the rows of schedules up to which fire their ticks are about to be forgotten, as far as these made jobs.
 -- Rows that somebody has locked keep their ticks for now: who waits here while a backfill waits for a tick would never end.
@@ -149,6 +169,7 @@ FROM (
             FROM fencerow.schedule_ticks AS tick
             WHERE tick.at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
               AND tick.job_id IS NOT NULL
+              AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = tick.job_id)
             ORDER BY tick.at
             LIMIT :limit
         ) AS old
@@ -163,12 +184,14 @@ RETURNING 1;
 
 -- name: purge_ticks
 -- Forget ticks of old. Guards: never one of a fire that is not past for its schedule, so that no tick makes it again;
--- and never one that made a job where the row does not say so, so that no backfill does.
+-- never one that made a job where the row does not say so, so that no backfill does; and never one whose job lives, so
+-- that the schedule knows that it overlaps.
 DELETE FROM fencerow.schedule_ticks AS tick
 WHERE (tick.name, tick.entity, tick.fire_at) IN (
     SELECT old.name, old.entity, old.fire_at
     FROM fencerow.schedule_ticks AS old
     WHERE old.at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
+      AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = old.job_id)
       AND NOT EXISTS (
           SELECT 1 FROM fencerow.schedules AS each
           WHERE each.name = old.name AND each.entity = old.entity

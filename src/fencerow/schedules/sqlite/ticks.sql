@@ -35,7 +35,8 @@ SELECT (
 ), fencerow.now();
 
 -- name: overlapping
--- Which of these have a job that has not ended, among those of their latest ticks.
+-- Which of these have a job that has not ended: one of which nobody has seen the end, or of the latest ticks, whose job
+-- may have been revived since.
 SELECT json_extract(asked.value, '$.name'), json_extract(asked.value, '$.entity')
 FROM json_each(:asked) AS asked
 WHERE EXISTS (
@@ -48,6 +49,12 @@ WHERE EXISTS (
         ORDER BY tick.fire_at DESC
         LIMIT 20
     )
+) OR EXISTS (
+    SELECT 1 FROM fencerow.schedule_ticks AS tick
+    JOIN fencerow.jobs AS job ON job.id = tick.job_id
+    WHERE tick.name = json_extract(asked.value, '$.name')
+      AND tick.entity = json_extract(asked.value, '$.entity')
+      AND tick.job_id IS NOT NULL AND NOT tick.ended
 );
 
 -- name: insert_ticks
@@ -136,6 +143,20 @@ WHERE tick.name = :name AND (:entity IS NULL OR tick.entity = :entity)
 ORDER BY tick.fire_at DESC, tick.entity
 LIMIT :limit;
 
+-- name: note_ended
+-- Note of ticks that their jobs have ended, so that those that have not are few. A tick and its job come in one commit.
+UPDATE fencerow.schedule_ticks
+SET ended = 1
+WHERE (name, entity, fire_at) IN (
+    SELECT old.name, old.entity, old.fire_at
+    FROM fencerow.schedule_ticks AS old
+    WHERE old.job_id IS NOT NULL AND NOT old.ended
+      AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = old.job_id)
+    ORDER BY old.name, old.entity
+    LIMIT :limit
+)
+RETURNING 1;
+
 -- name: note_forgotten
 -- Say on the rows of schedules up to which fire their ticks are about to be forgotten, as far as these made jobs.
 UPDATE fencerow.schedules AS each
@@ -147,6 +168,7 @@ FROM (
         FROM fencerow.schedule_ticks AS tick
         WHERE tick.at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
           AND tick.job_id IS NOT NULL
+          AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = tick.job_id)
         ORDER BY tick.at
         LIMIT :limit
     ) AS old
@@ -159,12 +181,14 @@ RETURNING 1;
 
 -- name: purge_ticks
 -- Forget ticks of old. Guards: never one of a fire that is not past for its schedule, so that no tick makes it again;
--- and never one that made a job where the row does not say so, so that no backfill does.
+-- never one that made a job where the row does not say so, so that no backfill does; and never one whose job lives, so
+-- that the schedule knows that it overlaps.
 DELETE FROM fencerow.schedule_ticks
 WHERE (name, entity, fire_at) IN (
     SELECT old.name, old.entity, old.fire_at
     FROM fencerow.schedule_ticks AS old
     WHERE old.at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
+      AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = old.job_id)
       AND NOT EXISTS (
           SELECT 1 FROM fencerow.schedules AS each
           WHERE each.name = old.name AND each.entity = old.entity

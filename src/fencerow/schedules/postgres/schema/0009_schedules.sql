@@ -44,10 +44,12 @@ CREATE TABLE fencerow.schedule_ticks (
     left_out integer NOT NULL DEFAULT 0,         -- fires before it that nobody will make
     at timestamptz NOT NULL,
     made_by text,                                -- who asked; NULL: its time had come
+    ended boolean NOT NULL DEFAULT false,        -- its job has ended, as somebody saw since
     PRIMARY KEY (name, entity, fire_at),
     CHECK ((made = 'job') = (job_id IS NOT NULL))
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX schedule_ticks_age ON fencerow.schedule_ticks (at);
+CREATE INDEX schedule_ticks_live ON fencerow.schedule_ticks (name, entity) WHERE job_id IS NOT NULL AND NOT ended;
 
 -- A row for every program that declares schedules: which of its releases counts.
 CREATE TABLE fencerow.schedule_programs (

@@ -44,10 +44,13 @@ CREATE TABLE fencerow.schedule_ticks (
     left_out INTEGER NOT NULL DEFAULT 0,
     at INTEGER NOT NULL,
     made_by TEXT,
+    ended INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (name, entity, fire_at),
     CHECK ((made = 'job') = (job_id IS NOT NULL))
 ) WITHOUT ROWID;
 CREATE INDEX fencerow.schedule_ticks_age ON fencerow.schedule_ticks (at);
+CREATE INDEX fencerow.schedule_ticks_live ON fencerow.schedule_ticks (name, entity)
+    WHERE job_id IS NOT NULL AND NOT ended;
 
 -- A row for every program that declares schedules: which of its releases counts.
 CREATE TABLE fencerow.schedule_programs (
