@@ -73,6 +73,8 @@ def list_(context: click.Context, name: str | None, entities: bool, limit: int) 
         output.say_json([_document(each) for each in found])
         return
     output.table(COLUMNS, [_row(each, at) for each in found], none="no schedule is known")
+    if len(found) == limit:
+        output.say(f"(there may be more: --limit shows more than {limit}, NAME one of them)")
 
 
 schedules = group_of(

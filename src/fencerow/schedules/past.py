@@ -14,10 +14,12 @@ from fencerow.core.model.rules import needed
 from fencerow.core.store.workers import refuse_older
 from fencerow.schedules.definition import known, seed_of
 from fencerow.schedules.definitions import RowKind, locked
+from fencerow.schedules.looking import read_schedules
 from fencerow.schedules.shown import ScheduleRecord
 from fencerow.schedules.ticking import Made, NewTick, make_up
 
 AT_ONCE = 500
+PAGE_ROWS = 1000
 FIRES_MAX = 10_000
 
 Fire = tuple[str, int]  # the entity, and when it was due
@@ -86,8 +88,34 @@ def backfilling(
     return found, list(made.values())
 
 
-def fires_of(rows: Sequence[ScheduleRecord], start_us: int, end_us: int, at_most: int) -> list[Fire]:
-    """The fires in [start, end), the earliest first.
+def fires_of_all(
+    name: str, entity: str | None, start_us: int, end_us: int, at_most: int, *, force: bool
+) -> Procedure[tuple[list[Fire], bool]]:
+    """The fires in [start, end) of all rows, the earliest first, and whether there is a row; `force`: see `backfill`.
+
+    Raises:
+        InvalidInput: there are more than `at_most`, or some of which nobody knows any more whether they made a job.
+        UnknownZone: this machine does not know a time zone.
+    """
+    found: list[Fire] = []
+    after, is_there = ("", ""), False
+    while page := (
+        yield from ask(read_schedules(name=name, entity=entity, entities=True, after=after, limit=PAGE_ROWS))
+    ):
+        after = page[-1].name, page[-1].entity
+        rows = [row for row in page if row.kind is not RowKind.HEAD]
+        is_there = is_there or bool(rows)
+        fires = fires_of(rows, start_us, end_us, at_most, len(found))
+        if not force:
+            refuse_forgotten(rows, fires)
+        found += fires
+    return sorted(found, key=lambda fire: (fire[1], fire[0])), is_there
+
+
+def fires_of(
+    rows: Sequence[ScheduleRecord], start_us: int, end_us: int, at_most: int, before: int = 0
+) -> list[Fire]:
+    """The fires in [start, end), the earliest first; `before` were found in other rows.
 
     Raises:
         InvalidInput: there are more than `at_most`. UnknownZone: this machine does not know a time zone.
@@ -95,9 +123,9 @@ def fires_of(rows: Sequence[ScheduleRecord], start_us: int, end_us: int, at_most
     found: list[Fire] = []
     for row in rows:
         spec, seed = known(row.definition).spec, seed_of(row.name, row.entity)
-        room = at_most + 1 - len(found)
+        room = at_most + 1 - before - len(found)
         found += [(row.entity, fire) for fire in spec.fires(start_us - 1, end_us - 1, seed, room)]
-        if len(found) > at_most:
+        if before + len(found) > at_most:
             raise InvalidInput(
                 f"more than {at_most} fires lie in that time",
                 "one backfill makes no more than it was allowed to; nothing was made",

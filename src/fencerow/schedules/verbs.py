@@ -30,6 +30,7 @@ from fencerow.schedules.shown import UNREADABLE, ScheduleRecord
 from fencerow.schedules.ticking import Tick
 
 LIMIT_MAX = 10_000
+NAMES_MAX = 1000  # among which the closest is looked for
 
 
 class ScheduleVerbs(Verbs):
@@ -184,15 +185,11 @@ class ScheduleVerbs(Verbs):
         """
         past.check_at_most(at_most)
         start_us, end_us = past.stretch(start, end, (yield from ask(looking.now_us())))
-        rows = yield from ask(
-            looking.read_schedules(name=check_name(name), entity=entity, entities=True, limit=LIMIT_MAX)
+        fires, is_there = yield from past.fires_of_all(
+            check_name(name), entity, start_us, end_us, at_most, force=force
         )
-        rows = [row for row in rows if row.kind is not RowKind.HEAD]
-        if not rows:
+        if not is_there:
             raise (yield from _unknown(name, entity))
-        fires = past.fires_of(rows, start_us, end_us, at_most)
-        if not force:
-            past.refuse_forgotten(rows, fires)
         if dry_run:
             before = yield from ask(past.fires_with_job(name, entity, start_us, end_us))
             return [BackfilledFire(*fire, was_made=fire in before) for fire in fires]
@@ -311,7 +308,7 @@ def _unknown(name: str, entity: str | None) -> Procedure[UnknownSchedule]:
     """The error for a schedule that is not there."""
     if entity:
         check_entity(entity)
-        rows = yield from ask(looking.read_schedules(name=name, entities=True))
+        rows = yield from ask(looking.read_schedules(name=name, entities=True, limit=NAMES_MAX))
         names = [each.entity for each in rows if each.kind is not RowKind.HEAD and each.entity]
         what, close = (
             f"schedule {name} has no entity {entity!r}",
@@ -322,7 +319,8 @@ def _unknown(name: str, entity: str | None) -> Procedure[UnknownSchedule]:
         what, close = f"there is no schedule {name!r} here", difflib.get_close_matches(name, names, n=3)
         if name in names:
             what = f"schedule {name!r} has no entity yet, or only entities by their names"
-    why = f"did you mean {' or '.join(close)}?" if close else f"{len(names)} are known"
+    known_here = f"{len(names)} or more" if len(names) >= NAMES_MAX else f"{len(names)}"
+    why = f"did you mean {' or '.join(close)}?" if close else f"{known_here} are known"
     return UnknownSchedule(what, why, "`fencerow schedules list` shows those that there are")
 
 
