@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,7 +11,7 @@ from fencerow.core.db.run import Steps
 from fencerow.core.errors import InvalidInput, InvalidPayload, LeaseLost
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.seconds import in_seconds
-from fencerow.core.model.text import check_text
+from fencerow.core.model.text import check_text, is_finite, shown
 from fencerow.core.model.value import Misfit, ValueType
 from fencerow.core.store.running import Running, running
 
@@ -30,9 +29,11 @@ def check_seconds(value: object, what: str, least: float, most: float = LIFETIME
         InvalidInput: it is none.
     """
     value = in_seconds(value)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if not isinstance(value, (int, float)) or not is_finite(value):
         raise InvalidInput(
-            f"{what} is {value!r}", f"it is a number of seconds from {least:g} to {most:g}", f"correct {what}"
+            f"{what} is {shown(value)}",
+            f"it is a number of seconds from {least:g} to {most:g}",
+            f"correct {what}",
         )
     if not least <= value <= most:
         raise InvalidInput(

@@ -12,7 +12,7 @@ from fencerow.core.db.run import Procedure, ask
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import Busy, DatabaseError, InvalidInput
 from fencerow.core.model.submission import Submission
-from fencerow.core.model.text import check_text
+from fencerow.core.model.text import check_text, is_finite, shown
 from fencerow.limits.definition import Limit, check_name
 from fencerow.limits.errors import LimitConflict, UnknownLimit
 from fencerow.limits.limits import LimitRecord
@@ -57,8 +57,10 @@ class LimitVerbs(Verbs):
             UnknownLimit: nobody defined it. InvalidInput: no limit can have such a name, or `waiting` is not from 1 to
                 10,000.
         """
-        if not 1 <= waiting <= WAITING_MAX:
-            raise InvalidInput(f"waiting is {waiting}", f"1 to {WAITING_MAX} are listed", "correct waiting")
+        if not is_finite(waiting) or not 1 <= waiting <= WAITING_MAX:
+            raise InvalidInput(
+                f"waiting is {shown(waiting)}", f"1 to {WAITING_MAX} are listed", "correct waiting"
+            )
         found = yield from ask(looking.look(check_name(name), limit=waiting))
         if found is None:
             raise _unknown(name)

@@ -12,7 +12,7 @@ import msgspec
 
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.seconds import Seconds, in_seconds, keep_in_seconds
-from fencerow.core.model.text import check_text
+from fencerow.core.model.text import check_text, is_finite, shown
 from fencerow.limits.breaking import Breaking
 from fencerow.limits.hours import Opening, parsed
 from fencerow.limits.pacing import Pace
@@ -39,8 +39,8 @@ UNITS = {
     "d": 86_400.0,
     "day": 86_400.0,
 }
-RATE = re.compile(r"(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)?\s*([a-z]+)")
-BREAKER = re.compile(r"(\d+)\s*/\s*(\d+(?:\.\d+)?)?\s*([a-z]+)")
+RATE = re.compile(r"(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)?\s*([a-z]+)", re.ASCII)
+BREAKER = re.compile(r"(\d+)\s*/\s*(\d+(?:\.\d+)?)?\s*([a-z]+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,9 @@ class Rate:
     def __post_init__(self) -> None:
         keep_in_seconds(self, "per_s")
         for what, value in {"count": self.count, "per_s": self.per_s}.items():
-            if not _is_number(value) or value <= 0:
+            if not is_finite(value) or value <= 0:
                 raise InvalidInput(
-                    f"{what} of a rate is {value!r}"[:120], "it must be a number above 0", f"correct {what}"
+                    f"{what} of a rate is {shown(value)}", "it must be a number above 0", f"correct {what}"
                 )
         _whole(self.burst, "burst of a rate", BURST_MAX)
         interval_s = self.per_s / self.count
@@ -139,9 +139,9 @@ class Breaker:
         _whole(self.failures, "failures of a breaker", FAILURES_MAX)
         _whole(self.trials, "trials of a breaker", FAILURES_MAX)
         for what, value in {"within_s": self.within_s, "stop_s": self.stop_s}.items():
-            if not _is_number(value) or not 0.001 <= value <= INTERVAL_S_MAX:
+            if not is_finite(value) or not 0.001 <= value <= INTERVAL_S_MAX:
                 raise InvalidInput(
-                    f"{what} of a breaker is {value!r}"[:120],
+                    f"{what} of a breaker is {shown(value)}",
                     "it must be a number of seconds, from 0.001 to a year",
                     f"correct {what}",
                 )
@@ -213,10 +213,8 @@ class Limit:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        given: object = self.hours
-        hours = (given,) if isinstance(given, str) else self.hours
-        object.__setattr__(self, "hours", tuple(" ".join(str(each).split()) for each in hours))
         check_name(self.name)
+        object.__setattr__(self, "hours", _said_hours(self.hours))
         if self.slots is not None:
             _whole(self.slots, f"slots of the limit {self.name}", SLOTS_MAX)
         _whole(self.version, f"version of the limit {self.name}", VERSION_MAX)
@@ -328,6 +326,18 @@ class _Stored(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
         )
 
 
+def _said_hours(given: object) -> tuple[str, ...]:
+    """Each of the hours, with single blanks; what they mean is looked at later."""
+    found = (given,) if isinstance(given, str) else given
+    if not isinstance(found, Sequence) or not all(isinstance(each, str) for each in found):
+        raise InvalidInput(
+            f"the hours of a limit are {shown(given)}",
+            "a text is expected, or several in a list",
+            'pass hours="mon-fri 09:00-17:00 Europe/Berlin", or leave it out',
+        )
+    return tuple(" ".join(str(each).split()) for each in found)
+
+
 def check_name(name: object) -> str:
     """The name of a limit: a plain one, `queue:` and a queue, `fleet`, or one with a key behind a slash.
 
@@ -350,12 +360,8 @@ def check_name(name: object) -> str:
     return text
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def _whole(value: object, what: str, most: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
         raise InvalidInput(
-            f"{what} is {value!r}"[:160], f"it must be a whole number from 1 to {most}", "correct it"
+            f"{what} is {shown(value)}", f"it must be a whole number from 1 to {most}", "correct it"
         )

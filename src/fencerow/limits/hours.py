@@ -18,11 +18,13 @@ from fencerow.core.errors import InvalidInput
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 WRITTEN = re.compile(
-    r"(?:(?P<days>[a-z,\-]+) +)?(?P<opens>\d{2}:\d{2})-(?P<closes>\d{2}:\d{2})(?: +(?P<zone>[A-Za-z0-9_+\-/]+))?"
+    r"(?:(?P<days>[a-z,\-]+) +)?(?P<opens>\d{2}:\d{2})-(?P<closes>\d{2}:\d{2})(?: +(?P<zone>[A-Za-z0-9_+\-/]+))?",
+    re.ASCII,
 )
 MINUTES_PER_DAY = 24 * 60
 DAY_US = 86_400_000_000
 AHEAD_DAYS = 9  # each weekday once, wherever on earth it is already tomorrow
+OF_THIS_MACHINE = frozenset({"localtime", "posixrules", "Factory"})  # another zone on every host
 WHOLE_WEEK = frozenset(range(7))
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -132,6 +134,12 @@ def _us(instant: datetime) -> int:
 
 @lru_cache(maxsize=256)
 def _zone(name: str) -> ZoneInfo:
+    if name in OF_THIS_MACHINE:
+        raise InvalidInput(
+            f"the time zone {name} is refused",
+            "it means another zone on every host, so workers would open at different instants",
+            "name the zone itself, such as Europe/Berlin",
+        )
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

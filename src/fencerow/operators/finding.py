@@ -16,7 +16,7 @@ from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.labels import encode_metadata, encode_tags
 from fencerow.core.model.state import State
-from fencerow.core.model.text import check_text
+from fencerow.core.model.text import check_text, shown
 from fencerow.operators import looking
 
 
@@ -182,6 +182,4 @@ def limited(limit: object, what: str = "limit") -> int:
 
 
 def _shown(given: object) -> str:
-    if isinstance(given, str):
-        return ascii(given)[:60]
-    return repr(given) if isinstance(given, int) else f"of type {type(given).__name__}"
+    return shown(given, 60) if isinstance(given, (int, str)) else f"of type {type(given).__name__}"

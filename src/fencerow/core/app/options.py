@@ -33,7 +33,7 @@ from fencerow.core.model.instants import instant_us
 from fencerow.core.model.labels import encode_headers, encode_metadata, encode_tags
 from fencerow.core.model.retry import Matchers
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.core.model.text import check_text
+from fencerow.core.model.text import check_text, shown
 
 NAME_LENGTH_MAX: Final = 200
 QUEUE_LENGTH_MAX: Final = 100
@@ -334,7 +334,7 @@ def job_options(given: Mapping[str, Any], known: type[Any], decorator: str) -> J
 def _checked_process(process: Any) -> bool | None:
     if process is not None and not isinstance(process, bool):
         raise DeclarationError(
-            f"process is {process!r}"[:80], "True, False or nothing is expected", "correct process"
+            f"process is {shown(process)}", "True, False or nothing is expected", "correct process"
         )
     return process
 

@@ -12,7 +12,7 @@ from fencerow.core.model.defaults import DAY_S, check_number
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.state import State
-from fencerow.core.model.text import check_text
+from fencerow.core.model.text import check_text, shown
 from fencerow.core.model.unique import LIVE_STATES, UniqueClaim, UniqueRule, in_one_order
 
 UNIQUE_LENGTH_MAX: Final = 256
@@ -47,7 +47,7 @@ class Unique:
             check_text(self.by, "unique", UNIQUE_LENGTH_MAX)
         elif self.by is not True and not callable(self.by):
             raise InvalidInput(
-                f"unique is {ascii(self.by)[:60]}",
+                f"unique is {shown(self.by)}",
                 "True, a text, or a function of the job's arguments is expected",
                 "pass unique=True for one job of the same arguments at a time",
             )
@@ -55,7 +55,7 @@ class Unique:
             check_text(self.scope, "scope", UNIQUE_LENGTH_MAX)
         if self.on_conflict not in get_args(OnConflict):
             raise InvalidInput(
-                f"on_conflict is {ascii(self.on_conflict)[:60]}",
+                f"on_conflict is {shown(self.on_conflict)}",
                 "'keep' or 'replace' is expected",
                 "correct on_conflict",
             )

@@ -23,6 +23,7 @@ from fencerow.core.errors import Busy, FencerowError, InvalidInput, OutcomeUnkno
 from fencerow.core.model import wakeup
 from fencerow.core.model.job import Ended
 from fencerow.core.model.seconds import Seconds, in_seconds
+from fencerow.core.model.text import is_finite, shown
 from fencerow.core.store import store
 
 log = logging.getLogger("fencerow.client")
@@ -251,10 +252,13 @@ def check_wait(timeout_s: Seconds | None) -> float | None:
     given: object = in_seconds(timeout_s)
     if given is None:
         return None
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or math.isnan(given):
+    if given == math.inf:
+        return None
+    if not is_finite(given) and given != -math.inf:
         raise InvalidInput(
-            f"timeout_s is {given!r}"[:80],
+            f"timeout_s is {shown(given)}",
             "a number of seconds or a timedelta is expected",
             "correct timeout_s",
         )
-    return None if given == math.inf else float(given)
+    assert isinstance(given, (int, float))
+    return float(given)

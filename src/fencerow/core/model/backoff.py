@@ -12,6 +12,7 @@ import msgspec
 from fencerow.core.errors import ConfigError
 from fencerow.core.model.control import DELAY_S_MAX
 from fencerow.core.model.seconds import Seconds, keep_in_seconds
+from fencerow.core.model.text import shown
 from fencerow.core.model.value import NULL, UNREADABLE
 
 
@@ -90,7 +91,7 @@ def _check(name: str, value: object, low: float, high: float) -> None:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not low <= value <= high:  # type: ignore[operator]
         raise ConfigError(
-            f"backoff {name} is {value!r}"[:80],
+            f"backoff {name} is {shown(value)}",
             f"a number from {low:g} to {high:g} is expected",
             f"correct {name}",
         )

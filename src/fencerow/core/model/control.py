@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.seconds import Seconds, in_seconds
+from fencerow.core.model.text import shown
 
 DELAY_S_MAX = 366 * 24 * 3600.0
 
@@ -52,13 +53,13 @@ def check_delay(delay_s: object, what: str, *, zero: bool) -> float:
     """
     delay_s = in_seconds(delay_s)
     if isinstance(delay_s, bool) or not isinstance(delay_s, (int, float)):
-        shown = f"of type {type(delay_s).__name__}"
+        found = f"of type {type(delay_s).__name__}"
     elif (zero and delay_s == 0) or 0 < delay_s <= DELAY_S_MAX:
         return float(delay_s)
     else:
-        shown = repr(delay_s)[:40]
+        found = shown(delay_s, 40)
     raise InvalidInput(
-        f"{what} is {shown}",
+        f"{what} is {found}",
         f"seconds {'from' if zero else 'above'} 0 up to {DELAY_S_MAX:.0f} are expected",
         "pass a number of seconds, or a timedelta",
     )

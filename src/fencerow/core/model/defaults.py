@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fencerow.core.errors import ConfigError
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.seconds import Seconds, keep_in_seconds
+from fencerow.core.model.text import shown
 
 PRIORITY_MIN = -100
 PRIORITY_MAX = 100
@@ -102,9 +103,9 @@ def check_number(name: str, value: object, low: int | float, high: int | float) 
     whole = isinstance(low, int) and isinstance(high, int)
     kinds = (int,) if whole else (int, float)
     if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
-        shown = repr(value)[:40] if isinstance(value, (int, float)) else f"of type {type(value).__name__}"
+        found = shown(value, 40) if isinstance(value, (int, float)) else f"of type {type(value).__name__}"
         raise ConfigError(
-            f"{name} is {shown}",
+            f"{name} is {found}",
             f"{'an integer' if whole else 'a number'} from {low} to {high} is expected",
             f"correct {name}",
         )

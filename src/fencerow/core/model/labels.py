@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from fencerow.core.errors import InvalidInput, PayloadTooLarge
-from fencerow.core.model.text import check_text
+from fencerow.core.model.text import check_text, shown
 from fencerow.core.model.value import ValueType
 
 TAGS_MAX = 64
@@ -28,6 +28,8 @@ def encode_tags(tags: Sequence[str]) -> str | None:
         return None
     if isinstance(tags, str):
         raise InvalidInput(f"tags is the text {ascii(tags)[:60]}", "a list of tags is expected", "pass [tag]")
+    if not isinstance(tags, Iterable):
+        raise InvalidInput(f"tags is {shown(tags)}", "a list of tags is expected", "pass [tag]")
     unique = list(dict.fromkeys(check_text(tag, "a tag", TAG_LENGTH_MAX) for tag in tags))
     if len(unique) > TAGS_MAX:
         raise InvalidInput(f"{len(unique)} tags were given", f"at most {TAGS_MAX} are kept", "use fewer tags")

@@ -14,6 +14,7 @@ from fencerow.core.model.classify import is_retryable, leaves, retry_after_s
 from fencerow.core.model.control import DELAY_S_MAX, Fail, Retry, Snooze
 from fencerow.core.model.describe import ErrorRecord, FailureCode, describe
 from fencerow.core.model.outcome import Failed, Retried, Snoozed
+from fencerow.core.model.text import shown
 
 __all__ = [
     "Backoff",
@@ -57,7 +58,7 @@ class RetryRule:
     def __post_init__(self) -> None:
         if type(self.attempts_max) is not int or not 1 <= self.attempts_max <= ATTEMPTS_MAX:
             raise DeclarationError(
-                f"attempts_max is {self.attempts_max!r}"[:80],
+                f"attempts_max is {shown(self.attempts_max)}",
                 f"an integer from 1 to {ATTEMPTS_MAX} is expected",
                 "correct attempts_max",
             )
@@ -180,7 +181,7 @@ def _check_matchers(what: str, matchers: tuple[Matcher, ...]) -> None:
         good = issubclass(matcher, BaseException) if isinstance(matcher, type) else callable(matcher)
         if not good:
             raise DeclarationError(
-                f"{what} holds {matcher!r}"[:120],
+                f"{what} holds {shown(matcher)}",
                 "error types or functions of the error are expected",
                 f"correct {what}",
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from fencerow.core.errors import InvalidInput
@@ -18,6 +19,24 @@ def amount(number: int, one: str, more: str | None = None) -> str:
 def percent(value: float) -> str:
     """How far something is, for people: `40 %`, `16.7 %`."""
     return f"{value:.1f}".removesuffix(".0") + " %"
+
+
+def shown(value: object, length_max: int = 80) -> str:
+    """Anything that was given, for people: short, also a number of more digits than Python writes."""
+    try:
+        return ascii(value)[:length_max]
+    except Exception:  # a representation of somebody's own may raise what it likes
+        return f"of type {type(value).__name__} and cannot be shown"
+
+
+def is_finite(value: object) -> bool:
+    """Whether it is a number that can be calculated with: no NaN, no infinity, none that no float can hold."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def check_text(value: object, what: str, length_max: int, *, lines: bool = False, empty: bool = False) -> str:
