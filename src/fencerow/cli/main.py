@@ -16,6 +16,7 @@ import click
 from fencerow import __version__
 from fencerow.cli import logs
 from fencerow.cli.completion import completed, completion
+from fencerow.cli.foreign import option_meant
 from fencerow.cli.process import prepare_process
 from fencerow.command import output
 from fencerow.command.options import (
@@ -187,6 +188,12 @@ def _of_database(error: Exception) -> DatabaseError | None:
 
 def _usage(error: click.UsageError) -> InvalidInput:
     command = error.ctx.command_path if error.ctx else "fencerow"
+    if isinstance(error, click.NoSuchOption) and (ours := option_meant(error)) is not None:
+        return InvalidInput(
+            f"{command} has no option {error.option_name}",
+            "that is another system's word for it",
+            f"write {ours}",
+        )
     message = " ".join(error.format_message().split())
     return InvalidInput(
         # A URL at the wrong place is shown here as well.

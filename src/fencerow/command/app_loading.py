@@ -86,6 +86,13 @@ def _imported(name: str) -> object:
 
 
 def _not_found(name: str) -> ConfigError:
+    if "/" in name or (name.endswith(".py") and Path(name).exists()):
+        dotted = ".".join(Path(name).with_suffix("").parts)
+        return ConfigError(
+            f"{ascii(name)[1:-1][:100]} is a file, not a module",
+            "a module is named as `import` names it",
+            f"write -A {dotted}:app",
+        )
     modules = [path.stem for path in Path.cwd().glob("*.py")]
     close = difflib.get_close_matches(name.removesuffix(".py"), modules, n=1)
     return ConfigError(

@@ -49,8 +49,25 @@ OPTIONS_OF_OTHERS: Final[Mapping[str, str]] = {
 }
 
 
+SCHEDULED: Final = (
+    "when a job is submitted again and again is said apart from it",
+    "write app.schedule(job, cron=...)",
+)
+BY_TYPE: Final = (
+    "the running job comes to the parameter of its type",
+    "annotate the first parameter: `job: Job`",
+)
+# And what is no option here.
+NO_OPTIONS_OF_OURS: Final[Mapping[str, tuple[str, str]]] = {
+    **dict.fromkeys(("cron", "crontab", "periodic", "schedule", "every", "interval_s", "rate"), SCHEDULED),
+    **dict.fromkeys(("bind", "pass_context", "context"), BY_TYPE),
+}
+
+
 def option_meant(name: str, known: Iterable[str]) -> tuple[str, str] | None:
     """Why an option of another system is refused, and what to write; None if none of those that are known means it."""
+    if name in NO_OPTIONS_OF_OURS:
+        return NO_OPTIONS_OF_OURS[name]
     ours = OPTIONS_OF_OTHERS.get(name)
     if ours is None or ours not in known:
         return None
@@ -59,9 +76,17 @@ def option_meant(name: str, known: Iterable[str]) -> tuple[str, str] | None:
 
 DECLARE: Final = "write @{it}.job"
 BY_NAME: Final = "write {it}.submit_by_name(name, arguments), or job.submit(...) where the job is declared"
+SCHEDULE: Final = "write {it}.schedule(job, cron=...)"
+WORK: Final = "write `fencerow worker -A module:{it}`, or in a program async with {it}.worker(): ..."
+IMPORT: Final = (
+    "declare jobs with one {it} in as many modules as you like, and import these modules beside it"
+)
 # And an app.
 OF_APPS: Final[Mapping[str, str]] = {
     "task": DECLARE,
+    **dict.fromkeys(("cron", "periodic", "periodic_task", "add_periodic_task", "every", "repeat"), SCHEDULE),
+    **dict.fromkeys(("run", "run_worker", "start", "serve", "worker_main"), WORK),
+    **dict.fromkeys(("include", "include_router", "autodiscover_tasks", "add_tasks_from"), IMPORT),
     **dict.fromkeys(("send_task", "enqueue", "enqueue_job", "configure_task"), BY_NAME),
 }
 

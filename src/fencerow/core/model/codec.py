@@ -240,7 +240,8 @@ class ArgumentsCodec:
         return MalformedPayload(
             f"the stored arguments of {self.name} do not fit: {reason}",
             f"this code expects {self._shown()}",
-            "run the code that fits, or submit the job again",
+            "give a new parameter a default, or raise args_version and write upgrade= (docs/guide.md), and "
+            "`fencerow jobs revive` what has failed; or run the code that fits",
         )
 
     def _shown(self) -> str:

@@ -140,7 +140,8 @@ def _parameter(function: Callable[..., Any], parameter: inspect.Parameter) -> Pa
         raise DeclarationError(
             f"{whose} collects any number of arguments",
             "arguments are stored by the name of their parameter",
-            "name each parameter, or take one list or dict",
+            "name each parameter, or take one list or dict; if it is the wrapper of a decorator of yours, write "
+            "@functools.wraps(function) above it",
         )
     annotation = Any
     if parameter.annotation is not inspect.Parameter.empty:
