@@ -59,6 +59,7 @@ def test_what_may_pass_is_tried_again(caught: BaseException) -> None:
     [
         ValueError(),
         TypeError(),
+        NameError(),
         msgspec.ValidationError(),
         InvalidArguments("x"),
         MalformedPayload("x"),

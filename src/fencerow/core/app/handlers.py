@@ -8,14 +8,15 @@ from collections.abc import Callable, Mapping
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
+from fencerow.core.app.undeclared import result_codec
 from fencerow.core.errors import DeclarationError, InvalidArguments, MalformedPayload
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.codec import ArgumentsCodec
 from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.retry import Matchers, RetryRule
-from fencerow.core.model.signature import name_of, return_annotation
-from fencerow.core.model.value import ValueCodec, ValueType
+from fencerow.core.model.signature import name_of
+from fencerow.core.model.value import ValueType
 from fencerow.core.worker.context import Job
 
 DATA = ValueType.of(dict[str, Any], "arguments")
@@ -43,7 +44,7 @@ def handler_of(
         is_async=is_async(function),
         job_parameter=job_parameter,
         arguments=ArgumentsCodec.of(function, job_parameter, payload_bytes_max=payload_bytes_max),
-        result=ValueCodec.of(return_annotation(function), payload_bytes_max=payload_bytes_max),
+        result=result_codec(name, function, payload_bytes_max),
         rule=RetryRule(
             attempts_max=limits.attempts_max or 1,
             backoff=limits.backoff or Backoff(),

@@ -15,7 +15,8 @@ from fencerow.core.errors import DeclarationError, InvalidInput, MalformedPayloa
 RETRY_STATUSES = frozenset({408, 409, 423, 425, 429})
 TRANSIENT = (TimeoutError, ConnectionError)
 # The same arguments would be refused again. Validation errors of pydantic and msgspec are ValueErrors.
-PERMANENT = (ValueError, TypeError, InvalidInput, MalformedPayload, DeclarationError)
+# An undefined name is a fault of the code alone; an attribute or a key that is missing may be one of an answer.
+PERMANENT = (ValueError, TypeError, NameError, InvalidInput, MalformedPayload, DeclarationError)
 RETRY_AFTER_S_MAX = 24 * 3600.0
 GROUP_DEPTH_MAX = 20
 
@@ -26,9 +27,9 @@ def is_retryable(error: BaseException) -> bool:
     1. the error's own `retryable` or `should_retry`, a bool or a function without arguments;
     2. an HTTP status it carries: 5xx, 408, 409, 423, 425, 429 yes, any other 4xx no;
     3. timeouts and lost connections yes, as well as bytes or JSON that cannot be decoded, which mostly come from half
-    an answer or a proxy's page; any other ValueError, TypeError and what Fencerow refused as input no;
-    4. everything else yes. Even a KeyError may come from an answer that was cut short, and attempts are
-    limited.
+    an answer or a proxy's page; any other ValueError, TypeError, NameError and what Fencerow refused as input no;
+    4. everything else yes. Even a KeyError or an AttributeError may come from an answer that was cut short, and
+    attempts are limited.
 
     A group is retryable if each error in it is.
     """
