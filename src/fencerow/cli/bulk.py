@@ -195,13 +195,17 @@ def _confirmed(verb: str, ids: list[str], *, by_id: bool, yes: bool) -> bool:
 
 def bulk_options(command: F) -> F:
     """Ids or filters, --dry-run, --yes and --reason."""
-    for option in (
-        click.argument("ids", metavar="[ID]...", nargs=-1),
-        click.option("--dry-run", is_flag=True, help="Only say which jobs this would change, and how many."),
-        click.option("--yes", is_flag=True, help="Do not ask."),
-        click.option("--reason", metavar="TEXT", help="Why; kept in the job's timeline."),
-        filter_options,
-        usual_options,
+    for option in reversed(
+        (
+            click.argument("ids", metavar="[ID]...", nargs=-1),
+            click.option(
+                "--dry-run", is_flag=True, help="Only say which jobs this would change, and how many."
+            ),
+            click.option("--yes", is_flag=True, help="Do not ask."),
+            click.option("--reason", metavar="TEXT", help="Why; kept in the job's timeline."),
+            filter_options,
+            usual_options,
+        )
     ):
         command = option(command)
     return command

@@ -22,20 +22,28 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def change_options(command: F) -> F:
     """--run-now, --run-at, --delay, --priority, --move-to and --args."""
-    for option in (
-        click.option("--run-now", is_flag=True, help="Make it due now; one that is due keeps its place."),
-        click.option("--run-at", metavar="WHEN", help="Make it due then: 2026-12-24T18:00+01:00."),
-        click.option(
-            "--delay", "delay_s", type=float, metavar="SECONDS", help="Make it due so many seconds from now."
-        ),
-        click.option("--priority", type=int, metavar="N", help="-100 to 100, higher first."),
-        click.option("--move-to", metavar="QUEUE", shell_complete=queue_names, help="Move it to this queue."),
-        click.option(
-            "--args",
-            "arguments",
-            metavar="JSON",
-            help="All its arguments from now on, as one JSON object; `-` reads it from the standard input.",
-        ),
+    for option in reversed(
+        (
+            click.option("--run-now", is_flag=True, help="Make it due now; one that is due keeps its place."),
+            click.option("--run-at", metavar="WHEN", help="Make it due then: 2026-12-24T18:00+01:00."),
+            click.option(
+                "--delay",
+                "delay_s",
+                type=float,
+                metavar="SECONDS",
+                help="Make it due so many seconds from now.",
+            ),
+            click.option("--priority", type=int, metavar="N", help="-100 to 100, higher first."),
+            click.option(
+                "--move-to", metavar="QUEUE", shell_complete=queue_names, help="Move it to this queue."
+            ),
+            click.option(
+                "--args",
+                "arguments",
+                metavar="JSON",
+                help="All its arguments from now on, as one JSON object; `-` reads it from the standard input.",
+            ),
+        )
     ):
         command = option(command)
     return command

@@ -42,28 +42,30 @@ def ids_of(engine: Engine, chosen: JobFilter) -> list[str]:
 
 def filter_options(command: F) -> F:
     """--queue, --name, --state, --tag, --meta, --key, --scope and --before."""
-    for option in (
-        click.option("--queue", metavar="NAME", shell_complete=queue_names, help="Jobs of this queue."),
-        click.option("--name", metavar="JOB", shell_complete=job_names, help="Jobs of this name."),
-        click.option(
-            "--state",
-            "states",
-            multiple=True,
-            type=click.Choice([state.value for state in State]),
-            help="Jobs in this state; may be repeated.",
-        ),
-        click.option(
-            "--tag", "tags", metavar="TAG", multiple=True, help="Jobs with this tag; may be repeated."
-        ),
-        click.option(
-            "--meta",
-            metavar="KEY=VALUE",
-            multiple=True,
-            help="Jobs with this metadata; may be repeated. The value is JSON, or else text.",
-        ),
-        click.option("--key", metavar="KEY", help="The jobs of this idempotency key."),
-        click.option("--scope", metavar="SCOPE", help="The scope of the key; by default the job's name."),
-        click.option("--before", metavar="ID", help="Jobs submitted before this one: the next page."),
+    for option in reversed(
+        (
+            click.option("--queue", metavar="NAME", shell_complete=queue_names, help="Jobs of this queue."),
+            click.option("--name", metavar="JOB", shell_complete=job_names, help="Jobs of this name."),
+            click.option(
+                "--state",
+                "states",
+                multiple=True,
+                type=click.Choice([state.value for state in State]),
+                help="Jobs in this state; may be repeated.",
+            ),
+            click.option(
+                "--tag", "tags", metavar="TAG", multiple=True, help="Jobs with this tag; may be repeated."
+            ),
+            click.option(
+                "--meta",
+                metavar="KEY=VALUE",
+                multiple=True,
+                help="Jobs with this metadata; may be repeated. The value is JSON, or else text.",
+            ),
+            click.option("--key", metavar="KEY", help="The jobs of this idempotency key."),
+            click.option("--scope", metavar="SCOPE", help="The scope of the key; by default the job's name."),
+            click.option("--before", metavar="ID", help="Jobs submitted before this one: the next page."),
+        )
     ):
         command = option(command)
     return command

@@ -36,16 +36,18 @@ BESIDE_ROWS = 4  # the header, what was left out, where the next page begins, an
 
 def list_options(command: F) -> F:
     """Which jobs a list shows, and how."""
-    for option in (
-        filter_options,
-        click.option(
-            "--columns",
-            metavar="NAME,...",
-            help=f"Show these columns, in this order: {', '.join(NAMES)}.",
-        ),
-        limit_option(50),
-        utc_option,
-        usual_options,
+    for option in reversed(
+        (
+            filter_options,
+            limit_option(50),
+            click.option(
+                "--columns",
+                metavar="NAME,...",
+                help=f"Show these columns, in this order: {', '.join(NAMES)}.",
+            ),
+            utc_option,
+            usual_options,
+        )
     ):
         command = option(command)
     return command
@@ -117,8 +119,8 @@ def revive(context: click.Context, /, **options: Any) -> int:
 
 
 @jobs.command()
-@bulk_options
 @change_options
+@bulk_options
 @click.pass_context
 def change(context: click.Context, /, **options: Any) -> int:
     """Change jobs that no worker runs: when they are due, their priority, their queue, their arguments.
@@ -131,8 +133,8 @@ def change(context: click.Context, /, **options: Any) -> int:
 
 
 @jobs.command()
-@bulk_options
 @click.option("--only-queued", is_flag=True, help="Do not cancel running jobs.")
+@bulk_options
 @click.pass_context
 def cancel(context: click.Context, /, only_queued: bool, **options: Any) -> int:
     """Cancel jobs: at once if no worker runs them, else by a request to the worker."""

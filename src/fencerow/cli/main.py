@@ -18,6 +18,7 @@ from fencerow.cli import logs
 from fencerow.cli.completion import completed, completion
 from fencerow.cli.foreign import option_meant
 from fencerow.cli.process import prepare_process
+from fencerow.cli.sections import EXIT_CODES, unknown_command, write_sections
 from fencerow.command import output
 from fencerow.command.options import (
     CommandOptions,
@@ -55,6 +56,17 @@ class Commands(click.Group):
         self.load()
         return super().list_commands(ctx)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
+            raise unknown_command(self, ctx, name)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_sections(self, ctx, formatter)
+
     def load(self) -> None:
         """Have all commands there, those of the wings and of the proofs too. It may be repeated."""
         from fencerow.cli.bench import bench
@@ -76,7 +88,7 @@ class Commands(click.Group):
     cls=Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done, 1 failed or not found, 2 refused, 3 database, 4 schema, 5 job failed (--wait).",
+    epilog=EXIT_CODES,
 )
 @click.version_option(
     __version__,

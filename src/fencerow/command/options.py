@@ -66,36 +66,38 @@ def _keep_url(context: click.Context, parameter: click.Parameter, value: str | N
 
 def database_options(command: F) -> F:
     """--url, --schema, --table-prefix and --debug."""
-    for option in (
-        click.option(
-            "--url",
-            metavar="URL",
-            callback=_keep_url,
-            expose_value=False,
-            help="The database, without a password.  [env: FENCEROW_URL]",
-        ),
-        click.option(
-            "--schema",
-            metavar="NAME",
-            callback=_keep,
-            expose_value=False,
-            help="The PostgreSQL schema of the tables.  [env: FENCEROW_SCHEMA]",
-        ),
-        click.option(
-            "--table-prefix",
-            metavar="PREFIX",
-            callback=_keep,
-            expose_value=False,
-            help="The prefix of the tables' names on SQLite.  [env: FENCEROW_TABLE_PREFIX]",
-        ),
-        click.option(
-            "--debug",
-            is_flag=True,
-            envvar=f"{COMMAND_PREFIX}DEBUG",
-            callback=_keep,
-            expose_value=False,
-            help="Show the traceback of an unexpected error.",
-        ),
+    for option in reversed(
+        (
+            click.option(
+                "--url",
+                metavar="URL",
+                callback=_keep_url,
+                expose_value=False,
+                help="The database, without a password.  [env: FENCEROW_URL]",
+            ),
+            click.option(
+                "--schema",
+                metavar="NAME",
+                callback=_keep,
+                expose_value=False,
+                help="The PostgreSQL schema of the tables.  [env: FENCEROW_SCHEMA]",
+            ),
+            click.option(
+                "--table-prefix",
+                metavar="PREFIX",
+                callback=_keep,
+                expose_value=False,
+                help="The prefix of the tables' names on SQLite.  [env: FENCEROW_TABLE_PREFIX]",
+            ),
+            click.option(
+                "--debug",
+                is_flag=True,
+                envvar=f"{COMMAND_PREFIX}DEBUG",
+                callback=_keep,
+                expose_value=False,
+                help="Show the traceback of an unexpected error.",
+            ),
+        )
     ):
         command = option(command)
     return command

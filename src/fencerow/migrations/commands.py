@@ -38,11 +38,13 @@ def shards() -> None:
 
 
 def _shard_options(command: F) -> F:
-    for option in (
-        click.option(
-            "--shard", "names", multiple=True, metavar="NAME", help="Only this one; may be repeated."
-        ),
-        usual_options,
+    for option in reversed(
+        (
+            click.option(
+                "--shard", "names", multiple=True, metavar="NAME", help="Only this one; may be repeated."
+            ),
+            usual_options,
+        )
     ):
         command = option(command)
     return command

@@ -38,16 +38,18 @@ STATE = Column("state")
 
 def list_options(command: F) -> F:
     """Which workers a list shows, and how."""
-    for option in (
-        click.option(
-            "--state",
-            type=click.Choice([state.value for state in WorkerState]),
-            help="Only those in this state; by default those that are alive.",
-        ),
-        click.option("--all", "everybody", is_flag=True, help="Also those that have retired or died."),
-        limit_option(100, most=1_000),
-        utc_option,
-        usual_options,
+    for option in reversed(
+        (
+            click.option(
+                "--state",
+                type=click.Choice([state.value for state in WorkerState]),
+                help="Only those in this state; by default those that are alive.",
+            ),
+            click.option("--all", "everybody", is_flag=True, help="Also those that have retired or died."),
+            limit_option(100, most=1_000),
+            utc_option,
+            usual_options,
+        )
     ):
         command = option(command)
     return command

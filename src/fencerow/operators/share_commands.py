@@ -33,8 +33,8 @@ COLUMNS = (
 
 @click.command("list")
 @click.option("--queue", metavar="QUEUE", shell_complete=queue_names, help="Of this queue only.")
-@json_option
 @utc_option
+@json_option
 @database_options
 @app_option
 @click.pass_context

@@ -74,18 +74,20 @@ def show(context: click.Context, worker: str, jobs: int) -> None:
 
 def order_options(command: F) -> F:
     """The workers, --reason and --wait."""
-    for option in (
-        click.argument("which", metavar="WORKER...", nargs=-1, required=True),
-        click.option("--reason", metavar="TEXT", help="Why; shown by `workers show`."),
-        click.option(
-            "--wait",
-            "wait_s",
-            metavar="SECONDS",
-            type=click.FloatRange(0, 86_400),
-            default=0.0,
-            help="Wait until the workers have carried it out, at most so long.",
-        ),
-        usual_options,
+    for option in reversed(
+        (
+            click.argument("which", metavar="WORKER...", nargs=-1, required=True),
+            click.option("--reason", metavar="TEXT", help="Why; shown by `workers show`."),
+            click.option(
+                "--wait",
+                "wait_s",
+                metavar="SECONDS",
+                type=click.FloatRange(0, 86_400),
+                default=0.0,
+                help="Wait until the workers have carried it out, at most so long.",
+            ),
+            usual_options,
+        )
     ):
         command = option(command)
     return command

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import logging
 import os
 import socket
 import threading
@@ -23,8 +22,6 @@ from fencerow.core.errors import Busy, DeclarationError, SchemaMissing, SchemaTo
 from fencerow.core.model.url import PostgresUrl, SqliteUrl, parse_url
 from fencerow.core.store import store
 from fencerow.core.store.connect import DEFAULT_URL, open_engine
-
-log = logging.getLogger("fencerow")
 
 ACTOR_LENGTH_MAX = 200
 
@@ -188,7 +185,6 @@ def warn_of_local_file(config: CoreConfig) -> None:
     file = parse_url(config.url or DEFAULT_URL)
     path = file.path if isinstance(file, SqliteUrl) else str(file)
     text = f"no database was named, so jobs are kept in {path}; pass a URL to App() or set FENCEROW_URL"
-    log.warning(text)
     warnings.warn(text, LocalDatabaseWarning, stacklevel=2)
 
 

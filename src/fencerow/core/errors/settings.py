@@ -40,7 +40,7 @@ class DeclarationError(FencerowError):
 
 
 class NoDatabase(ConfigError):
-    """A long-running process was started without a database URL. Give --url or FENCEROW_URL."""
+    """No database was named, and there is no local file to use instead. Give --url or FENCEROW_URL."""
 
     code = "FR-105"
 

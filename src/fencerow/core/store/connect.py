@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from fencerow.core.db.postgres import PostgresEngine
     from fencerow.core.db.sqlite import SqliteEngine
 
-DEFAULT_URL = "sqlite:///fencerow.db"
+DEFAULT_FILE = "fencerow.db"
+DEFAULT_URL = f"sqlite:///{DEFAULT_FILE}"
 
 
 def open_engine(config: CoreConfig) -> PostgresEngine | SqliteEngine:
@@ -26,8 +27,8 @@ def open_engine(config: CoreConfig) -> PostgresEngine | SqliteEngine:
     if config.url is None:
         raise NoDatabase(
             "no database was named",
-            "a process that keeps or runs jobs needs a database",
-            "give --url or set FENCEROW_URL, for example postgresql://user@host/database",
+            f"neither --url nor FENCEROW_URL names one, nor an application (-A), and there is no {DEFAULT_FILE} here",
+            "give --url or set FENCEROW_URL: postgresql://user@host/database, or sqlite:///hello.db for a file",
         )
     url = parse_url(config.url)
     if isinstance(url, PostgresUrl):

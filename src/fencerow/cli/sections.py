@@ -1,0 +1,71 @@
+"""The commands as a person looks for them: in sections of `fencerow --help`, and by a word that is none of them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+import click
+
+from fencerow.core.errors import InvalidInput, exits
+
+SECTIONS = {
+    "Jobs": ("dev", "worker", "submit", "jobs"),
+    "What goes on, and why": ("top", "queues", "workers", "why", "doctor"),
+    "Schedules, turns, events": (
+        *("schedules", "exclusive", "limits", "shares"),
+        *("handovers", "events", "mutexes"),
+    ),
+    "Databases": ("migrate", "sql", "shards", "backfills"),
+    "Measure and check": ("plan", "bench", "check", "history", "demo"),
+    "This command": ("completion", "version"),
+}
+# What other systems call it.
+WORDS = {"retry": "jobs revive", "start": "worker", "status": "top"}
+EXIT_CODES = (
+    f"Exit codes: {exits.OK} done, {exits.FAILED} failed or not found, {exits.REFUSED} refused, "
+    f"{exits.UNAVAILABLE} database, {exits.SCHEMA} schema; with --wait {exits.JOB_FAILED} job failed, "
+    f"{exits.TIMED_OUT} it goes on; {exits.BLOCKED} a worker's event loop was blocked, {exits.SAMPLED} `check` tried a "
+    f"sample only, {exits.UNEXPECTED} an unexpected error, {exits.INTERRUPTED} interrupted, "
+    f"{exits.BROKEN_PIPE} nobody reads the output. docs/cli.md says more."
+)
+
+
+def write_sections(group: click.Group, context: click.Context, formatter: click.HelpFormatter) -> None:
+    """All commands in their sections; one that has none stands at the end."""
+    names = group.list_commands(context)
+    others = tuple(name for name in names if not any(name in each for each in SECTIONS.values()))
+    room = formatter.width - max(map(len, names)) - 6
+    for section, members in {**SECTIONS, "Others": others}.items():
+        commands = {name: group.get_command(context, name) for name in members if name in names}
+        rows = [(name, each.get_short_help_str(room)) for name, each in commands.items() if each is not None]
+        if rows:
+            with formatter.section(section):
+                formatter.write_dl(rows, col_spacing=2)
+
+
+def unknown_command(group: click.Group, context: click.Context, name: str) -> InvalidInput:
+    """What to tell who typed a word that is no command: it may be one of a group, or one of another system."""
+    names = group.list_commands(context)
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    meant = [WORDS[name]] if name in WORDS else list(_in_groups(group, context, name)) or close
+    return InvalidInput(
+        f"there is no command {ascii(name)[:60]}",
+        f"the commands are {', '.join(names)}",
+        f"did you mean {' or '.join(f'`fencerow {each}`' for each in meant)}?"
+        if meant
+        else "see `fencerow --help`",
+    )
+
+
+def _in_groups(group: click.Group, context: click.Context, name: str) -> Iterator[str]:
+    """The groups that have a command of this name: `jobs` alone if it is one of them, as it is nearly always meant."""
+    found = [
+        each for each in group.list_commands(context) if _has(group.get_command(context, each), context, name)
+    ]
+    for each in ["jobs"] if "jobs" in found else found:
+        yield f"{each} {name}"
+
+
+def _has(command: click.Command | None, context: click.Context, name: str) -> bool:
+    return isinstance(command, click.Group) and command.get_command(context, name) is not None
