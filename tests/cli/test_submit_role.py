@@ -16,11 +16,20 @@ from fencerow.errors import DatabaseError
 from fencerow.testing import drain
 from fencerow.testing.postgres import PostgresServer
 
-BESIDES = {"plain": (), "keyed": grants.KEYED, "unique": grants.UNIQUE, "both": grants.KEYED + grants.UNIQUE}
+BESIDES = {
+    "plain": (),
+    "keyed": grants.KEYED,
+    "repeats": grants.KEYED + grants.REPEATED,
+    "unique": grants.UNIQUE,
+    "both": grants.KEYED + grants.UNIQUE,
+    "all": grants.KEYED + grants.REPEATED + grants.UNIQUE,
+}
 FORBIDDEN = {
     "read a result": "SELECT result FROM fencerow.handovers",
     "read an error": "SELECT error FROM fencerow.handovers",
     "read an end": "SELECT result FROM fencerow.finished_jobs",
+    "read an end of all": "SELECT result FROM fencerow.all_jobs",
+    "read why one failed": "SELECT error FROM fencerow.all_jobs",
     "forge a result": "UPDATE fencerow.handovers SET result = '1'",
     "forge an error": "UPDATE fencerow.handovers SET error = '{}'",
     "forge an end": "UPDATE fencerow.handovers SET state = 'failed'",
@@ -29,7 +38,8 @@ FORBIDDEN = {
     "take": "UPDATE fencerow.handovers SET holder = job_id",
     "forget": "DELETE FROM fencerow.handovers",
 }
-ALL, KEYED, UNIQUE = set(BESIDES), {"keyed", "both"}, {"unique", "both"}
+ALL, KEYED, UNIQUE = set(BESIDES), {"keyed", "repeats", "both", "all"}, {"unique", "both", "all"}
+REPEATS = {"repeats", "all"}
 Submit = Callable[[Any], object]
 # Who may do it, the options of the job, and how it is submitted.
 WAYS: dict[str, tuple[set[str], dict[str, Any], Submit]] = {
@@ -40,6 +50,13 @@ WAYS: dict[str, tuple[set[str], dict[str, Any], Submit]] = {
     "with a label": (ALL, {"affinity": "gpu"}, lambda job: job.submit("a")),
     "key": (KEYED, {"handover": "bot"}, lambda job: [job.using(key="k").submit("a") for _ in range(2)]),
     "own id": (KEYED, {"handover": "bot"}, lambda job: job.using(id=new_id()).submit("a")),
+    "own id again": (REPEATS, {}, lambda job: submit_again(job, new_id())),
+    "unique own id": (KEYED & UNIQUE, {"unique": True}, lambda job: job.using(id=new_id()).submit("b")),
+    "unique own id again": (
+        REPEATS & UNIQUE,
+        {"unique": True},
+        lambda job: submit_again(job, new_id()),
+    ),
     "unique": (UNIQUE, {"unique": True}, lambda job: [job.submit("a") for _ in range(2)]),
     "replace": (
         UNIQUE,
@@ -77,6 +94,11 @@ def note(text: str) -> None: ...
 
 def answer() -> str:
     return "a secret"
+
+
+def submit_again(job: Any, job_id: str) -> None:
+    for _ in range(2):
+        job.using(id=job_id).submit("a")
 
 
 def is_refused(app: App, options: dict[str, Any], submit: Submit) -> bool:

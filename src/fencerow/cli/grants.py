@@ -33,10 +33,16 @@ KEYED = (
     "GRANT SELECT, INSERT, DELETE ON {schema}.keys TO {role};",
     "GRANT SELECT (job_id) ON {schema}.handovers TO {role};",
 )
+REPEATED = (
+    "GRANT SELECT (id, name, args, scope, key) ON {schema}.all_jobs TO {role};",
+    "GRANT SELECT (id, job_id, kind, detail) ON {schema}.job_events TO {role};",
+)
 UNIQUE = (
     "GRANT SELECT, INSERT, UPDATE ON {schema}.unique_jobs TO {role};",
     "GRANT SELECT, UPDATE ON {schema}.jobs TO {role};",
     "GRANT SELECT (id, state, holder, attempt) ON {schema}.finished_jobs TO {role};",
+    "GRANT SELECT (id, state, holder, attempt, cancel_requested_at) ON {schema}.all_jobs TO {role};",
+    "GRANT SELECT (id, attempt) ON {schema}.spent_ids TO {role};",
     "GRANT SELECT, INSERT ON {schema}.job_events TO {role};",
     "GRANT SELECT (job_id, state), UPDATE (receiver, key, hold_s, name) ON {schema}.handovers TO {role};",
 )
@@ -61,9 +67,12 @@ def grants(schema: str, *, worker: str, submit: str) -> str:
             *filled(SUBMIT, schema, submit),
             "",
             "-- For keys and for ids of its own it must also be able to take back what it has just inserted. Whoever",
-            "-- holds the role could then delete jobs that have not ended, though still not read them. (So an id of",
-            "-- its own is refused when it comes again: to know it as the same work means to read arguments.)",
+            "-- holds the role could then delete jobs that have not ended, though still not read them:",
             *(f"-- {line}" for line in filled(KEYED, schema, submit)),
+            "",
+            "-- To submit again under an id of its own, besides: to know it as the same work means to compare. Whoever",
+            "-- holds the role could then read names, arguments and keys of all jobs, though no result and no error:",
+            *(f"-- {line}" for line in filled(REPEATED, schema, submit)),
             "",
             "-- For unique jobs, which a submit looks at and may replace. Whoever holds the role could then read and",
             "-- change jobs that have not ended, and to whom their ends are handed over, though read or write no end:",
