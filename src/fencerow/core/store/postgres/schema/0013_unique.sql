@@ -11,6 +11,8 @@ CREATE TABLE fencerow.unique_jobs (
     PRIMARY KEY (scope, key)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX unique_jobs_job ON fencerow.unique_jobs (job_id);
+-- Whoever submits says how long a key is kept after its job: not for ever, and no less than no time.
+ALTER TABLE fencerow.keys ADD CONSTRAINT keys_lifetime CHECK (lifetime_s BETWEEN 0 AND 1e9) NOT VALID;
 
 -- Whoever was let into the idempotency keys is let into these.
 DO $$
