@@ -9,6 +9,13 @@ FROM json_each(:lined) AS lined
 WHERE true
 ORDER BY lined.key
 
+-- fragment: given for the line
+(
+    SELECT given.value ->> 'id' AS id, given.value ->> 'receiver' AS receiver, given.value ->> 'key' AS key,
+           given.value ->> 'hold_s' AS hold_s, given.value ->> 'name' AS name
+    FROM json_each(:lined) AS given
+) AS lined
+
 -- name: line_up
 -- Let new jobs take their places. Guard: the job's id, which stands in no line.
 {{places of the lined}};
@@ -24,11 +31,7 @@ RETURNING job_id;
 -- Guard: not ended. What an end wrote is not touched here, so whoever submits unique jobs needs no right to write it.
 UPDATE fencerow.handovers AS handover
 SET receiver = lined.receiver, key = lined.key, hold_s = lined.hold_s, name = lined.name
-FROM (
-    SELECT given.value ->> 'id' AS id, given.value ->> 'receiver' AS receiver, given.value ->> 'key' AS key,
-           given.value ->> 'hold_s' AS hold_s, given.value ->> 'name' AS name
-    FROM json_each(:lined) AS given
-) AS lined
+FROM {{given for the line}}
 WHERE handover.job_id = lined.id
   AND handover.state IS NULL
 RETURNING job_id;
@@ -39,11 +42,7 @@ RETURNING job_id;
 UPDATE fencerow.handovers AS handover
 SET receiver = lined.receiver, key = lined.key, hold_s = lined.hold_s, name = lined.name,
     {{not ended}}
-FROM (
-    SELECT given.value ->> 'id' AS id, given.value ->> 'receiver' AS receiver, given.value ->> 'key' AS key,
-           given.value ->> 'hold_s' AS hold_s, given.value ->> 'name' AS name
-    FROM json_each(:lined) AS given
-) AS lined
+FROM {{given for the line}}
 WHERE handover.job_id = lined.id
   AND handover.state IS NOT NULL
 RETURNING job_id;
