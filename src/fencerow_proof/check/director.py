@@ -35,7 +35,8 @@ from fencerow_proof.errors import CheckArguments, CheckNeedsMore, CheckStuck, No
 START_S = 60.0
 ACTIONS_MAX = 2000  # of one run
 LOOK_S = 0.003  # how often a statement that does not end is looked at
-AWAY_S = 0.3  # a process that does nothing for so long waits for something that is no statement
+# A process that does nothing for so long, and does not compute, waits for something that is no statement.
+AWAY_S = 0.3
 
 
 class Director:
@@ -163,7 +164,8 @@ class Director:
     def _stands(self, scratch: Scratch, process: Process) -> bool:
         if self._is_blocked(scratch, process):
             return True
-        return not process.doing and time.monotonic() - process.heard_at > AWAY_S
+        is_silent = not process.doing and time.monotonic() - process.heard_at > AWAY_S
+        return is_silent and not process.is_at_work  # a slow machine has let nobody run for longer
 
     def _is_blocked(self, scratch: Scratch, process: Process) -> bool:
         backends = {action.backend for action in process.doing.values() if action.backend is not None}

@@ -7,6 +7,7 @@ import select
 import signal
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from fencerow_proof.check.kinds import Action
 from fencerow_proof.check.wire import After, Before, Busy, Channel, Ended, Fail, Go, Prepared, Refused, Seen
@@ -38,6 +39,15 @@ class Process:
     def waits(self) -> bool:
         """Whether it does nothing before it is told."""
         return self.is_over or self.busy or self.pending is not None
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether one of its threads computes, waits for a processor, or for a disk. Only Linux tells."""
+        try:
+            threads = [path.read_text() for path in Path(f"/proc/{self.pid}/task").glob("*/stat")]
+        except OSError:
+            return False  # it has ended meanwhile
+        return any(text.rpartition(")")[2].split()[0] in "RD" for text in threads)
 
     def fileno(self) -> int:
         return self._channel.fileno()

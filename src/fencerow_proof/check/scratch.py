@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 from urllib.parse import quote
 
 from fencerow.config import Config
 from fencerow.core.db.engine import Engine
 from fencerow.core.store.connect import open_engine
+from fencerow.testing.pg_home import sweep
 from fencerow_proof.check.state import Reader
 from fencerow_proof.check.wire import Loaded
 
 MEMORY = Path("/dev/shm")  # noqa: S108 (where it is there, files in it are in memory)
+PREFIX = "fencerow-check-"
+_owners: dict[Path, IO[str]] = {}
 
 
 class Scratch(Protocol):
@@ -78,12 +82,18 @@ class Lent:
 
 
 def private_folder() -> Path:
-    """A folder of this check's own, in memory if the machine can."""
-    return Path(tempfile.mkdtemp(prefix="fencerow-check-", dir=MEMORY if MEMORY.is_dir() else None))
+    """A folder of this check's own, in memory if the machine can. What a killed check left there goes first."""
+    parent = MEMORY if MEMORY.is_dir() else Path(tempfile.gettempdir())
+    sweep(parent, PREFIX)
+    made = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+    _owners[made] = (made / "owner.lock").open("w")
+    fcntl.flock(_owners[made], fcntl.LOCK_EX)  # held until the folder goes, or this process does
+    return made
 
 
 def remove_folder(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
+    _owners.pop(folder).close()
 
 
 def sqlite_url(path: Path) -> str:
