@@ -60,6 +60,6 @@ def test_rows_counters_queries_and_a_moved_clock_go(emptied: EmptiedDatabase) ->
 )
 def test_one_that_was_changed_is_lent_no_more(emptied: EmptiedDatabase, change: str) -> None:
     with emptied.engine.session() as session:
-        session.connection.execute(change)
+        session.connection.execute(change.encode())
 
     assert not emptied.is_as_new()
