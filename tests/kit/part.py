@@ -1,8 +1,8 @@
 """Which tests the gate plays. `--all` plays the rest, too; so does `dev.py prove`.
 
-Left out are long campaigns, marked `prove`, and of tests that differ in nothing but the engine, the mode of a race,
-the kind of connection or the point of a crash, all but a part. That part is drawn by the tests' own names, so that it
-is the same in every run: nobody is stopped by a test that was not played before.
+Left out are long campaigns, marked `prove`, and of tests that differ in nothing but the engine, its journal, the mode
+of a race, the kind of connection or the point of a crash, all but a part. That part is drawn by the tests' own names,
+so that it is the same in every run: nobody is stopped by a test that was not played before.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 
 MARK = "prove"
 # A family is a test without these words in its brackets.
-ENGINES_AND_MODES = {"sqlite", "lite", "postgres", "pg", "plain", "held"}
+ENGINES_AND_MODES = {"sqlite", "lite", "postgres", "pg", "plain", "held", "truncate", "wal"}
 DRIVERS = {"psycopg", "psycopg2", "asyncpg", "sqlite3", "aiosqlite"}
 KINDS = DRIVERS | {"async", "autocommit", "connection", "immediate", "pool", "session"}
 # Of each family so much is played; the first folder that fits counts. What speaks SQL is played on both engines.
@@ -24,8 +24,8 @@ SHARES = (
     ("tests/core/store/", 1.0),
     ("tests/core/db/", 1.0),
     ("tests/proof/race/", 1 / 3),
-    ("tests/proof/check/", 1 / 3),
-    ("tests/proof/crash/", 1 / 4),
+    ("tests/proof/check/", 1 / 5),
+    ("tests/proof/crash/", 1 / 8),
     ("tests/", 1 / 2),
 )
 SHARE_OF_KINDS = 1 / 2  # of connection: all of them are of six drivers

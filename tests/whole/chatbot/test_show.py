@@ -14,6 +14,7 @@ from tests.kit.pace import PATIENCE_S
 RECIPIENTS = 100
 
 
+@pytest.mark.prove  # each of its steps is played by the tests beside this one
 @pytest.mark.parametrize("databases", ["sqlite", "postgres"], indirect=True)
 def test_it_ends_with_everybody_sent_to_once(databases: tuple[str, list[str]]) -> None:
     ours = {name: value for name, value in os.environ.items() if not name.startswith("FENCEROW_")}

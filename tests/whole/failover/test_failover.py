@@ -140,6 +140,7 @@ async def test_whoever_is_still_connected_to_a_server_that_takes_no_more_writes_
     await engine.aclose()
 
 
+@pytest.mark.prove  # a control
 def test_without_leaving_it_would_be_refused_for_ever(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = used(pair)
     tell_read_only(pair)

@@ -22,7 +22,9 @@ pytestmark = pytest.mark.timed
 ROUNDS = 2
 
 
-@pytest.mark.parametrize("patience_s", [5.0, 0.0], ids=["patient", "impatient"])
+@pytest.mark.parametrize(
+    "patience_s", [5.0, pytest.param(0.0, marks=pytest.mark.prove)], ids=["patient", "impatient"]
+)
 async def test_cuts_lose_and_repeat_nothing(patience_s: float, report: Callable[[str], None]) -> None:
     """Patient callers let the client find out what became of a submit; impatient ones are told to ask."""
     with CopiedServer(fast=True, tcp=True) as server, ExitStack() as stack:
