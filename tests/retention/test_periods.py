@@ -256,6 +256,7 @@ def test_a_report_that_stays_open_delays_the_end_of_a_period_and_nobody_else(
         ]
         while current not in places(pg).values():
             assert ending.is_alive(), "nobody ends jobs any more"
+            time.sleep(0.01)
         so_far = ending.count
         while ending.count < so_far + 50:
             assert ending.is_alive(), "nobody ends jobs any more"
