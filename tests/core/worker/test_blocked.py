@@ -23,6 +23,7 @@ from tests.core.worker.test_parts import claimed
 from tests.kit.jobs import AnyEngine
 
 BOUND_S = 60.0
+LIMIT_S = 4.0  # of a job that itself needs a moment
 Quiet = Sequence[BatchItem[int, None]]
 STAGES: list[Stage] = []
 
@@ -124,7 +125,7 @@ async def test_a_neighbour_gets_back_the_time_that_another_kept_the_loop(engine:
 
     async def keeps_the_loop() -> None:
         await began.wait()
-        time.sleep(2.5)
+        time.sleep(1.5 * LIMIT_S)
 
     async def patient() -> int:
         began.set()
@@ -134,7 +135,7 @@ async def test_a_neighbour_gets_back_the_time_that_another_kept_the_loop(engine:
 
     async with working(engine, keeps_the_loop, patient) as stage:
         blocker = await stage.submit("keeps_the_loop")
-        job = await stage.run("patient", timeout_s=1.0, attempts_max=1)
+        job = await stage.run("patient", timeout_s=LIMIT_S, attempts_max=1)
         await stage.ended(blocker)
 
     assert (job.state, job.failures) == ("succeeded", 0)
