@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fencerow import App, Config
+from fencerow.batches import BatchItem
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.state import State
 from fencerow.errors import BlockingCall, InvalidInput, StoreUnavailable
@@ -98,6 +99,24 @@ async def test_nobody_else_waits_for_a_store_that_hangs(app: App, store: Hanging
             assert await (await echo.asubmit("small")).aresult() == "llams"
         store.gate.set()
         assert [await each.aresult(PATIENCE_S) for each in handles] == [LARGE] * READS
+
+
+async def test_the_jobs_of_a_batch_wait_for_their_arguments_together(app: App, store: Hanging) -> None:
+    """One after the other each would wait for as long as a store may take."""
+
+    @app.batch_job(batch_max=5, batch_wait_s=60)
+    async def parcel(items: Sequence[BatchItem[str, int]]) -> None:
+        for item in items:
+            item.succeed(len(item.value))
+
+    handles = await app.asubmit_many([parcel.call(LARGE) for _ in range(5)])
+    store.hangs = "get"
+    async with app.worker(slots=1):
+        await store.amet(5)
+        await handles[0].acancel()
+        await until(handles[0].arefresh, State.CANCELLED)
+        store.gate.set()
+        assert [await each.aresult(PATIENCE_S) for each in handles[1:]] == [100_000] * 4
 
 
 @pytest.mark.parametrize("ends", ["cancel", "timeout", "stop"])

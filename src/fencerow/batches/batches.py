@@ -6,6 +6,7 @@ given up when it ignores them. What an item is asked reaches the call only if it
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
@@ -27,6 +28,8 @@ from fencerow.core.worker.executor import Executor
 
 log = logging.getLogger("fencerow.worker")
 
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+
 
 class Batches:
     """Runs the attempts of batch handlers, each batch in one call."""
@@ -44,8 +47,7 @@ class Batches:
         """
         first = attempts[0]
         batch = Batch(Attempt(first.claimed, first.holder, first.handler))
-        for attempt in attempts:
-            given = await self._executor.start(attempt)
+        for attempt, given in zip(attempts, await self._started(attempts), strict=True):
             if given is not None:
                 job = self._calls.job(attempt)
                 encode = partial(attempt.handler.stored_result, attempt.claimed.id, inside=True)
@@ -63,6 +65,12 @@ class Batches:
         if batch.call.abandoned:
             self._executor.uncount_hung()
         return not batch.call.abandoned
+
+    async def _started(self, attempts: Sequence[Attempt]) -> list[Arguments | None]:
+        """The arguments of each, as `start` gives them. Those that may have to wait for a store wait together."""
+        if not attempts[0].handler.packing.waits:
+            return [await self._executor.start(each) for each in attempts]
+        return await asyncio.gather(*map(self._executor.start, attempts))
 
     def _refuse_late(self, batch: Batch) -> None:
         """A good deal may have happened while the values came."""
