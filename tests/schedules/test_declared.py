@@ -275,6 +275,7 @@ def test_two_declarations_of_one_name_are_refused(app: App) -> None:
         ({"interval_s": 60, "misfire": "all", "overlap": "skip"}, InvalidSchedule, "overlap"),
         ({"interval_s": 60, "catchup_max": 0}, InvalidSchedule, "catchup_max"),
         ({"interval_s": 60, "late_s": "x"}, InvalidSchedule, "late_s"),
+        ({"interval_s": 60, "misfire": "skip", "late_s": 0}, InvalidSchedule, "late_s"),
         ({"cron": "0 10 * * *", "windows": ["09:00-11:00"]}, InvalidWindow, "never make one"),
         ({"cron": "0 0 1 1 *", "windows": ["00:00-06:00"]}, InvalidWindow, "never make one"),
     ],

@@ -28,6 +28,7 @@ from fencerow.schedules.windows import MaintenanceWindows
 NAME_LENGTH_MAX = 100
 ENTITY_LENGTH_MAX = 200
 CATCHUP_MOST = 1000
+LATE_LEAST_S = 1.0  # a fire is made some moments after its time; with less, none would be in time
 LATE_MOST_S = 366 * DAY_S
 
 
@@ -149,7 +150,9 @@ def planned(given: Mapping[str, Any], before: Definition | None = None) -> Sched
             "of the fires that are made up together, all but the first would be skipped",
             "choose misfire='one', or overlap='allow'",
         )
-    late_s = _number("late_s", given.get("late_s"), before.late_s if before else LATE_S, 0.0, LATE_MOST_S)
+    late_s = _number(
+        "late_s", given.get("late_s"), before.late_s if before else LATE_S, LATE_LEAST_S, LATE_MOST_S
+    )
     most = before.catchup_max if before else CATCHUP_MAX
     catchup_max = _number("catchup_max", given.get("catchup_max"), most, 1, CATCHUP_MOST)
     zone = given.get("windows_tz") or (before.windows_tz if before else "UTC")
