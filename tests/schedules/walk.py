@@ -53,18 +53,18 @@ SAMPLES = (
     Sample("30 2 * * *", _some(30), _some(2), named=True),
     Sample("0 0 * * *", _some(0), _some(0), named=True),
     Sample("0,15,30,45 0,1,2,3,22,23 * * *", _some(0, 15, 30, 45), _some(0, 1, 2, 3, 22, 23), named=True),
-    Sample("7 0-23 * * *", _some(7), named=True),
+    Sample("7 0-23 * * *", _some(7)),
     Sample("30 1,2 * * 0,6", _some(30), _some(1, 2), _some(5, 6), named=True),
     Sample("*/20 * * * *", _some(0, 20, 40)),
     Sample("5 * * * *", _some(5)),
-    Sample("*/30 0,2,3,23 * * *", _some(0, 30), _some(0, 2, 3, 23)),
-    Sample("10 */2 * * *", _some(10), frozenset(range(0, 24, 2))),
-    Sample("*/15 0 * * 0", _some(0, 15, 30, 45), _some(0), _some(6)),
-    Sample("*/15 23 1,28-31 * *", _some(0, 15, 30, 45), _some(23), days=_some(1, 28, 29, 30, 31)),
+    Sample("*/30 0,2,3,23 * * *", _some(0, 30), _some(0, 2, 3, 23), named=True),
+    Sample("10 */2 * * *", _some(10), frozenset(range(0, 24, 2)), named=True),
+    Sample("*/15 0 * * 0", _some(0, 15, 30, 45), _some(0), _some(6), named=True),
+    Sample("*/15 23 1,28-31 * *", _some(0, 15, 30, 45), _some(23), days=_some(1, 28, 29, 30, 31), named=True),
 )
 MINUTELY = (
     Sample("* * * * *"),
-    Sample("0-59 0-23 * * *", named=True),
+    Sample("0-59 1-23 * * *", hours=EVERY_HOUR - {0}, named=True),
 )
 
 

@@ -1,19 +1,20 @@
 """When a cron expression fires in a time zone, also where clocks are changed.
 
 cronsim says which times of the wall fit the expression; it is given times without a zone only. Which instants those
-are is decided here, by one of two rules. The expression's own spelling chooses, as in Debian's cron:
+are is decided here, by one of two rules. The hours of the expression choose, however they are spelled:
 
-- **Named times**: neither the minute nor the hour starts with `*` (`30 2 * * *`). Each time fires once. A time that
-  the clock skips fires at the end of the gap; several of them fire there together, once. A time that the clock
-  shows twice fires the first time.
-- **Running**: the minute or the hour starts with `*` (`*/15 * * * *`). It fires whenever the wall shows a time that
-  fits: never in a gap, and in both passes of a repeated hour, so the distance from fire to fire stays.
+- **Named times**: it leaves hours of the day out (`30 2 * * *`, `*/30 0 * * *`, `0 */2 * * *`). Each time fires once. A
+  time that the clock skips fires at the end of the gap; several of them fire there together, once. A time that the
+  clock shows twice fires the first time.
+- **Running**: it has every hour of the day (`*/15 * * * *`, `0 0-23 * * *`). It fires whenever the wall shows a time
+  that fits: never in a gap, and in both passes of a repeated hour, so the distance from fire to fire stays.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import fencerow.schedules.walls as walls
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 SECOND_US = 1_000_000
 LOOK_BACK_S = 120
 LOOK_BACK_FACTOR = 8
+HOURS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,9 @@ class Cron:
     def next_after(self, instant_us: int, seed: str = "") -> int:  # noqa: ARG002 the clock fixes all
         """The first fire that is strictly later."""
         instant = instant_us // SECOND_US
-        return SECOND_US * (self._named(instant) if self._names_times() else self._running(instant))
+        return SECOND_US * (
+            self._running(instant) if _has_every_hour(self.expression) else self._named(instant)
+        )
 
     def last_until(self, instant_us: int, seed: str = "") -> int:
         """The last fire that is not later. It looks back in growing steps, and walks forward from the first hit."""
@@ -47,10 +51,6 @@ class Cron:
         while (following := self.next_after(found, seed)) <= instant_us:
             found = following
         return found
-
-    def _names_times(self) -> bool:
-        minute, hour = self.expression.split()[-5:-3]
-        return not minute.startswith("*") and not hour.startswith("*")
 
     def _named(self, instant: int) -> int:
         """In the second pass of a repeated hour, the times of the first pass lie behind: they are passed over."""
@@ -74,3 +74,10 @@ class Cron:
         from cronsim import CronSim
 
         return CronSim(self.expression, after)
+
+
+@lru_cache(maxsize=4096)
+def _has_every_hour(expression: str) -> bool:
+    from cronsim import CronSim
+
+    return len(set(CronSim(expression, walls.EPOCH).hours)) == HOURS
