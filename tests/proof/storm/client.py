@@ -27,7 +27,7 @@ NUMBERS_EACH = 10_000_000
 ASYNC_KINDS = {
     "pay": 16, "pay_plain": 8, "pay_again": 8, "look": 16, "read": 8, "nap": 7, "slow": 10, "slow_plain": 10, "long": 8,
     "doomed": 2, "parcel": 12, "keyed": 10, "bulk": 1, "limited": 8, "limited_plain": 6, "guarded": 10,
-    "wedge": 1, "turn": 12, "strict": 8, "pair": 6, "metered": 10, "both": 6, "narrow": 8,
+    "wedge": 1, "turn": 12, "strict": 8, "pair": 6, "metered": 10, "both": 6, "narrow": 8, "labelled": 8,
 }  # fmt: skip
 CHANGED = ("pay", "nap", "parcel", "turn")
 CANCELLED = {"slow": 0.6, "slow_plain": 0.6, "strict": 0.15, "both": 0.15}  # how many of them

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+import uuid
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 
@@ -24,6 +25,26 @@ AWAY_S = 15.0
 TURN_S = 10.0  # how long a fault that strikes everybody waits for the one before it
 
 WORKERS = {**OF_WORKERS, "effect": "INSERT INTO fencerow.effect"}
+
+# The role of a program that only submits, as far as these rows need it: `fencerow sql` has it whole.
+FORGER = """
+DO $$ BEGIN
+    CREATE ROLE storm_forger;
+    GRANT USAGE ON SCHEMA fencerow TO storm_forger;
+    GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA fencerow TO storm_forger;
+    GRANT INSERT ON fencerow.jobs, fencerow.move TO storm_forger;
+    GRANT INSERT (gate) ON fencerow.gate_arrivals TO storm_forger;
+EXCEPTION WHEN duplicate_object THEN NULL;
+END $$
+"""
+FORGE = """
+INSERT INTO fencerow.jobs (id, queue, name, run_at, attempts_max, crashes_max, snoozes_max, submitted_at, args,
+                           args_bytes, ephemeral, priority, state, gate, limits)
+VALUES (%(id)s, 'default', 'forged', '2020-01-01', 9, 9, 9, '2020-01-01', '{"n": 1}',
+        8, false, 0, 'waiting', 'limit:metered', CAST(%(limits)s AS text[]))
+"""
+FORGED = ("{NULL,metered}", "{{metered,metered},{x,y}}", "{}", "{metered,/}", "{metered,queue:narrow}")
+REFUSED = 3  # of them, by the tables
 
 On = Scene[PostgresGround]
 
@@ -176,14 +197,30 @@ def take_connections(scene: On) -> bool:
 
 
 def lock_rows(scene: On) -> bool:
-    """A stranger holds the rows of some jobs, as a report or an editor left open does."""
+    """A stranger holds the rows of some jobs, as a report or an editor left open does: first of those with a label,
+    whose wait for it ends meanwhile."""
     with scene.ground.server.connect("app") as connection, connection.transaction():
         held = connection.execute(
-            "SELECT id FROM fencerow.jobs WHERE state IN ('queued', 'running')"
-            " ORDER BY random() LIMIT 50 FOR UPDATE SKIP LOCKED"
+            "SELECT id FROM fencerow.jobs WHERE state IN ('queued', 'running', 'waiting')"
+            " ORDER BY affinity IS NULL, random() LIMIT 50 FOR UPDATE SKIP LOCKED"
         ).fetchall()
         time.sleep(0.7)
         return len(held) > 0
+
+
+def forge_rows(scene: On) -> bool:
+    """Whoever may only submit writes rows that no program of ours writes, and arrivals at gates that nobody has.
+
+    What the tables take is taken away again, with what the ledger has of it: nobody submitted it.
+    """
+    with scene.ground.server.connect("app") as connection:
+        connection.execute(FORGER)
+        ids = [str(uuid.uuid4()) for _ in FORGED]
+        refused = sum(_is_refused(connection, *each) for each in zip(ids, FORGED, strict=True))
+        time.sleep(0.7 + scene.chance.random())
+        connection.execute("DELETE FROM fencerow.jobs WHERE id = ANY(CAST(%s AS uuid[]))", [ids])
+        connection.execute("DELETE FROM fencerow.move WHERE job = ANY(CAST(%s AS uuid[]))", [ids])
+    return refused == REFUSED
 
 
 def lock_table(scene: On) -> bool:
@@ -228,6 +265,7 @@ KINDS: Mapping[str, Kind[PostgresGround]] = {
     "answer to a client late": Kind(15, meet(Phase.DELAY, is_worker=False)),
     "connection ended by the server": Kind(150, end_backend),
     "rows locked by a stranger": Kind(40, lock_rows),
+    "rows forged by a submitter": Kind(30, forge_rows),
     # These strike everybody at once, one after the other. More of them would leave no time for anything else.
     "server crashed by the death of a backend": Kind(10, kill_backend, strikes_all=True),
     "server crashed by an immediate stop": Kind(8, crash_server, strikes_all=True),
@@ -238,6 +276,20 @@ KINDS: Mapping[str, Kind[PostgresGround]] = {
     "connections exhausted": Kind(6, take_connections, strikes_all=True),
     "table locked by a stranger": Kind(8, lock_table, strikes_all=True),
 }
+
+
+def _is_refused(connection: psycopg.Connection[tuple[object, ...]], job_id: str, limits: str) -> bool:
+    """Write one as the role that only submits, with arrivals; whether the tables refuse it."""
+    try:
+        with connection.transaction():
+            connection.execute("SET LOCAL ROLE storm_forger")
+            connection.execute(FORGE, {"id": job_id, "limits": limits})
+            connection.execute(
+                "INSERT INTO fencerow.gate_arrivals (gate) VALUES ('limit:metered'), ('key:'), ('nothing')"
+            )
+    except psycopg.errors.CheckViolation:
+        return True
+    return False
 
 
 def _jumped(scene: On, wanted_s: float, hold_s: float) -> bool:

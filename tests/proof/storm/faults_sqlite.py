@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fencerow.errors import FencerowError, StorageFull
 from tests.kit.stopping import is_locked
-from tests.proof.storm import faults
+from tests.proof.storm import faults, ledger
 from tests.proof.storm.ground import SqliteGround
 from tests.proof.storm.orders import SetClock, tell
 from tests.proof.storm.plan import HOUR_S, LEASE_S, OUTAGE_S
@@ -24,6 +24,8 @@ STRACE = shutil.which("strace")
 # A tracer ends with the storm, also where that is killed: the worker that it traces lives on.
 LEASH = [leash, "--pdeathsig", "TERM"] if (leash := shutil.which("setpriv")) else []
 INJECT_S = 4.0
+ROOM_BYTES = 150_000  # that are left where there is little room: for the journal of a few jobs
+LITTLE_ROOM_S = 8.0
 TURN_S = 10.0  # how long a fault that strikes everybody waits for the one before it
 
 On = Scene[SqliteGround]
@@ -83,6 +85,24 @@ def fill_disk(scene: On) -> bool:
             finally:
                 disk.make_room()
             return seen
+    finally:
+        scene.ground.whole.release()
+
+
+def leave_little_room(scene: On) -> bool:
+    """Room for little at once, for a while: what does not fit is tried again smaller, and everything goes on."""
+    disk = scene.ground.disk
+    if disk is None or not scene.ground.whole.acquire(timeout=TURN_S):
+        return False
+    try:
+        with scene.trouble("little room on the disk"):
+            disk.fill(leave_bytes=ROOM_BYTES)
+            try:
+                seen = until(lambda: _is_full(scene), 4.0)
+                before = _ended(scene)
+                return seen and until(lambda: _ended(scene) > before, LITTLE_ROOM_S)
+            finally:
+                disk.make_room()
     finally:
         scene.ground.whole.release()
 
@@ -157,6 +177,7 @@ KINDS: Mapping[str, Kind[SqliteGround]] = {
     "clock jumped an hour": Kind(2, jump_an_hour, strikes_all=True),
     "file locked for longer than a deadline": Kind(1, stay_away, strikes_all=True),
     "disk full": Kind(1, fill_disk, strikes_all=True),
+    "little room on the disk": Kind(2, leave_little_room, strikes_all=True),
     **(
         {"worker killed in a write": Kind(8, kill_in_write), "write failed": Kind(8, fail_write)}
         if STRACE
@@ -176,6 +197,14 @@ def _is_full(scene: On) -> bool:
     except FencerowError:
         return False
     return False
+
+
+def _ended(scene: On) -> int:
+    """How many jobs have ended; -1 where nobody can say."""
+    try:
+        return int(str(ledger.ask(scene.ground.engine, "SELECT count(*) FROM fencerow.finished_jobs")[0][0]))
+    except (FencerowError, sqlite3.Error):
+        return -1
 
 
 def _inject(scene: On, what: str, call: str) -> bool:

@@ -36,6 +36,7 @@ QUEUES: Mapping[str, int] = {
     "narrow": 2,
 }  # of each worker: all of them together exceed that limit
 
+LABEL = "gpu"  # that every worker carries
 ROUND = 120  # faults after which all kinds come again
 
 # PostgreSQL takes the larger part of a storm: it has more that can break.
@@ -55,6 +56,7 @@ WORKER_SETTINGS: Mapping[str, Any] = {
     "child_start_s": CHILD_START_S,
     "connect_timeout_s": 2.0,
     "pool_max": 5,
+    "labels": LABEL,
 }
 CLIENT_SETTINGS: Mapping[str, Any] = {"connect_timeout_s": 1.0, "pool_max": 5, "busy_timeout_s": 4.0}
 

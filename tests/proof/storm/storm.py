@@ -79,8 +79,10 @@ def weather(kind: str, plan: Plan, folder: Path) -> Report:
 def _weather(ground: Any, plan: Plan, folder: Path, kinds: Mapping[str, Kind[Any]]) -> Report:
     left_out = {}
     if ground.disk is None:
-        kinds = {name: kind for name, kind in kinds.items() if name != "disk full"}
-        left_out["disk full"] = "no small disk can be mounted here"
+        for name in ("disk full", "little room on the disk"):
+            if name in kinds:
+                left_out[name] = "no small disk can be mounted here"
+        kinds = {name: kind for name, kind in kinds.items() if name not in left_out}
     if plan.shares is not None:
         kinds = {
             name: replace(kinds[name], share=share) for name, share in plan.shares.items() if name in kinds

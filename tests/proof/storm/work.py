@@ -12,7 +12,7 @@ from typing import Any
 from fencerow import App, Backoff, Config, Defaults, Fail, Job
 from fencerow.batches import BatchItem
 from fencerow.guards.once import once
-from tests.proof.storm.plan import LIMIT_S, WEDGE_LIMIT_S
+from tests.proof.storm.plan import LABEL, LIMIT_S, WEDGE_LIMIT_S
 
 # A storm may kill a worker more often than a job's own budget expects; what is tested is not the budget.
 PATIENT = Defaults(
@@ -187,6 +187,14 @@ class Work:
             await asyncio.sleep(TURN_S)
             return job.attempt
 
+        @self.app.job(affinity=lambda n: LABEL if n % 2 else "nobody's", affinity_wait_s=0.3)
+        async def labelled(job: Job, n: int) -> int:
+            # Of every other one the wait for its label ends, and anybody may run it.
+            sink(job.id, job.attempt)
+            await asyncio.sleep(0.01)
+            return job.attempt
+
+        self.labelled = labelled
         self.turn, self.strict, self.pair = turn, strict, pair
         self.metered, self.both, self.narrow = metered, both, narrow
         self.pay, self.pay_plain, self.pay_again, self.parcel = pay, pay_plain, pay_again, parcel
@@ -214,6 +222,7 @@ HEALTHY = frozenset(
         "pair",
         "metered",
         "narrow",
+        "labelled",
     }
 )
 

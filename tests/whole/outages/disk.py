@@ -24,10 +24,13 @@ class Disk:
         self.path = path
         self._ballast = path / "ballast"
 
-    def fill(self) -> None:
-        """Take what is left, to the last page, and what others give back meanwhile."""
+    def fill(self, *, leave_bytes: int = 0) -> None:
+        """Take what is left, but for so much: to the last page, and what others give back meanwhile."""
         for _ in range(FILLS_MAX):
             self._take_all()
+            if leave_bytes:
+                os.truncate(self._ballast, max(0, self._ballast.stat().st_size - leave_bytes))
+                return
             if self.free_bytes() == 0:
                 return
         raise AssertionError(f"{self.path} never was full: others give back space all the time")
