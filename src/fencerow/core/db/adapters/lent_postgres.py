@@ -72,18 +72,21 @@ class LentPostgres(Lent):
     def _compare_once(self) -> Plan[None]:
         driver = self.driver()
         if not self.known.has(driver):
-            yield from self._check_encoding()
+            yield from self._check_encoding(driver)
             rows = yield from super().statement(Statement("database_here", {}))
             self.known.compare(driver, Database.of(rows), self.kind)
 
-    def _check_encoding(self) -> Plan[None]:
+    def _check_encoding(self, driver: Any) -> Plan[None]:
         """Any text may come; one that the connection cannot send would fail in the driver, by chance.
 
         Raises:
             UnusableConnection: its encoding cannot hold all texts.
         """
-        rows = yield Sent("SHOW client_encoding")
-        if (found := str(rows[0][0])) not in ENCODINGS:
+        found = reported_encoding(driver)
+        if found is None:
+            rows = yield Sent("SHOW client_encoding")
+            found = str(rows[0][0])
+        if found.upper() not in ENCODINGS:
             raise UnusableConnection(
                 f"this {self.kind} has the client_encoding {found}",
                 "it cannot hold every text that a job may bring",
@@ -93,6 +96,17 @@ class LentPostgres(Lent):
     def _frozen(self) -> Plan[bool]:
         rows = yield Sent("SHOW transaction_isolation")
         return str(rows[0][0]) in FROZEN
+
+
+def reported_encoding(driver: Any) -> str | None:
+    """The client_encoding, which the server reports to each driver whenever it changes; None: it does not tell."""
+    status: Any = getattr(getattr(driver, "info", None), "parameter_status", None)  # psycopg and psycopg2
+    settings: Any = getattr(driver, "get_settings", None)  # asyncpg
+    if callable(status):
+        found = status("client_encoding")
+    else:
+        found = getattr(settings(), "client_encoding", None) if callable(settings) else None
+    return found if isinstance(found, str) and found else None
 
 
 def cast_of(value: Param) -> str:
