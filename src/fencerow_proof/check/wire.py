@@ -189,6 +189,7 @@ class Channel:
     """One end of a connection, blocking. Each side reads the messages of the other's type."""
 
     def __init__(self, connection: socket.socket) -> None:
+        connection.settimeout(None)  # whatever time-out the application gives to new ones
         self._connection = connection
 
     def fileno(self) -> int:

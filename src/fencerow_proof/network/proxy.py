@@ -31,6 +31,7 @@ class FaultProxy:
     def __init__(self, port: int) -> None:
         self._target = ("127.0.0.1", port)
         self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.settimeout(None)  # whatever time-out the application gives to new ones
         self.port: int = self._listener.getsockname()[1]
         self._lock = threading.Lock()
         self._plan = Plan()
@@ -133,6 +134,7 @@ class FaultProxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
+            client.settimeout(None)
             self._take(client)
 
     def _take(self, client: socket.socket) -> None:

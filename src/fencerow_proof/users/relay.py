@@ -57,6 +57,7 @@ class Relay:
         self._closed = False
         folder.mkdir(mode=0o700)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.settimeout(None)  # whatever time-out the application gives to new ones
         self._listener.bind(str(folder / f".s.PGSQL.{PORT}"))
         self._listener.listen(16)
         threading.Thread(target=self._accept, name="fencerow-relay", daemon=True).start()
@@ -90,6 +91,8 @@ class Relay:
                 server = self._connect()
             except OSError:
                 return
+            for end in (client, server):
+                end.settimeout(None)  # a statement may take long, and a connection may rest
             link = Link(self, client, server)
             with self._lock:
                 self._links.append(link)
