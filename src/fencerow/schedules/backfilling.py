@@ -8,7 +8,7 @@ from fencerow.command import output
 from fencerow.command.documents import plain
 from fencerow.command.options import asked, usual_options
 from fencerow.command.times import exact, told_instant
-from fencerow.schedules.commands import entity_option, verbs
+from fencerow.schedules.commands import apart, entity_option, verbs
 from fencerow.schedules.past import FIRES_MAX, BackfilledFire
 
 
@@ -42,6 +42,7 @@ def backfill(
     force: bool,
 ) -> None:
     """Make the jobs of a schedule's fires in a past time. A fire that has made one makes no other."""
+    name, entity = apart(name, entity)
     with verbs(context) as (known, _):
         fires = known.backfill(
             name,

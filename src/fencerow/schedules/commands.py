@@ -23,7 +23,7 @@ from fencerow.schedules.definitions import RowKind
 from fencerow.schedules.misfire import COUNTED_MAX
 from fencerow.schedules.shown import ScheduleRecord
 from fencerow.schedules.ticking import Made, Tick
-from fencerow.schedules.verbs import ScheduleVerbs
+from fencerow.schedules.verbs import LIMIT_MAX, ScheduleVerbs
 
 F = TypeVar("F", bound=Callable[..., Any])
 COLUMNS = (
@@ -48,6 +48,13 @@ def entity_option(command: F) -> F:
     return click.option("--entity", metavar="NAME", help="One entity of the schedule instead of all of it.")(
         command
     )
+
+
+def apart(name: str, entity: str | None) -> tuple[str, str | None]:
+    """Name and entity, also where they were written as lists show them: `nightly/f01`."""
+    if entity is None and "/" in name:
+        name, _, entity = name.partition("/")
+    return name, entity
 
 
 @contextmanager
@@ -93,6 +100,7 @@ schedules = group_of(
 @click.pass_context
 def show(context: click.Context, name: str, entity: str | None, ticks: int) -> None:
     """Show a schedule: its rules, what it submits, and which job each of its last fires made."""
+    name, entity = apart(name, entity)
     with verbs(context) as (known, engine):
         found = known.get(name, entity or "")
         fires = known.ticks(name, entity, limit=ticks)
@@ -116,19 +124,48 @@ def show(context: click.Context, name: str, entity: str | None, ticks: int) -> N
 @click.pass_context
 def next_(context: click.Context, name: str, entity: str | None, count: int) -> None:
     """Show when a schedule fires next, whether or not it is paused."""
+    name, entity = apart(name, entity)
     with verbs(context) as (known, engine):
         found = known.get(name, entity or "")
-        fires = [(each, found.starts_us(each)) for each in known.next_fires(name, entity or "", count=count)]
+        rows = known.listed(name=name, entities=True, limit=LIMIT_MAX) if found.kind is RowKind.HEAD else []
+        fires = [(found, each) for each in known.next_fires(name, entity or "", count=count)]
         at = times(engine, asked(context))
+    of_all = [(each, each.next_us) for each in rows if each.next_us is not None and each.fires_by_itself]
+    fires += sorted(of_all, key=lambda fire: fire[1])[:count]
     if asked(context).json:
-        output.say_json([{"fires": iso(each), "starts": iso(starts_us)} for each, starts_us in fires])
+        output.say_json([_fire(each, fire_us) for each, fire_us in fires])
         return
-    for each, starts_us in fires:
-        if starts_us is None:
-            note = ": in a maintenance window, makes no job"
-        else:
-            note = "" if starts_us == each else f": in a maintenance window, starts {at.full(starts_us)}"
-        output.say(f"{at.full(each)}{note}")
+    if found.kind is RowKind.HEAD:
+        told = f"the next fire of each of its entities, the soonest {len(fires)} of {len(of_all)}"
+        output.say_text(told if fires else f"{name} has no entity that fires")
+        if len(rows) == LIMIT_MAX:
+            output.say(f"(of the first {LIMIT_MAX} by name)")
+    for each, fire_us in fires:
+        output.say_text(
+            f"{_label(each, found)}{at.full(fire_us)}{_on_the_wall(each, fire_us)}{_note(each, fire_us, at)}"
+        )
+
+
+def _fire(row: ScheduleRecord, fire_us: int) -> dict[str, Any]:
+    entity = {"entity": row.entity} if row.entity else {}
+    return {**entity, "fires": iso(fire_us), "starts": iso(row.starts_us(fire_us))}
+
+
+def _label(row: ScheduleRecord, asked_for: ScheduleRecord) -> str:
+    return "" if row is asked_for else f"{row.entity}: "
+
+
+def _on_the_wall(row: ScheduleRecord, fire_us: int) -> str:
+    """What the clock shows in the schedule's own zone."""
+    wall = row.on_the_wall(fire_us)
+    return "" if wall is None else f", {wall}"
+
+
+def _note(row: ScheduleRecord, fire_us: int, at: Times) -> str:
+    starts_us = row.starts_us(fire_us)
+    if starts_us is None:
+        return ": in a maintenance window, makes no job"
+    return "" if starts_us == fire_us else f": in a maintenance window, starts {at.full(starts_us)}"
 
 
 @schedules.command()
@@ -138,6 +175,7 @@ def next_(context: click.Context, name: str, entity: str | None, count: int) -> 
 @click.pass_context
 def explain(context: click.Context, name: str, entity: str | None) -> None:
     """Say in words when a schedule fires, and what becomes of fires that are missed or overlap."""
+    name, entity = apart(name, entity)
     with verbs(context) as (known, _):
         found = known.get(name, entity or "")
     lines = _in_words(found)
@@ -156,6 +194,7 @@ def explain(context: click.Context, name: str, entity: str | None) -> None:
 @click.pass_context
 def run(context: click.Context, name: str, entity: str | None, force: bool) -> int:
     """Submit its job now, also while it is paused. Its next fire stays where it is."""
+    name, entity = apart(name, entity)
     with verbs(context) as (known, _):
         runs = known.run(name, entity, force=force)
     if asked(context).json:
@@ -175,6 +214,7 @@ def run(context: click.Context, name: str, entity: str | None, force: bool) -> i
 @click.pass_context
 def pause(context: click.Context, name: str, entity: str | None, reason: str | None) -> int:
     """Let a schedule fire no more until it is resumed. Jobs that it made go on. Deploys do not end the pause."""
+    name, entity = apart(name, entity)
     with verbs(context) as (known, _):
         rows = known.pause(name, entity, reason=reason)
     _say_change(context, name, entity, rows, "paused", "was paused already; the first reason is kept")
@@ -192,12 +232,14 @@ def resume(context: click.Context, name: str, entity: str | None, run_now: bool)
 
     An entity that was paused by itself stays so, until it is resumed by itself.
     """
+    name, entity = apart(name, entity)
     with verbs(context) as (known, _):
         rows = known.resume(name, entity, run_now=run_now)
         left = 0 if entity else sum(each.paused_entities for each in known.listed(name=name))
     _say_change(context, name, entity, rows, "resumed", "was not paused")
     if left and not asked(context).json:
-        output.say(f"{left} of its entities stay paused, each for its own reason (--entity)")
+        stay = "1 entity stays" if left == 1 else f"{left} entities stay"
+        output.say(f"{stay} paused, each for its own reason (--entity)")
     return exits.OK
 
 
@@ -208,6 +250,7 @@ def resume(context: click.Context, name: str, entity: str | None, run_now: bool)
 @click.pass_context
 def remove(context: click.Context, name: str, entity: str | None) -> int:
     """Remove a schedule that people made. Its jobs stay."""
+    name, entity = apart(name, entity)
     with verbs(context) as (known, _):
         rows = known.remove(name, entity)
     _say_change(context, name, entity, rows, "removed", "is not there")
@@ -250,11 +293,11 @@ def _paused(found: ScheduleRecord, at: Times) -> str | None:
 
 def _facts(found: ScheduleRecord, at: Times) -> dict[str, object]:
     document = found.document()
-    args = document.get("args")
+    args, is_head = document.get("args"), found.kind is RowKind.HEAD
     return {
         "schedule": found.full_name,
-        "when": found.in_words(),
-        "next": at.full(found.next_us),
+        "when": f"{found.in_words()}{', unless an entity has other times' if is_head else ''}",
+        "next": _next(found, at),
         "last": at.full(found.last_us),
         "last job": found.last_job_id,
         "job": f"{found.job} in queue {document.get('queue')}",
@@ -267,6 +310,15 @@ def _facts(found: ScheduleRecord, at: Times) -> dict[str, object]:
         "paused": _paused(found, at),
         "trouble": found.trouble,
     }
+
+
+def _next(found: ScheduleRecord, at: Times) -> str | None:
+    if found.next_us is None:
+        return None
+    whose = (
+        " (of its entities the first)" if found.kind is RowKind.HEAD else _on_the_wall(found, found.next_us)
+    )
+    return f"{at.full(found.next_us)}{whose}"
 
 
 def _in_words(found: ScheduleRecord) -> list[str]:

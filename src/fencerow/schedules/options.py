@@ -222,8 +222,8 @@ def check_name(name: object) -> str:
     if "/" in text:
         raise InvalidInput(
             f"the schedule's name {text!r} contains a slash",
-            "it parts a name from an entity",
-            "use another character",
+            "it parts a name from an entity, which is given by itself",
+            "for an entity write entity=... (--entity); else use another character",
         )
     return text
 

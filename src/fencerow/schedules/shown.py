@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 
 from fencerow.core.db.run import Row, as_int, as_int_or_none, text_or_none
+from fencerow.core.model.job import moment
+from fencerow.schedules.cron import Cron
 from fencerow.schedules.definition import Definition, InWindow, known, seed_of
 from fencerow.schedules.definitions import RowKind, RowOrigin
 
@@ -83,6 +85,18 @@ class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
         for _ in range(count):
             found.append(spec.next_after(found[-1], seed_of(self.name, self.entity)))
         return found[1:]
+
+    @property
+    def fires_by_itself(self) -> bool:
+        """Whether it fires when its time comes: it is no head, and nobody paused it."""
+        return self.kind is not RowKind.HEAD and self.paused_at_us is None
+
+    def on_the_wall(self, instant_us: int) -> str | None:
+        """What the clock shows at this instant in the zone that its cron expression names; None for UTC."""
+        times = known(self.definition).spec.times
+        if not isinstance(times, Cron) or times.zone_name == "UTC":
+            return None
+        return f"{moment(instant_us).astimezone(times.zone):%a %H:%M} {times.zone_name}"
 
     def starts_us(self, fire_us: int) -> int | None:
         """When the job of this fire may start: at once, or when its window ends. None: the window skips it."""
