@@ -235,6 +235,7 @@ SQLITE: dict[str, dict[str, Param]] = {
         "names": ["s"],
         "margin_s": 60.0,
         "at_most": 4,
+        "limit": 4,
         **OWN_CLOCK,
     },
     "lanes": {"queue": "m"},
