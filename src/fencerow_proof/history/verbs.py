@@ -142,6 +142,10 @@ def _claim(params: Params) -> list[Fact]:
     return [_named(params, "holder", "queue", "limit")]
 
 
+def _claim_passed_over(params: Params) -> list[Fact]:
+    return [{"limit": 1, **_named(params, "holder", "queue")}]
+
+
 def _claim_in_turn(params: Params) -> list[Fact]:
     return [{"limit": params["reach"], **_named(params, "holder", "queue")}]
 
@@ -343,6 +347,7 @@ VERBS: dict[str, Verb] = {
     "give_turns": Verb(_ids, partial(_moved, _ids, State.QUEUED), "hand_over"),
     "take_turns_back": _each(_ids, State.WAITING),
     "claim": Verb(_claim, _claimed),
+    "claim_passed_over": Verb(_claim_passed_over, _claimed, "claim"),
     "claim_in_turn": Verb(_claim_in_turn, _claimed),
     "claim_suspect": Verb(_claim_suspect, _claimed),
     "claim_labelled": Verb(_claim_labelled, _claimed),

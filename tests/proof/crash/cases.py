@@ -479,8 +479,13 @@ def labelled_again() -> Script:
     yield store.resubmit(LABELLED)
 
 
-# SQLite has no COPY.
+def passed_over() -> Operation[Any]:
+    return store.claim_passed_over("mail", 0, holder=FIRST, names=["send"], margin_s=10.0, wait_ms=60_000)
+
+
+# SQLite has no COPY, and no locked row that a claim passes over.
 ON_POSTGRES: list[Case] = [
+    Case("claim_passed_over", with_jobs(new_job()), passed_over(), unknown_jobs, (JOB,)),
     Case("submit_by_copy", workers, store.submit_by_copy(TWO), submit_again, (JOB, OTHER_JOB)),
 ]
 

@@ -41,7 +41,8 @@ UNRECORDED = {
         "handovers: whose end was taken by whom is judged by what receivers note, tests/handovers",
     ),
     **dict.fromkeys(
-        ("purge_handovers", "write_missed"), "handovers that receivers are done with, or never had"
+        ("purge_handovers", "write_missed", "shorten_holds"),
+        "handovers that receivers are done with, or never had, or that a clock held too long",
     ),
     "mark_awaited": "says only that the end is to be announced",
     "keep_key": "goes with revive, in one transaction",
