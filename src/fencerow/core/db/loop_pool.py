@@ -37,6 +37,7 @@ class LoopPool:
         """End its tasks in a loop that does not run. Left to the garbage collector, they would complain loudly."""
         for task in asyncio.all_tasks(loop):
             if task is self._waiting or task.get_name().startswith(f"{self.pool.name}-"):
+                # There is no public way: a cancel needs the loop to run, and its exception handler is the user's.
                 task._log_destroy_pending = False  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
                 coroutine = task.get_coro()
                 if isinstance(coroutine, CoroutineType):

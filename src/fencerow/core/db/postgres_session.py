@@ -211,9 +211,10 @@ def _bound(idle_s: float) -> bytes:
 
 
 # A process that is stopped (SIGSTOP, a laptop that sleeps, a blocked event loop) keeps its connections, and with them
-# the locks of a transaction that is open there. Ours compute nothing between two statements, so whoever is silent for
-# so long has come to a stand, and the server takes the locks from it. It is said with BEGIN, in one message: it costs
-# no round trip and ends with the transaction, so it holds behind a pooler too.
+# the locks of a transaction that is open there. Ours compute for parts of a second between two statements (a tick of
+# schedules decides for a tenth of one, and leaves the rest to the next), so whoever is silent for so long has come to a
+# stand, and the server takes the locks from it. It is said with BEGIN, in one message: it costs no round trip and ends
+# with the transaction, so it holds behind a pooler too.
 IDLE_S = 10.0
 BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED; " + _bound(IDLE_S)
 # Not `connection.commit()`: PgBouncer passes the server's last word on and adds its own, and where psycopg expects one
