@@ -6,9 +6,38 @@ may be killed, and nobody shares its connections.
 
 from __future__ import annotations
 
-from multiprocessing import get_context
+import os
+from multiprocessing import forkserver
+from multiprocessing.context import ForkServerContext, ForkServerProcess
 
-context = get_context("forkserver")
+from tests.kit.servers import ENVIRONMENT
+
+
+class Fork(ForkServerProcess):
+    """Has the environment of the run, whatever the test that forks first has put into its own."""
+
+    def start(self) -> None:
+        environment = dict(os.environ)
+        try:
+            _become(ENVIRONMENT)
+            forkserver.ensure_running()
+        finally:
+            _become(environment)
+        super().start()
+
+
+class Forks(ForkServerContext):
+    """Where `Process` is such a fork."""
+
+    Process = Fork
+
+
+def _become(environment: dict[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+
+
+context = Forks()
 # All of them: one such server is all that a process of tests has, and who starts it first must not leave others' out.
 context.set_forkserver_preload(
     ["tests.migrations.runner", "tests.proof.crash.dying", "tests.proof.storm.member"]
