@@ -49,6 +49,7 @@ PLAYED = {
     "errors.md: `fencerow events groups` lists all": {"events groups": ["billing"]},
     "errors.md: `fencerow limits list` shows those": {"limits list": ["github", "shut"]},
     "errors.md: `fencerow schedules list` shows those": {"schedules list": ["nightly"]},
+    "errors.md: Workers go on with less at once": {"doctor": ["web-1 does less at once", "24 claims"]},
     "guide/affinity.md: `fencerow why ID` says for which label": {
         "why {labelled}": ["the label gpu", "living ones that would take it: 0", "anybody may"]
     },
@@ -121,7 +122,7 @@ SHOWN_BY = {
     "guide/migrations.md: Then its lane stops": "migrations/backfills/test_backfill.py::test_a_range_that_fails",
     "guide/payloads.md: It is counted": "payloads/test_checks.py::test_the_doctor_counts_live_jobs_by_key",
     "guide/payloads.md: `fencerow jobs show` says under which": "cli/test_sealed.py::test_a_sealed_job_is_shown",
-    "guide/payloads.md: `fencerow doctor` counts live jobs": "payloads/test_checks.py::test_the_doctor_counts_live",
+    "guide/payloads.md: `fencerow doctor` counts by key": "payloads/test_checks.py::test_the_doctor_finds_a_key",
     "guide/payloads.md: What is named otherwise stays": f"{PAYLOADS}::test_what_has_no_name_of_ours_is_never_removed",
     "guide/payloads.md: `fencerow doctor` counts orphans": f"{PAYLOADS}::test_a_submit_that_was_rolled_back_leaves",
     "guide/sqlalchemy.md: `fencerow migrate` and `fencerow doctor`": f"{DOCTOR}::test_missing_tables_fail",
@@ -173,7 +174,7 @@ def one(engine: SqliteEngine, **options: Any) -> str:
 def living(engine: SqliteEngine) -> str:
     holder = new_id()
     info = '{"queues":["mail"],"slots":12,"names":["send"],"labels":["big"]}'
-    said = msgspec.json.encode(Stated(0, (SlotGroupNow(("mail",), 12),))).decode()
+    said = msgspec.json.encode(Stated(0, (SlotGroupNow(("mail",), 12),), too_large="24 claims")).decode()
     made = store.register(
         holder=holder, name="web-1", host="db1", pid=7, info=info, lease_s=3600.0, stated=said
     )
