@@ -151,7 +151,9 @@ async def test_arguments_that_do_not_fit_have_no_frames(lite: AnyEngine) -> None
     async with working(lite, send) as stage:
         job = await stage.run("send", {"n": "x"}, attempts_max=1)
 
-    assert any(line.startswith("fencerow.errors.MalformedPayload") for line in job.error["traceback"].splitlines())
+    assert any(
+        line.startswith("fencerow.errors.MalformedPayload") for line in job.error["traceback"].splitlines()
+    )
     assert "calling.py" not in job.error["traceback"] and "executor.py" not in job.error["traceback"]
 
 
