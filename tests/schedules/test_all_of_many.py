@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,12 +12,14 @@ import pytest
 from fencerow.config import Config
 from fencerow.core.client.base import ClientBase
 from fencerow.core.finding import Level
-from fencerow.schedules import past, ticking
+from fencerow.schedules import definitions, past, ticking
 from fencerow.schedules.checks import examine_schedules
 from fencerow.schedules.definition import Overlap
+from fencerow.schedules.definitions import RowKind, RowOrigin
 from fencerow.schedules.verbs import ScheduleVerbs
 from fencerow.testing.clock import DatabaseClock
 from tests.kit.jobs import AnyEngine
+from tests.schedules.conftest import wanted
 from tests.schedules.test_ticks import fired
 
 Put = Callable[..., Any]
@@ -44,6 +47,23 @@ def test_a_backfill_makes_the_fires_of_all_entities(
     assert sorted(each.entity for each in found) == ["a", "b", "c", "d", "e"]
     with pytest.raises(Exception, match="more than 4 fires"):
         verbs.backfill("report", start=now - timedelta(hours=2), end=now - timedelta(hours=1), at_most=4)
+
+
+def test_many_rows_are_computed_part_by_part() -> None:
+    rows = [wanted(entity=f"e{number:04}", kind=RowKind.ENTITY) for number in range(501)]
+    steps = definitions.put_rows(rows, RowOrigin.CODE, "app", None)
+    sizes: list[int] = []
+
+    next(steps)  # what time it is
+    with pytest.raises(StopIteration) as done:
+        statement = steps.send([(0,)])
+        while True:
+            asked = json.loads(str(statement.params["rows"]))
+            sizes.append(len(asked))
+            statement = steps.send([(each["name"], each["entity"], True) for each in asked])
+
+    assert sizes == [200, 200, 101]
+    assert done.value.value.made == [row.key for row in rows]
 
 
 def test_doctor_counts_those_that_it_does_not_name(engine: AnyEngine, clock: DatabaseClock, put: Put) -> None:

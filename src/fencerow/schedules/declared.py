@@ -142,7 +142,9 @@ class DeclaredSchedule:
 
     def _wanted_of(self, entity: Entity) -> WantedRow:
         work = work_of(self.submitter, entity.call or self.work, entity.name)
-        return WantedRow(self.name, entity.name, RowKind.ENTITY, self.plan.at(entity.when).definition(work))
+        row = WantedRow(self.name, entity.name, RowKind.ENTITY, self.plan.at(entity.when).definition(work))
+        _ = row.digest  # made here, in a thread, and not in the event loop
+        return row
 
     def _trouble(self, members: int, invalid: Mapping[str, str], nameless: Sequence[str]) -> str | None:
         """What is said where some cannot be used."""

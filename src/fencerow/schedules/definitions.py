@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 import msgspec
 
@@ -13,6 +14,8 @@ from fencerow.core.store.limiting import refuse_unknown_limits
 from fencerow.schedules.definition import Definition, digest_of, known, seed_of
 from fencerow.schedules.ticking import Key
 from fencerow.schedules.zones import tzdata_version
+
+PUT_ROWS = 200  # meanwhile nothing else runs in the event loop
 
 
 class RowKind(StrEnum):
@@ -30,9 +33,9 @@ class RowOrigin(StrEnum):
     PERSON = "person"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WantedRow:
-    """A row as it should be."""
+    """A row as it should be. Its text is made once: by whoever has the time for ten thousand of them."""
 
     name: str
     entity: str
@@ -42,6 +45,16 @@ class WantedRow:
     @property
     def key(self) -> Key:
         return self.name, self.entity
+
+    @cached_property
+    def text(self) -> str:
+        """The definition as it is stored."""
+        return self.definition.text()
+
+    @cached_property
+    def digest(self) -> str:
+        """By which it is compared with what stands there."""
+        return digest_of(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,28 +170,29 @@ def undeclare(name: str, entities: list[str] | None) -> Steps[tuple[list[str], l
 def put_rows(
     rows: Sequence[WantedRow], origin: RowOrigin, owner: str, actor: str | None, take_over: bool = False
 ) -> Steps[Put]:
-    """Make these rows, or change those that differ."""
+    """Make these rows, or change those that differ; so many in a statement, because the fires of each are computed."""
     if not rows:
         return Put()
     now_us = as_int((yield from execute("schedules_now"))[0][0])
-    document = msgspec.json.encode(
-        [_document(each, now_us) for each in sorted(rows, key=lambda each: each.key)]
-    )
-    found = yield from execute(
-        "put_schedules",
-        rows=document.decode(),
-        origin=origin.value,
-        owner=owner,
-        actor=actor,
-        take_over=take_over,
-        zones=tzdata_version(),
-    )
-    keys = [((str(name), str(entity)), bool(is_new)) for name, entity, is_new in found]
-    return Put([key for key, is_new in keys if is_new], [key for key, is_new in keys if not is_new])
+    ordered = sorted(rows, key=lambda each: each.key)
+    put = Put()
+    for first in range(0, len(ordered), PUT_ROWS):
+        part = [_document(each, now_us) for each in ordered[first : first + PUT_ROWS]]
+        found = yield from execute(
+            "put_schedules",
+            rows=msgspec.json.encode(part).decode(),
+            origin=origin.value,
+            owner=owner,
+            actor=actor,
+            take_over=take_over,
+            zones=tzdata_version(),
+        )
+        for name, entity, is_new in found:
+            (put.made if is_new else put.changed).append((str(name), str(entity)))
+    return put
 
 
 def _document(wanted: WantedRow, now_us: int) -> dict[str, object]:
-    text = wanted.definition.text()
     seed = seed_of(wanted.name, wanted.entity)
     is_head = wanted.kind is RowKind.HEAD
     return {
@@ -186,9 +200,9 @@ def _document(wanted: WantedRow, now_us: int) -> dict[str, object]:
         "entity": wanted.entity,
         "kind": wanted.kind.value,
         "job": wanted.definition.job,
-        "definition": text,
-        "digest": digest_of(text),
-        "next_us": None if is_head else known(text).spec.next_after(now_us, seed),
+        "definition": wanted.text,
+        "digest": wanted.digest,
+        "next_us": None if is_head else known(wanted.text).spec.next_after(now_us, seed),
     }
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fencerow.core.db.run import Rows, Steps, execute, operation
-from fencerow.schedules.definition import digest_of
 from fencerow.schedules.definitions import RowKind, RowOrigin, WantedRow, locked, put_rows, undeclare
 from fencerow.schedules.errors import NoEntities
 
@@ -123,7 +122,7 @@ def _standing(rows: Rows) -> dict[str, StandingEntity]:
 def _is_news(wanted: WantedRow, standing: dict[str, StandingEntity]) -> bool:
     """Whether its row is missing, is otherwise, or was no longer listed."""
     row = standing.get(wanted.entity)
-    return row is None or row.undeclared or row.digest != digest_of(wanted.definition.text())
+    return row is None or row.undeclared or row.digest != wanted.digest
 
 
 def _cut_short(name: str, missing: int, of: int) -> str:

@@ -43,7 +43,7 @@ class CountingRelease(Release):
 
 def release_of(owner: str, version: int, declared: Iterable[WantedRow]) -> Release:
     """What these declarations are as a whole."""
-    lines = sorted(f"{each.name} {each.kind} {digest_of(each.definition.text())}" for each in declared)
+    lines = sorted(f"{each.name} {each.kind} {each.digest}" for each in declared)
     return Release(owner, version, digest_of("\n".join(lines)))
 
 

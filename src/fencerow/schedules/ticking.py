@@ -23,7 +23,7 @@ from fencerow.schedules.zones import tzdata_version
 
 TICK_ROWS = 100
 # Then the rest is left for the next tick: meanwhile nothing else runs in the worker, and its transaction says nothing.
-DECIDE_S = 0.1
+DECIDE_S = 0.02
 TROUBLE_MAX = 500
 
 Key = tuple[str, str]  # name and entity
