@@ -57,12 +57,19 @@ async def test_one_that_stays_locked_holds_up_no_other(pg: PostgresEngine) -> No
             await until(lambda: other.id in engine.run(store.outcomes([other.id])), what="the other has run")
 
 
-def test_the_first_of_a_lane_that_was_due_and_not_claimed_is_known_until_it_is_asked_for() -> None:
+def test_the_first_of_a_lane_is_passed_over_by_a_claim_of_what_comes_behind_it() -> None:
     view = QueueView("mail", 1.0)
-    view.swept([Lane(5, 10), Lane(3, 20), Lane(1, 99_000_000), Lane(None, 10)], 1_000, time.monotonic())
+    lanes = [Lane(5, 10), Lane(3, 20), Lane(2, 30), Lane(1, 99_000_000), Lane(None, 10)]
+    view.swept(lanes, 1_000, time.monotonic())
+    marks = view.plain_marks()
 
-    view.took([claimed(priority=5, run_at_us=10), claimed(priority=3, run_at_us=21)])
-    assert view.passed_over() == [3]
+    taken = [claimed(priority=5, run_at_us=10), claimed(priority=3, run_at_us=21)]
+    view.took(taken)
+    view.claimed(taken, 2, None, marks)
+    assert view.passed_over() == [3]  # no claim has come to the lane below
+
+    view.claimed([], 2, None, marks)
+    assert view.passed_over() == [3, 2]
 
     view.took_up(3)
-    assert view.passed_over() == []
+    assert view.passed_over() == [2]

@@ -113,7 +113,7 @@ class Claimer:
 
     async def _serve(self, view: QueueView, wanted: int) -> None:
         # Whoever was declared dead meanwhile, during any of these awaits, has no holder until it registers anew.
-        await self._claim_passed_over(view)
+        await self._claim_passed_over(view, locked_only=True)
         if view.wants_sweep(time.monotonic()):
             began, sent = time.monotonic(), steady()
             lanes, now_us = await self._engine.arun(store.lanes(view.queue))
@@ -137,10 +137,11 @@ class Claimer:
         await self._claim_plainly(view, marks, wanted)
         await self._claim_passed_over(view)
 
-    async def _claim_passed_over(self, view: QueueView) -> None:
+    async def _claim_passed_over(self, view: QueueView, *, locked_only: bool = False) -> None:
         """Wait for rows that somebody had locked: a unique key under which much is submitted must not starve its job.
 
-        Where others took all the room, it is done first when there is some again.
+        Where others took all the room, it is done first when there is some again, and then for what is still locked:
+        else what nobody has locked would go before all that is more urgent.
         """
         for priority in () if self._engine.traits.one_writer else view.passed_over():
             holder = self._lease.holder
@@ -149,13 +150,17 @@ class Claimer:
             view.took_up(priority)
             began = time.monotonic()
             try:
-                jobs, _ = await self._claim_within(view, 1, partial(self._waiting, view, priority, holder))
+                jobs, _ = await self._claim_within(
+                    view, 1, partial(self._waiting, view, priority, holder, locked_only)
+                )
             except Busy:
                 view.stays_locked()
             else:
                 self._accept(view.queue, jobs, holder, time.monotonic() - began)
 
-    def _waiting(self, view: QueueView, priority: int, holder: str, _limit: int) -> Operation[list[Claimed]]:
+    def _waiting(
+        self, view: QueueView, priority: int, holder: str, locked_only: bool, _limit: int
+    ) -> Operation[list[Claimed]]:
         return store.claim_passed_over(
             view.queue,
             priority,
@@ -163,7 +168,7 @@ class Claimer:
             names=self._names,
             margin_s=self._margin_s,
             wait_ms=LOCK_WAIT_MS,
-            locked_only=priority in view.shared,
+            locked_only=locked_only or priority in view.shared,
             due=self._clock.due(),
             bounded=view.is_limited,
         )

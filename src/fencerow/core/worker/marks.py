@@ -50,6 +50,7 @@ class QueueView:
         self.places: dict[int, RingPlace] = {}  # where their turns stand
         self._hinted_labelled = -1.0
         self._heads: dict[int, int] = {}  # of lanes, when what was due first there at the last look was due
+        self._passed: set[int] = set()  # lanes of which a claim has taken what comes behind their first
         self._closed_until = 0.0  # the limit lets nothing through before
         self._full_until = 0.0  # it is full; an end may make room sooner
 
@@ -66,7 +67,7 @@ class QueueView:
             self._ahead_us = now_us - int(began * 1e6)
         now_us = max(now_us, due_us)
         marks: dict[int, Mark] = {}
-        self._heads = {}
+        self._heads, self._passed = {}, set()
         later: list[float] = []
         suspects: list[float] = []
         self.is_limited = False
@@ -171,6 +172,7 @@ class QueueView:
             if job.share is not None:
                 self.shared.add(priority)
         short = len(jobs) < asked
+        self._passed.update(_reached(jobs, short, lanes))
         more = short and 0 < len(lanes) < len(self._marks)
         if more:
             for mark in lanes:
@@ -194,9 +196,9 @@ class QueueView:
                 del self._heads[job.priority]
 
     def passed_over(self) -> list[int]:
-        """The lanes whose first job was due at the last look and was not claimed since: somebody may have locked it, or
-        it is for others."""
-        return sorted(self._heads, reverse=True)
+        """The lanes whose first job was due at the last look, and of which claims have only taken what comes behind it:
+        somebody may have locked it, or it is for others. One that no claim has come to yet waits for its turn."""
+        return sorted(self._passed & self._heads.keys(), reverse=True)
 
     def took_up(self, priority: int) -> None:
         """Somebody asks for the first job of this lane by itself: once after each look."""
@@ -304,3 +306,12 @@ class Look:
 
 def _place(mark: Mark) -> tuple[int, str]:
     return mark.run_at_us, mark.id
+
+
+def _reached(jobs: Sequence[Claimed], short: bool, lanes: Sequence[Mark]) -> list[int]:
+    """Of the lanes in whose order a claim took these jobs, those from which it took all that it could, or some."""
+    in_order = [mark.priority for mark in lanes]
+    if short:
+        return in_order
+    last = {job.priority for job in jobs}
+    return in_order[: max((place for place, each in enumerate(in_order, 1) if each in last), default=0)]
