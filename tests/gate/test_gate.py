@@ -100,7 +100,6 @@ def test_who_fails_once_and_then_passes_is_named_and_stops_nobody(tree: Path) ->
     assert verdict.out.splitlines()[-1] == "gate: 4 passed, 0 failed, 0 skipped"
 
 
-@pytest.mark.prove
 def test_more_than_a_few_unlucky_ones_prove_nothing(tree: Path) -> None:
     (tree / "tests" / "test_unlucky.py").write_text(UNLUCKY.replace("{count}", "9"))
 
@@ -129,7 +128,6 @@ def test_what_is_not_collected_makes_it_red(tree: Path) -> None:
     assert "not collected: tests/test_broken.py" in verdict.out
 
 
-@pytest.mark.prove
 def test_what_was_not_played_when_the_time_is_over_has_not_passed(tree: Path) -> None:
     (tree / "tests" / "test_slow.py").write_text("import time\ndef test_slow(): time.sleep(4)\n")
 
