@@ -24,8 +24,8 @@ SHARES = (
     ("tests/core/store/", 1.0),
     ("tests/core/db/", 1.0),
     ("tests/proof/race/", 1 / 3),
-    ("tests/proof/check/", 1 / 5),
-    ("tests/proof/crash/", 1 / 8),
+    ("tests/proof/check/", 1 / 3),
+    ("tests/proof/crash/", 1 / 4),
     ("tests/", 1 / 2),
 )
 SHARE_OF_KINDS = 1 / 2  # of connection: all of them are of six drivers
