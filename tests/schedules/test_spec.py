@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from fractions import Fraction
 
 import pytest
 
@@ -147,3 +148,13 @@ def test_seconds_stand_in_a_sixth_field_in_front() -> None:
     spec, noon = Spec.parse({"cron": "*/20 30 12 * * *"}), utc(2026, 11, 23, 12)
 
     assert spec.fires(noon, noon + us(86_400), "", 10) == [noon + us(1800 + n) for n in (0, 20, 40)]
+
+
+HUGE = [10**400, 10**5000, -(10**5000), float("inf"), "1e999999999", "9" * 5000, "1/0", Fraction(10**400)]
+
+
+@pytest.mark.parametrize("name", ["interval_s", "rate", "phase_s", "jitter_s"])
+def test_a_number_that_nothing_can_hold_is_refused(name: str) -> None:
+    for given in HUGE:
+        with pytest.raises(InvalidSchedule, match=name):
+            Spec.parse({"interval_s": 60, name: given} if name != "rate" else {"rate": given, "per": "day"})

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from fractions import Fraction
 
 import fencerow.schedules.cron_text as cron_text
 import fencerow.schedules.zones as zones
+from fencerow.core.model.text import is_finite, shown
 from fencerow.schedules.cron import Cron
 from fencerow.schedules.errors import InvalidSchedule
 from fencerow.schedules.evenly import Evenly
@@ -17,6 +18,10 @@ SECOND_US = 1_000_000
 RESOLUTION_US = SECOND_US
 PERIOD_MAX_US = 3660 * 86_400 * SECOND_US
 JITTER_MAX_US = 86_400 * SECOND_US
+NUMBER_MAX = 10**9  # more seconds than any period has, and more fires than anybody makes in a day
+WRITTEN = re.compile(
+    r" *[+-]?[0-9.]{1,40} *(/ *[0-9]{1,40} *)?"
+)  # with an exponent a short text is a long number
 UNITS_S = {"minute": 60, "hour": 3600, "day": 86_400}
 KINDS = {
     "cron": {"cron", "tz", "jitter_s"},
@@ -113,14 +118,21 @@ def _microseconds(name: str, value: object) -> int:
 
 def _fraction(name: str, value: object) -> Fraction:
     """A number as it was written: 0.1 is a tenth, and "1/24" is what no float can say."""
-    usable = isinstance(value, int | float | str | Fraction) and not isinstance(value, bool)
-    if usable and not (isinstance(value, float) and not math.isfinite(value)):
+    if (
+        is_finite(value)
+        or isinstance(value, Fraction)
+        or (isinstance(value, str) and WRITTEN.fullmatch(value))
+    ):
         try:
-            return Fraction(str(value).replace(" ", ""))
+            found = Fraction(str(value).replace(" ", ""))
         except (ValueError, ZeroDivisionError):
-            pass
+            found = None
+        if found is not None and abs(found) <= NUMBER_MAX:
+            return found
     raise InvalidSchedule(
-        f"{name} is {value!r}", 'expected a number, such as 4, 0.5 or "1/24"', f"correct {name}="
+        f"{name} is {shown(value)}",
+        f'expected a number of at most {NUMBER_MAX}, such as 4, 0.5 or "1/24"',
+        f"correct {name}=",
     )
 
 
