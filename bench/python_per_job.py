@@ -25,6 +25,7 @@ from fencerow.core.store.workers import Renewed
 from fencerow.core.worker.worker import Worker
 
 SLOTS = 100
+DUE_US = 1  # since when the first is due: a claim that did not bring it would be asked for it by another
 
 
 class StandIn:
@@ -40,7 +41,7 @@ class StandIn:
     async def arun(self, operation: Operation[Any]) -> Any:
         await asyncio.sleep(0)
         if operation.name == "lanes":
-            return ([Lane(0, 1)] if self.left else []), time.time_ns() // 1000
+            return ([Lane(0, DUE_US)] if self.left else []), time.time_ns() // 1000
         if operation.name in ("claim", "succeed"):
             return self._answered(operation)
         return await asyncio.Event().wait()
@@ -90,8 +91,8 @@ class StandIn:
 
 
 def _job(number: int) -> list[Any]:
-    now_us = 1_800_000_000_000_000 + number
-    fixed = ["bench", 1, 0, now_us, False, 0, 0, 0, 3, 48, 900.0, now_us, {"t": 0}]
+    run_at_us = DUE_US + number
+    fixed = ["bench", 1, 0, run_at_us, False, 0, 0, 0, 3, 48, 900.0, run_at_us, {"t": 0}]
     return [new_id(), "noop", *fixed, None, None, None, None]
 
 

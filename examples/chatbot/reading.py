@@ -28,13 +28,21 @@ def sections(path: Path, data: bytes) -> list[Section]:
     Raises:
         ValueError: it is of no kind that we read, or there is no text in it. Trying again does not help.
     """
-    text = pdf_text(data) if path.suffix == ".pdf" else data.decode("utf-8")
     if path.suffix not in (".txt", ".md", ".pdf"):
         raise ValueError(f"{path.name} is neither text nor Markdown nor PDF")
+    text = pdf_text(data) if path.suffix == ".pdf" else _text(path.name, data)
     found = [section for section in _sections(text, path.stem.replace("_", " ")) if section.paragraphs]
     if not found:
         raise ValueError(f"there is no text in {path.name}")
     return found
+
+
+def _text(name: str, data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        # By itself it would be tried again: where bytes come from a service, they may be half of an answer.
+        raise ValueError(f"{name} is no UTF-8: {error}") from None
 
 
 def pdf_text(data: bytes) -> str:

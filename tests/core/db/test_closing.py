@@ -65,7 +65,8 @@ async def test_an_async_close_leaves_nothing_waiting(far: PostgresEngine, busy: 
         began = time.monotonic()
         await far.aclose()
         assert time.monotonic() - began < LIMIT_S + OVERRUN_S + SOON_S
-        await until(lambda: not [t for t in threading.enumerate() if t.name == "fencerow-watchdog"])
+        # Its own: engines of a whole session have theirs.
+        await until(lambda: not far._pools._watchdog._service.is_running)
 
 
 async def test_a_watchdog_stays_until_nothing_is_watched(

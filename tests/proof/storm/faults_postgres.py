@@ -219,6 +219,8 @@ def forge_rows(scene: On) -> bool:
         refused = sum(_is_refused(connection, *each) for each in zip(ids, FORGED, strict=True))
         time.sleep(0.7 + scene.chance.random())
         connection.execute("DELETE FROM fencerow.jobs WHERE id = ANY(CAST(%s AS uuid[]))", [ids])
+        # A worker may have ended them: their time limit is over where the clock jumps.
+        connection.execute("DELETE FROM fencerow.finished_jobs WHERE id = ANY(CAST(%s AS uuid[]))", [ids])
         connection.execute("DELETE FROM fencerow.move WHERE job = ANY(CAST(%s AS uuid[]))", [ids])
     return refused == REFUSED
 

@@ -94,9 +94,10 @@ class Handler:
         """The same for a result that is encoded already."""
         return (self.packing.inside if inside else self.packing).pack(encoded, Bound.result(job_id))
 
-    async def apacked_result(self, job_id: str, encoded: bytes) -> bytes:
+    async def apacked_result(self, job_id: str, encoded: bytes, *, inside: bool = False) -> bytes:
         """`packed_result` for async code."""
-        return await self.packing.apack(encoded, Bound.result(job_id))
+        packing = self.packing.inside if inside else self.packing
+        return await packing.apack(encoded, Bound.result(job_id))
 
     def _bound(self, job_id: str) -> Bound:
         return Bound.arguments(job_id, self.name, self.arguments.version)
