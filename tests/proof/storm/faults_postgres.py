@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 
 import psycopg
+from psycopg import sql
 
 from fencerow_proof.network.faults import Fault as Aimed
 from fencerow_proof.network.faults import Phase
@@ -218,10 +219,15 @@ def forge_rows(scene: On) -> bool:
         ids = [str(uuid.uuid4()) for _ in FORGED]
         refused = sum(_is_refused(connection, *each) for each in zip(ids, FORGED, strict=True))
         time.sleep(0.7 + scene.chance.random())
-        connection.execute("DELETE FROM fencerow.jobs WHERE id = ANY(CAST(%s AS uuid[]))", [ids])
-        # A worker may have ended them: their time limit is over where the clock jumps.
-        connection.execute("DELETE FROM fencerow.finished_jobs WHERE id = ANY(CAST(%s AS uuid[]))", [ids])
-        connection.execute("DELETE FROM fencerow.move WHERE job = ANY(CAST(%s AS uuid[]))", [ids])
+        # A worker may have ended them, and noted that: their time limit is over where the clock jumps.
+        for table, column in (
+            ("jobs", "id"),
+            ("finished_jobs", "id"),
+            ("job_events", "job_id"),
+            ("move", "job"),
+        ):
+            taken = sql.SQL("DELETE FROM {} WHERE {} = ANY(CAST(%s AS uuid[]))")
+            connection.execute(taken.format(sql.Identifier("fencerow", table), sql.Identifier(column)), [ids])
     return refused == REFUSED
 
 
