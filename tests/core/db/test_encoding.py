@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from fencerow import App
+from fencerow.core.db.adapters.lent_postgres import is_utf8
 from fencerow.core.db.probe import connect_postgres
 from fencerow.errors import UnusableConnection
 
@@ -46,3 +47,9 @@ def test_the_connection_of_a_migration_says_it_too(postgres_url: str) -> None:
         found = connection.execute("SELECT %s::text", [EMOJI]).fetchone()
 
     assert found == (EMOJI,)
+
+
+def test_utf8_is_known_however_it_is_spelled() -> None:
+    """asyncpg asks for 'utf-8', a server reports UTF8, and a pooler what was asked for."""
+    assert all(map(is_utf8, ("UTF8", "utf-8", "Unicode", "UTF_8")))
+    assert not any(map(is_utf8, ("LATIN1", "SQL_ASCII", "UTF16", "")))

@@ -33,7 +33,7 @@ RETRY = {
 }
 FAILED = "25P02"
 READ_ONLY = "25006"
-ENCODINGS = ("UTF8", "UNICODE")  # two names of one
+UTF8 = ("utf8", "unicode")  # two names of one
 
 
 class LentPostgres(Lent):
@@ -86,7 +86,7 @@ class LentPostgres(Lent):
         if found is None:
             rows = yield Sent("SHOW client_encoding")
             found = str(rows[0][0])
-        if found.upper() not in ENCODINGS:
+        if not is_utf8(found):
             raise UnusableConnection(
                 f"this {self.kind} has the client_encoding {found}",
                 "it cannot hold every text that a job may bring",
@@ -96,6 +96,12 @@ class LentPostgres(Lent):
     def _frozen(self) -> Plan[bool]:
         rows = yield Sent("SHOW transaction_isolation")
         return str(rows[0][0]) in FROZEN
+
+
+def is_utf8(name: str) -> bool:
+    """Whether the server takes this name of an encoding for UTF-8. It looks at letters and digits alone, and a pooler
+    reports the name as the client has spelled it."""
+    return "".join(filter(str.isalnum, name.lower())) in UTF8
 
 
 def reported_encoding(driver: Any) -> str | None:
