@@ -13,7 +13,8 @@ import pytest
 from tests.house.tree import ROOT
 
 MODULES_MAX = 420
-RESIDENT_KIB_MAX = 32 * 1024
+# 32 MiB on one machine: interpreters, C libraries and kernels differ by more than we add.
+RESIDENT_KIB_MAX = 48 * 1024
 LOOKS = 5  # where the system puts the memory of a process is chance, and worth half a MiB: the least counts
 LAZY = (
     "fencerow",
