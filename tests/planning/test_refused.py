@@ -79,7 +79,7 @@ def refused(cli: Cli, written: dict[str, Any]) -> str:
         ({"outage": {"lasts_s": 86_400}}, "the outage ends after 86400 s, and the plan after 86400 s"),
         ({"outage": {"lasts_s": 3600, "starts_s": 82_800}}, "the outage ends after 86400 s"),
         ({"outage": {"lasts_s": 0}}, "outage.lasts_s is 0"),
-        ({"horizon_s": 1e12}, "horizon_s is 1e+12"),
+        ({"horizon_s": 1e12}, "horizon_s is 1000000000000.0"),
         ({"jobs": {"a\nb": MAIL}}, "a name in jobs contains U+000A"),
         ({"jobs": {f"job-{number}": MAIL for number in range(200)}}, "the plan has 202 jobs"),
     ],

@@ -20,6 +20,7 @@ from fencerow.core.model.handler import VALUE, Handler
 from fencerow.core.model.retry import Matchers, RetryRule
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.signature import name_of, parameter_annotations, return_annotation
+from fencerow.core.model.text import shown
 from fencerow.core.model.value import ValueCodec
 
 V = TypeVar("V")
@@ -180,7 +181,7 @@ def _item_types(function: Callable[..., Any]) -> tuple[Any, Any]:
 def _checked_batch_max(batch_max: object) -> int:
     if type(batch_max) is not int or not 1 <= batch_max <= BATCH_MAX_MAX:
         raise DeclarationError(
-            f"batch_max is {batch_max!r}"[:80],
+            f"batch_max is {shown(batch_max)}",
             f"an integer from 1 to {BATCH_MAX_MAX} is expected",
             "correct batch_max",
         )
@@ -191,7 +192,7 @@ def _checked_batch_wait(batch_wait_s: object) -> float:
     wait_s = in_seconds(batch_wait_s)
     if not isinstance(wait_s, int | float) or isinstance(wait_s, bool) or not 0 <= wait_s <= BATCH_WAIT_S_MAX:
         raise DeclarationError(
-            f"batch_wait_s is {batch_wait_s!r}"[:80],
+            f"batch_wait_s is {shown(batch_wait_s)}",
             f"a number of seconds from 0 to {BATCH_WAIT_S_MAX:g} is expected",
             "correct batch_wait_s; jobs that shall wait longer are submitted with delay_s, or with debounce_s",
         )

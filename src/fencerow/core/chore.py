@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import DeclarationError
+from fencerow.core.model.text import shown
 from fencerow.core.model.wakeup import WakeUp
 from fencerow.core.telemetry import Telemetry
 
@@ -74,7 +75,7 @@ def chore_of(given: Chore | Ticking) -> Chore:
     named = isinstance(getattr(given, "name", None), str) and not isinstance(given, type)
     if not named or not callable(getattr(given, "tick", None)):
         raise DeclarationError(
-            f"{given!r} is no chore"[:200],
+            f"{shown(given)} is no chore",
             "a chore has a name and `async def tick(self) -> float`",
             "give an object with both",
         )

@@ -15,6 +15,7 @@ from fencerow.core.model.defaults import check_number
 from fencerow.core.model.retry import BackoffFunction, Matchers, RetryRule
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.signature import name_of
+from fencerow.core.model.text import shown
 from fencerow.events.chore import EventsChore, Surroundings
 from fencerow.events.declared import DELIVERIES_MAX, PARTITIONS, TIMEOUT_S, Consumer
 from fencerow.events.event import Event
@@ -58,7 +59,7 @@ def consumer(
     name, patterns = check_group(group), tuple(check_patterns(topics))
     if type(partitions) is not int or not 1 <= partitions <= PARTITIONS_MAX:
         raise DeclarationError(
-            f"partitions is {partitions!r}"[:80], f"an integer from 1 to {PARTITIONS_MAX} is expected", ""
+            f"partitions is {shown(partitions)}", f"an integer from 1 to {PARTITIONS_MAX} is expected", ""
         )
     limit_s = in_seconds(timeout_s)
     check_number("timeout_s", limit_s, 0.001, 86_400.0)

@@ -84,7 +84,7 @@ def owner_now(given: str | None, attempt: int | None) -> Owner:
     """
     if given is None and attempt is not None:
         raise InvalidInput(
-            f"attempt is {attempt!r} and no owner was named",
+            f"attempt is {shown(attempt)} and no owner was named",
             "an attempt belongs to an owner; inside a job Fencerow knows both",
             "pass owner= too, or leave attempt out",
         )
@@ -101,7 +101,7 @@ def _number(attempt: object) -> int | None:
         return None
     if isinstance(attempt, bool) or not isinstance(attempt, int) or not 0 <= attempt < 2**63:
         raise InvalidInput(
-            f"attempt is {attempt!r}"[:100],
+            f"attempt is {shown(attempt)}",
             "it is a whole number that each later run of the owner raises",
             "correct the attempt",
         )

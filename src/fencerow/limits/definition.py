@@ -40,7 +40,7 @@ UNITS = {
     "day": 86_400.0,
 }
 RATE = re.compile(r"(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)?\s*([a-z]+)", re.ASCII)
-BREAKER = re.compile(r"(\d+)\s*/\s*(\d+(?:\.\d+)?)?\s*([a-z]+)", re.ASCII)
+BREAKER = re.compile(r"(\d{1,18})\s*/\s*(\d+(?:\.\d+)?)?\s*([a-z]+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

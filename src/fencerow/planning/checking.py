@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 
 from fencerow.core.errors import FencerowError
-from fencerow.core.model.text import check_text
+from fencerow.core.model.text import check_text, is_finite, shown
 from fencerow.planning.errors import InvalidPlan
 from fencerow.planning.formulas import exact
 
@@ -34,16 +33,16 @@ def whole(value: int, what: str, least: int, most: int) -> int:
     """A number of things."""
     if not least <= value <= most:
         raise InvalidPlan(
-            f"{what} is {value}", f"a whole number from {least} to {most} is expected", "correct it"
+            f"{what} is {shown(value)}", f"a whole number from {least} to {most} is expected", "correct it"
         )
     return value
 
 
 def seconds(value: float, what: str, *, least: float = 1e-6) -> Fraction:
     """A length of time."""
-    if not math.isfinite(value) or not least <= value <= TIME_S_MAX:
+    if not is_finite(value) or not least <= value <= TIME_S_MAX:
         raise InvalidPlan(
-            f"{what} is {value:g}", f"seconds are expected, from {least:g} to ten years", "correct it"
+            f"{what} is {shown(value)}", f"seconds are expected, from {least:g} to ten years", "correct it"
         )
     return exact(value)
 
@@ -52,6 +51,8 @@ def share(value: float, what: str) -> Fraction:
     """A part of all attempts, less than all of them."""
     if not 0 <= value < 1:
         raise InvalidPlan(
-            f"{what} is {value:g}", "a share of attempts is expected, from 0 to less than 1", "correct it"
+            f"{what} is {shown(value)}",
+            "a share of attempts is expected, from 0 to less than 1",
+            "correct it",
         )
     return exact(value)

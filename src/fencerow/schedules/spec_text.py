@@ -70,9 +70,12 @@ def _cron(given: Mapping[str, object]) -> tuple[Cron, dict[str, object]]:
 def _evenly(kind: str, given: Mapping[str, object]) -> tuple[Evenly, dict[str, object]]:
     period, said = _by_rate(given) if kind == "rate" else _by_interval(given)
     if not RESOLUTION_US <= period <= PERIOD_MAX_US:
-        found = f"{float(period / SECOND_US):g} s from fire to fire"
+        # Fractions go beyond what a float can hold.
+        long = "more than ten years" if period > PERIOD_MAX_US else f"{float(period / SECOND_US):g} s"
         limits = "expected at least 1 s, and at most ten years"
-        raise InvalidSchedule(f"{kind} = {given[kind]!r} is {found}", limits, "correct the schedule")
+        raise InvalidSchedule(
+            f"{kind} = {given[kind]!r} is {long} from fire to fire", limits, "correct the schedule"
+        )
     spread, shift = given.get("spread", True), _microseconds("phase_s", given.get("phase_s", 0))
     if not isinstance(spread, bool):
         raise InvalidSchedule(f"spread is {spread!r}", "expected true or false", "leave it out to spread")

@@ -17,7 +17,7 @@ from fencerow.core.model.job import EPOCH
 from fencerow.core.model.retry import Snooze
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.submission import PreparedCall
-from fencerow.core.model.text import check_text
+from fencerow.core.model.text import check_text, shown
 from fencerow.core.store import store
 from fencerow.core.worker.attempt import Attempt, Interrupt, lease_lost
 from fencerow.core.worker.follow_ups import AsStored, FollowUps
@@ -223,7 +223,7 @@ class Job:
         check_text(message, "the line of job.log", LINE_LENGTH_MAX, lines=True)
         if level not in LEVELS:
             raise InvalidInput(
-                f"the level of job.log is {level!r}"[:100], f"one of {', '.join(LEVELS)} is expected", ""
+                f"the level of job.log is {shown(level)}", f"one of {', '.join(LEVELS)} is expected", ""
             )
         mirror(self._attempt, level, message)
         return self._write(
@@ -330,7 +330,7 @@ def percent_of(value: object) -> float:
         InvalidInput: it is none.
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100:
-        raise InvalidInput(f"job.progress got {value!r}"[:100], "a number from 0 to 100 is expected", "")
+        raise InvalidInput(f"job.progress got {shown(value)}", "a number from 0 to 100 is expected", "")
     return float(value)
 
 

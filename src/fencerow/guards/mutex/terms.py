@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.core.model.text import check_text
+from fencerow.core.model.text import check_text, shown
 
 KEY_LENGTH_MAX = 500
 PURPOSE_LENGTH_MAX = 200
@@ -46,7 +46,7 @@ def terms_of(
         InvalidInput: the key, the purpose or a number cannot be used.
     """
     if busy not in ("raise", "snooze"):
-        raise InvalidInput(f"busy is {busy!r}"[:100], "'raise' or 'snooze' is expected", "correct busy")
+        raise InvalidInput(f"busy is {shown(busy)}", "'raise' or 'snooze' is expected", "correct busy")
     defers = busy == "snooze"
     if wait_s is None:
         wait_s = WAIT_BEFORE_SNOOZE_S if defers else WAIT_S
@@ -65,7 +65,7 @@ def _seconds(name: str, value: object, low: float) -> float:
     value = in_seconds(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= STALE_S_MAX:
         raise InvalidInput(
-            f"{name} is {value!r}"[:100],
+            f"{name} is {shown(value)}",
             f"seconds from {low:g} to {STALE_S_MAX:g} are expected",
             f"correct {name}",
         )
@@ -75,7 +75,7 @@ def _seconds(name: str, value: object, low: float) -> float:
 def _deferrals(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1_000:
         raise InvalidInput(
-            f"deferrals_max is {value!r}"[:100],
+            f"deferrals_max is {shown(value)}",
             "an integer from 0 to 1000 is expected",
             "correct deferrals_max",
         )

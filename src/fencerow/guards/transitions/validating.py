@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import cast
 
 from fencerow.core.db.queries import TOKEN
+from fencerow.core.model.text import is_finite, shown
+from fencerow.guards.checked import LIFETIME_S_MAX
 from fencerow.guards.names import plain_name
 from fencerow.guards.transitions.declaring import Lease, Move, Overdue, SubState, listed, sources_of
 from fencerow.guards.transitions.errors import MovesMisdeclared
@@ -211,8 +213,11 @@ class _Check:
                 )
 
     def _lease(self, move: Move, lease: Lease) -> None:
-        if not (math.isfinite(lease.lease_s) and lease.lease_s > 0):
-            raise self._wrong(f"the lease of {move.name!r} is {lease.lease_s} s", "expected more than 0 s")
+        if not _is_length(lease.lease_s):
+            raise self._wrong(
+                f"the lease of {move.name!r} is {shown(lease.lease_s)} s",
+                "expected more than 0 s, and at most ten years",
+            )
         if (lease.since is None) == (lease.until is None):
             raise self._wrong(f"the lease of {move.name!r} has no one column", "expected since or until")
         if move.target is None:
@@ -253,10 +258,11 @@ class _Check:
         return move
 
     def _overdue(self, overdue: Overdue) -> None:
-        if overdue.state not in self._machine.states or not overdue.after_s > 0 or not listed(overdue.since):
+        usable = _is_length(overdue.after_s) and listed(overdue.since)
+        if overdue.state not in self._machine.states or not usable:
             raise self._wrong(
-                f"overdue names state {overdue.state!r}, since {overdue.since!r}, after {overdue.after_s} s",
-                "expected a declared state, a column that says since when, and more than 0 s",
+                f"overdue names state {overdue.state!r}, since {overdue.since!r}, after {shown(overdue.after_s)} s",
+                "expected a declared state, a column that says since when, and more than 0 s, at most ten years",
             )
         for column in listed(overdue.since):
             plain_name(column, "a column of overdue", MovesMisdeclared)
@@ -274,6 +280,11 @@ class _Check:
 
     def _wrong(self, what: str, why: str) -> MovesMisdeclared:
         return _wrong(what + self._where, why)
+
+
+def _is_length(seconds: object) -> bool:
+    """Whether it is a length of time that the database can add to an instant."""
+    return is_finite(seconds) and 0 < cast(float, seconds) <= LIFETIME_S_MAX
 
 
 def lease_columns(lease: Lease | None) -> tuple[str, ...]:
