@@ -34,6 +34,10 @@ SELECT (
     LIMIT 1
 ), fencerow.now();
 
+-- fragment: has not ended
+-- Nobody claims what has expired, and the next sweep ends it: it has ended for whoever asks.
+(job.state = 'running' OR COALESCE(job.expires_at > fencerow.now(), 1))
+
 -- name: overlapping
 -- Which of these have a job that has not ended: one of which nobody has seen the end, or of the latest ticks, whose job
 -- may have been revived since.
@@ -49,12 +53,14 @@ WHERE EXISTS (
         ORDER BY tick.fire_at DESC
         LIMIT 20
     )
+      AND {{has not ended}}
 ) OR EXISTS (
     SELECT 1 FROM fencerow.schedule_ticks AS tick
     JOIN fencerow.jobs AS job ON job.id = tick.job_id
     WHERE tick.name = json_extract(asked.value, '$.name')
       AND tick.entity = json_extract(asked.value, '$.entity')
       AND tick.job_id IS NOT NULL AND NOT tick.ended
+      AND {{has not ended}}
 );
 
 -- name: insert_ticks

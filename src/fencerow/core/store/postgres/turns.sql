@@ -98,9 +98,10 @@ ORDER BY gate.name COLLATE "C"
 FOR UPDATE;
 
 -- fragment: comes to its turn
--- It is due, and nobody has paused its queue. Whoever asks for the first that wait at a gate says it in a CASE: the server
+-- It is due, has not expired, and nobody has paused its queue. Whoever asks for the first that wait at a gate says it in a CASE: the server
 -- takes these conditions to be rare, and would read and sort all that wait there to find one for which they hold.
 {{due}}
+AND COALESCE(waiting.expires_at > (SELECT fencerow.now()), true)
 AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
                 WHERE queue.name = waiting.queue AND queue.paused_at IS NOT NULL)
 

@@ -69,10 +69,11 @@ FROM fencerow.gates AS gate
 WHERE gate.name IN (SELECT value FROM json_each(:gates));
 
 -- fragment: comes to its turn
--- It waits at this gate, is due, and nobody has paused its queue.
+-- It waits at this gate, is due, has not expired, and nobody has paused its queue.
 waiting.gate = gate.value
 AND waiting.state = 'waiting'
 AND {{due}}
+AND COALESCE(waiting.expires_at > fencerow.now(), 1)
 AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
                 WHERE queue.name = waiting.queue AND queue.paused_at IS NOT NULL)
 
