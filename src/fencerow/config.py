@@ -13,10 +13,12 @@ from fencerow.payloads.settings import PayloadSettings
 from fencerow.processes.settings import ChildSettings
 from fencerow.retention.settings import RetentionSettings
 from fencerow.schedules.settings import ScheduleSettings
+from fencerow.web.settings import WebSettings
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Config(
+    WebSettings,
     ScheduleSettings,
     GuardSettings,
     EventSettings,
@@ -100,4 +102,5 @@ class Config(
             schedules_poll_s: Seconds = ...,
             entities_refresh_s: Seconds = ...,
             retention_ticks_s: Seconds = ...,
+            web_token_cache_s: Seconds = ...,
         ) -> None: ...

@@ -119,3 +119,5 @@ from fencerow.testing.errors import DrainUnfinished as DrainUnfinished
 from fencerow.testing.errors import JobsDidNotSucceed as JobsDidNotSucceed
 from fencerow.testing.errors import NoTestApp as NoTestApp
 from fencerow.testing.errors import NoTestDatabase as NoTestDatabase
+from fencerow.web.errors import TokenNotFound as TokenNotFound
+from fencerow.web.errors import TokenOver as TokenOver

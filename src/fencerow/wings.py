@@ -19,6 +19,7 @@ from fencerow.planning.wing import WING as PLANNING
 from fencerow.processes.wing import WING as PROCESSES
 from fencerow.retention.wing import WING as RETENTION
 from fencerow.schedules.wing import WING as SCHEDULES
+from fencerow.web.wing import WING as WEB
 
 if TYPE_CHECKING:
     from fencerow.config import Config
@@ -38,6 +39,7 @@ WINGS = (
     MIGRATIONS,
     SCHEDULES,
     PLANNING,
+    WEB,
 )
 
 

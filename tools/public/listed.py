@@ -51,6 +51,7 @@ PAGES = (
         used="`App.schedule` declares; `App.schedules` and `Client.schedules` have the verbs.",
     ),
     Page("planning", "fencerow.planning", "planning"),
+    Page("web", "fencerow.web", "web", settings="web_"),
     Page("batches", "fencerow.batches", "batches"),
     Page("payloads", "fencerow.payloads", "payloads"),
     Page(

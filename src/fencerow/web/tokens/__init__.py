@@ -1,0 +1,1 @@
+"""Who may pass: API tokens."""
