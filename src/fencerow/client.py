@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from fencerow.limits.client import LimitVerbs
     from fencerow.operators.share_verbs import ShareVerbs
     from fencerow.schedules.verbs import ScheduleVerbs
+    from fencerow.web.tokens.client import TokenVerbs
 
 __all__ = ["CancelAnswer", "Client", "JobChanged"]
 
 
 class Client(JobsClient, JobVerbs, QueueVerbs):
     """Submits jobs, reads them, waits for them and changes their state; pauses queues; `exclusive`,
-    `handovers`, `limits`, `shares`, `workers`, `mutexes` and `schedules` are for operators.
+    `handovers`, `limits`, `shares`, `workers`, `mutexes`, `schedules` and `tokens` are for operators.
 
     Name a job by its id, or by `Key(scope, key)`. Threads and event loops can share one client. `ready` is
     called before the database is first used. Close the client when done: it may have a thread that waits for
@@ -89,6 +90,13 @@ class Client(JobsClient, JobVerbs, QueueVerbs):
         from fencerow.schedules.verbs import ScheduleVerbs  # who schedules nothing never loads it
 
         return ScheduleVerbs(self)
+
+    @property
+    def tokens(self) -> TokenVerbs:
+        """Makes API tokens, lists and revokes them."""
+        from fencerow.web.tokens.client import TokenVerbs  # who lets nobody in over HTTP never loads it
+
+        return TokenVerbs(self)
 
     def why_waiting(self, job_id: str) -> Procedure[str]:
         """Why a job has not ended, in a few words: the short form of `fencerow why`."""

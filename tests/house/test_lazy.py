@@ -28,6 +28,7 @@ LAZY = (
     "fencerow.limits",
     "fencerow.migrations",
     "fencerow.planning",
+    "fencerow.web",
     "fencerow_proof",
 )
 AT_THE_TOP_MAX = 32

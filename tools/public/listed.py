@@ -51,7 +51,10 @@ PAGES = (
         used="`App.schedule` declares; `App.schedules` and `Client.schedules` have the verbs.",
     ),
     Page("planning", "fencerow.planning", "planning"),
-    Page("web", "fencerow.web", "web", settings="web_"),
+    Page(
+        "web", "fencerow.web", "web", handed=("fencerow.web.tokens.client:TokenVerbs",), settings="web_",
+        used="`Client.tokens` makes API tokens and revokes them.",
+    ),
     Page("batches", "fencerow.batches", "batches"),
     Page("payloads", "fencerow.payloads", "payloads"),
     Page(

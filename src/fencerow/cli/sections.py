@@ -16,6 +16,7 @@ SECTIONS = {
         *("schedules", "exclusive", "limits", "shares"),
         *("handovers", "events", "mutexes"),
     ),
+    "Over HTTP": ("tokens",),
     "Databases": ("migrate", "sql", "shards", "backfills"),
     "Measure and check": ("plan", "bench", "check", "history", "demo"),
     "This command": ("completion", "version"),

@@ -4,10 +4,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Wing
+from fencerow.core.wing import Check, Wing
 
 if TYPE_CHECKING:
-    from fencerow.core.config import Settings
+    from collections.abc import Sequence
+
+    import click
+
+    from fencerow.core.config import CoreConfig, Settings
+    from fencerow.core.db.engine import Engine
+    from fencerow.core.telemetry import Telemetry
+    from fencerow.core.wing import Purge
+
+TOKENS_KEPT_S = 30 * 86_400.0  # since they were over
+PURGE_ROWS = 1000
+
+
+def _purges(engine: Engine, _config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
+    from functools import partial
+
+    from fencerow.core.removal import removed
+    from fencerow.web.tokens.operations import forget
+
+    return (partial(removed, engine, forget(age_s=TOKENS_KEPT_S, limit=PURGE_ROWS), limit=PURGE_ROWS),)
+
+
+def _checks() -> Sequence[Check]:
+    from fencerow.web.tokens.checks import examine_tokens
+
+    return (Check("API tokens", examine_tokens),)
+
+
+def _commands() -> Sequence[click.Command]:
+    from fencerow.web.tokens.commands import tokens
+
+    return (tokens,)
 
 
 def _settings() -> type[Settings]:
@@ -16,4 +47,11 @@ def _settings() -> type[Settings]:
     return WebSettings
 
 
-WING = Wing("web", settings=_settings)
+WING = Wing(
+    "web",
+    queries=("fencerow.web.tokens",),
+    purges=_purges,
+    checks=_checks,
+    commands=_commands,
+    settings=_settings,
+)

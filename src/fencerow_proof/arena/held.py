@@ -14,7 +14,7 @@ TABLES = (
     "once_keys", "dedupe_windows", "sources", "row_leases",
     "events", "event_marks", "event_groups", "event_cursors", "event_drainers", "event_asides",
     "backfills", "limits", "limit_states", "watched_limits", "limit_failures", "gates", "gate_arrivals", "shares",
-    "unique_jobs", "handovers",
+    "unique_jobs", "handovers", "api_tokens",
 )  # fmt: skip
 
 # Everything here is for tests alone and is made by the owner of the schema, who need not be a superuser.

@@ -110,6 +110,7 @@ PLAYED = {
 DOCTOR, PAYLOADS = "doctor/test_doctor.py", "payloads/test_outside.py"
 SHOWN_BY = {
     "deploy.md: `fencerow doctor` says how many are in use": "doctor/test_connections.py::test_what_all_workers",
+    "errors.md: `fencerow tokens list` has the ids": "web/tokens/test_commands.py::test_a_token_is_printed_once",
     "guarantees.md: On PostgreSQL workers that had seen more": "whole/failover/test_lost_commits.py::test_commits_that",
     "guide/affinity.md: `fencerow doctor` finds jobs": "doctor/test_affinity.py::test_doctor_finds_labels",
     "guide/check.md: `fencerow check` finds out": "proof/check/test_guarded.py::",
@@ -126,6 +127,8 @@ SHOWN_BY = {
     "guide/payloads.md: What is named otherwise stays": f"{PAYLOADS}::test_what_has_no_name_of_ours_is_never_removed",
     "guide/payloads.md: `fencerow doctor` counts orphans": f"{PAYLOADS}::test_a_submit_that_was_rolled_back_leaves",
     "guide/sqlalchemy.md: `fencerow migrate` and `fencerow doctor`": f"{DOCTOR}::test_missing_tables_fail",
+    "guide/tokens.md: `fencerow doctor` names": "web/tokens/test_commands.py::test_doctor_warns_of",
+    "guide/tokens.md: `fencerow tokens` shows when": "web/tokens/test_known.py::test_that_a_token_is_used_is_noted",
     "guide/transitions.md: Jobs go on": "operators/test_worker_commands.py::test_what_fails_in_the_background",
     "guide/unique.md: `fencerow submit` says it too": "cli/test_submit.py::test_turns_are_given_at_the_submit",
     "guide.md: `fencerow why` and `fencerow doctor` show such": "doctor/test_why.py::test_arguments_that_are_too_new",
