@@ -121,3 +121,5 @@ from fencerow.testing.errors import NoTestApp as NoTestApp
 from fencerow.testing.errors import NoTestDatabase as NoTestDatabase
 from fencerow.web.errors import TokenNotFound as TokenNotFound
 from fencerow.web.errors import TokenOver as TokenOver
+from fencerow.web.webhooks.errors import PostFailed as PostFailed
+from fencerow.web.webhooks.errors import WebhookUrlRefused as WebhookUrlRefused

@@ -1,0 +1,1 @@
+"""Webhooks: what the outside is told, signed, and sent only where it may go."""

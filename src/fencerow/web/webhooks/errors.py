@@ -1,0 +1,52 @@
+"""Errors of one webhook on its way: its URL and its POST (861, 862)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import fencerow.core.errors.exits as exits
+from fencerow.core.errors.base import FencerowError
+
+
+class WebhookUrlRefused(FencerowError):
+    """A webhook cannot be sent to this URL: it is malformed, or leads where webhooks may not go. Nothing was stored."""
+
+    code = "FR-861"
+    exit_code = exits.REFUSED
+
+
+class FailedBy(StrEnum):
+    """What kept a POST from being answered."""
+
+    REFUSED_ADDRESS = "refused_address"
+    DNS = "dns"
+    CONNECT = "connect"
+    TLS = "tls"
+    TIMEOUT = "timeout"
+    RESET = "reset"
+    TOO_LARGE = "too_large"
+    PROTOCOL = "protocol"
+
+
+SAYS = {
+    FailedBy.REFUSED_ADDRESS: "its URL leads where webhooks may not go",
+    FailedBy.DNS: "its host has no address",
+    FailedBy.CONNECT: "no connection came about",
+    FailedBy.TLS: "TLS failed, or its certificate is not for this host",
+    FailedBy.TIMEOUT: "it took too long",
+    FailedBy.RESET: "the connection ended before an answer",
+    FailedBy.TOO_LARGE: "the head of its answer is too large",
+    FailedBy.PROTOCOL: "its answer is not HTTP/1.1",
+}
+
+
+class PostFailed(FencerowError):
+    """A webhook was not answered. `kind` says why, in general words: never an address, nor what a server said."""
+
+    code = "FR-862"
+    repeat = "yes"  # it may have arrived; under its old id the receiver knows it again
+
+    def __init__(self, kind: FailedBy, took_s: float = 0.0) -> None:
+        super().__init__(f"the receiver did not answer: {SAYS[kind]}", f"kind: {kind}")
+        self.kind = kind
+        self.took_s = took_s
