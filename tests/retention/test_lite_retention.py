@@ -48,11 +48,11 @@ def test_the_space_of_what_went_is_used_again(lite: SqliteEngine) -> None:
         lite.clock.offset_us += 10_000_000
         assert lite.run(purge_by_age(State.SUCCEEDED, age_s=1.0, limit=1000)) == 300
     assert pages(lite)[1] > 100, "nothing became free"
-    assert sizes[-1] <= sizes[1] * 1.05, sizes
 
     finish(lite, 300)
     finish(lite, 300)  # the control: without a purge in between it grows
-    assert pages(lite)[0] > sizes[-1] * 1.3
+    grown = pages(lite)[0] - sizes[-1]
+    assert sizes[-1] - sizes[1] < grown / 4, (sizes, grown)
 
 
 def test_another_process_writes_between_two_batches(

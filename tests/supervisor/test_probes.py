@@ -13,6 +13,7 @@ from fencerow.core.errors import ConfigError
 from fencerow.supervisor.probes import AT_ONCE_MAX, Address, Probes, parsed_address
 from fencerow.supervisor.standing import Standing
 from fencerow.testing.ports import free_port
+from tests.kit.pace import PATIENCE_S
 
 WELL = Standing(True, False, "running, 0 jobs held")
 AWAY = Standing(False, False, "waits for the database, 0 jobs held")
@@ -21,7 +22,7 @@ ILL = Standing(False, False, "running", ("the keeper has\nmade no turn",))
 
 def asked(port: int, path: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=PATIENCE_S) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:

@@ -7,6 +7,7 @@ import pytest
 from fencerow import App, Backoff, Fail, Job, JobFailed
 from fencerow.core.telemetry import Fact
 from fencerow.errors import DeclarationError, InvalidInput
+from tests.kit.pace import PATIENCE_S
 
 
 async def test_a_submitted_job_runs_and_its_typed_result_comes_back(app: App) -> None:
@@ -23,7 +24,7 @@ async def test_a_submitted_job_runs_and_its_typed_result_comes_back(app: App) ->
         one, two = await extract.asubmit("abc"), await double.asubmit(4)
 
         assert await one.aresult(60) == {"pages": 3}
-        assert await asyncio.to_thread(two.result, 10) == 8
+        assert await asyncio.to_thread(two.result, PATIENCE_S) == 8
 
 
 async def test_a_tuple_comes_back_as_a_tuple(app: App) -> None:

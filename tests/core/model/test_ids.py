@@ -13,6 +13,7 @@ import pytest
 from fencerow.core.model import ids
 from fencerow.core.model.ids import new_id, new_ids, parse_id
 from fencerow.errors import InvalidInput
+from tests.kit.pace import PATIENCE_S
 
 
 def test_an_id_is_a_canonical_uuid_of_version_7() -> None:
@@ -46,7 +47,7 @@ def test_forked_processes_make_distinct_ids() -> None:
     children = [context.Process(target=_make, args=(barrier, queue)) for _ in range(4)]
     for child in children:
         child.start()
-    lists = [queue.get(timeout=20) for _ in children]
+    lists = [queue.get(timeout=PATIENCE_S) for _ in children]
     for child in children:
         child.join()
 

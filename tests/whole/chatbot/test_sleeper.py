@@ -12,12 +12,13 @@ import pytest
 
 from examples.chatbot.show import QUEUES, SERVICE
 from examples.stage import worker
-from tests.kit.pace import PATIENCE_S
+from tests.kit.pace import PATIENCE_S, slower
 from tests.whole.chatbot.conftest import Chatbot
 
 RECIPIENTS = 40
 SENDING = 4
-SHORT = {"lease_s": "1.5", "renew_s": "0.3", "sweep_s": "0.2", "prefetch_s": "0"}
+# One lease must end while the test looks on, and nobody else may lose its own.
+SHORT = {"lease_s": f"{slower(4.0)}", "renew_s": "0.3", "sweep_s": "0.2", "prefetch_s": "0"}
 
 
 @pytest.fixture

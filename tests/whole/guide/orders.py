@@ -16,6 +16,7 @@ from psycopg_pool import ConnectionPool
 from fencerow import State
 from fencerow.errors import MutexLost, StaleToken
 from fencerow.events import publish
+from tests.kit.pace import PATIENCE_S
 from tests.whole.guide.scene import Scene
 
 
@@ -88,7 +89,7 @@ def same_words_under_another_id(scene: Scene) -> str:
         scene.at("began", second.start)
     scene["receive"]("ev-1", "ada", "hello")
     if scene.kind == "right":
-        second.join(10)
+        second.join(PATIENCE_S)
     return f"jobs: {len(scene.app.client.list_jobs())}"
 
 
@@ -259,7 +260,7 @@ class Latecomer:
                 event.wait(0.01)
 
     def join(self) -> None:
-        self._thread.join(10)
+        self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive()
 
 
