@@ -28,6 +28,12 @@ def examine_limits(engine: Engine, _config: CoreConfig) -> Iterator[Finding]:
     yield ok("limits", f"{amount(len(known), 'is', 'are')} defined" if known else "none is defined")
     shown = 0
     for each in known:
+        if each.damaged:
+            yield fail(
+                "limit",
+                f"{each.name}: {', '.join(each.damaged)} cannot be read, as its row was changed by hand",
+                f"`fencerow limits set {each.name} ...` writes it anew; if that is refused, correct the row by hand",
+            )
         try:
             limit = each.limit
         except InvalidInput as error:

@@ -13,6 +13,7 @@ import msgspec
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.seconds import Seconds, in_seconds, keep_in_seconds
 from fencerow.core.model.text import check_text, is_finite, shown
+from fencerow.core.model.value import UNREADABLE
 from fencerow.limits.breaking import Breaking
 from fencerow.limits.hours import Opening, parsed
 from fencerow.limits.pacing import Pace
@@ -277,7 +278,7 @@ class Limit:
         """
         try:
             stored = msgspec.json.decode(document, type=_Stored)
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             raise InvalidInput(
                 f"the stored limit {name} cannot be read: {error}",
                 "its row was changed by hand",

@@ -9,6 +9,8 @@ import msgspec
 
 from fencerow.core.db.run import Operation, Steps, as_int, execute, operation, text_or_none
 from fencerow.core.model.job import Claimed, instant
+from fencerow.core.model.value import UNREADABLE
+from fencerow.core.store.decoding import elements, salvaged
 from fencerow.core.worker.brought import BoundedClaim
 from fencerow.limits.definition import Limit
 from fencerow.limits.locked import LockedLimit, looked_at, queue_of, remembered
@@ -19,6 +21,7 @@ class LimitRecord(msgspec.Struct, frozen=True, array_like=True):
     """A limit as it is stored. Instants are microseconds since 1970 by the database's clock.
 
     `revision` is raised by each change; `version` is that of the newest declaration in code, 0 if there is none.
+    `damaged` names what cannot be read, because something other than Fencerow wrote it: it reads as nothing.
     """
 
     name: str
@@ -30,6 +33,7 @@ class LimitRecord(msgspec.Struct, frozen=True, array_like=True):
     reason: str | None
     state: str | None
     now_us: int
+    damaged: tuple[str, ...] = ()
 
     @property
     def limit(self) -> Limit:
@@ -51,6 +55,18 @@ class LimitRecord(msgspec.Struct, frozen=True, array_like=True):
         return instant(self.set_at_us)
 
 
+def record_of(text: str) -> LimitRecord:
+    """One limit in a JSON array. A file keeps whatever was written into its columns; one row never hides the others."""
+    try:
+        return msgspec.json.decode(text, type=LimitRecord)
+    except UNREADABLE:
+        kept = list(zip(msgspec.structs.fields(LimitRecord), elements(text), strict=False))
+        values, damaged = salvaged(
+            {each.name: each.type for each, _ in kept}, {each.name: said for each, said in kept}
+        )
+        return LimitRecord(**values, damaged=tuple(damaged))
+
+
 # --- defining ----------------------------------------------------------------------------------------------
 
 
@@ -58,7 +74,7 @@ class LimitRecord(msgspec.Struct, frozen=True, array_like=True):
 def read_limits(names: Sequence[str] | None = None) -> Steps[list[LimitRecord]]:
     """The limits of these names, or all, by name."""
     rows = yield from execute("read_limits", names=None if names is None else list(names))
-    return [msgspec.json.decode(str(row[0]), type=LimitRecord) for row in rows]
+    return [record_of(str(row[0])) for row in rows]
 
 
 class NewestDeclaration(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, text_or
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.state import State
 from fencerow.core.model.text import amount
+from fencerow.core.model.value import UNREADABLE
 from fencerow.limits.definition import FLEET, QUEUE, Limit
 from fencerow.limits.room import Fate, LimitState, StartRoom, after_look, after_starts, room_now
 
@@ -28,7 +29,7 @@ def remembered(state: str | None) -> LimitState:
     """What is remembered; as of a new limit, if nothing is or if it cannot be read."""
     try:
         return msgspec.json.decode(state or "{}", type=LimitState)
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         return LimitState()
 
 

@@ -7,7 +7,7 @@ import msgspec
 from fencerow.core.db.run import Steps, execute, operation, text_or_none
 from fencerow.core.store.gates import LIMIT
 from fencerow.exclusive.keys import COUNTED_MAX, Holder, Waiter, read, waiting_at
-from fencerow.limits.limits import LimitRecord
+from fencerow.limits.limits import LimitRecord, record_of
 from fencerow.limits.locked import queue_of
 from fencerow.limits.room import StartRoom, room_now
 
@@ -68,7 +68,7 @@ def _defined(name: str) -> Steps[LimitRecord | None]:
     """The definition that binds jobs which name this; with what is remembered of the very name."""
     base, slash, _ = name.partition("/")
     rows = yield from execute("read_limits", names=[name, base] if slash else [name])
-    known = {each.name: each for each in (msgspec.json.decode(str(row[0]), type=LimitRecord) for row in rows)}
+    known = {each.name: each for each in (record_of(str(row[0])) for row in rows)}
     if name in known or base not in known or not known[base].limit.per_key:
         return known.get(name)
     states = yield from execute("read_limit_state", name=name)

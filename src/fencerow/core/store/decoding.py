@@ -43,7 +43,7 @@ def record_of(text: str) -> JobRecord:
     try:
         return _record.decode(text)
     except UNREADABLE:
-        values, damaged = _salvaged(_record_types, text)
+        values, damaged = salvaged(_record_types, _named(text))
         return JobRecord(**values, damaged=tuple(damaged))
 
 
@@ -52,7 +52,7 @@ def worker_of(text: str) -> WorkerRecord:
     try:
         return _worker.decode(text)
     except UNREADABLE:
-        return WorkerRecord(**_salvaged(_worker_types, text)[0])
+        return WorkerRecord(**salvaged(_worker_types, _named(text))[0])
 
 
 def read_or(otherwise: Any, wanted: Any, text: str) -> Any:
@@ -68,12 +68,15 @@ def _claim(row: list[str]) -> Claimed:
     )
 
 
-def _salvaged(types: Mapping[str, Any], text: str) -> tuple[dict[str, Any], list[str]]:
+def _named(text: str) -> dict[str, str]:
+    return {quoted[1:-1]: written for quoted, written in fields(text).items()}
+
+
+def salvaged(types: Mapping[str, Any], said: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
     """Each field by itself, and which could not be read. Free JSON then stays the text that it is, for people."""
     values: dict[str, Any] = {}
     damaged: list[str] = []
-    for quoted, written in fields(text).items():
-        name = quoted[1:-1]
+    for name, written in said.items():
         wanted = types[name]
         values[name], is_damaged = _read(wanted, written)
         if is_damaged:
