@@ -7,9 +7,11 @@ from pathlib import Path
 import click
 
 from fencerow.cli.grants import grants
+from fencerow.cli.sql_function import function_sql
 from fencerow.command import output
+from fencerow.command.app_loading import load_app
 from fencerow.command.database import actor, opened, parsed_path, reach, resolved
-from fencerow.command.options import app_option, asked, database_options, usual_options
+from fencerow.command.options import CommandOptions, app_option, asked, database_options, usual_options
 from fencerow.command.progress import progress, shows
 from fencerow.core.config import CoreConfig, SqliteUrl, parse_url
 from fencerow.core.db.engine import Engine
@@ -116,15 +118,28 @@ def _reach_or_make(config: CoreConfig) -> None:
     help="Use this dialect instead of that of the database's URL.",
 )
 @click.option("--grants", "grants_only", is_flag=True, help="Print the privileges alone (PostgreSQL).")
+@click.option(
+    "--function",
+    "function_only",
+    is_flag=True,
+    help="Print a function that submits the application's jobs in SQL (PostgreSQL).",
+)
 @click.option("--worker-role", metavar="ROLE", default="fencerow_worker", show_default=True)
 @click.option("--submit-role", metavar="ROLE", default="fencerow_submit", show_default=True)
 @database_options
 @app_option
 @click.pass_context
 def sql(
-    context: click.Context, dialect: str | None, grants_only: bool, worker_role: str, submit_role: str
+    context: click.Context,
+    dialect: str | None,
+    grants_only: bool,
+    function_only: bool,
+    worker_role: str,
+    submit_role: str,
 ) -> int:
     """Print the schema's SQL, and on PostgreSQL the privileges that a worker and a submitter need."""
+    if function_only:
+        return _function(asked(context), dialect, submit_role)
     config = asked(context).config()
     if dialect is None:
         url = parse_url(config.url) if config.url else None
@@ -138,6 +153,18 @@ def sql(
         output.say()
     if dialect == "postgres":
         output.say_block(grants(config.schema, worker=worker_role, submit=submit_role))
+    return exits.OK
+
+
+def _function(wanted: CommandOptions, dialect: str | None, submit_role: str) -> int:
+    app = load_app(wanted.app_name(), url=wanted.url)
+    if dialect == "sqlite" or not app.engine.traits.takes_copy:
+        raise InvalidInput(
+            "--function was given for SQLite",
+            "it has no stored functions",
+            "submit with a client, or over HTTP",
+        )
+    output.say_block(function_sql(app, submit=submit_role))
     return exits.OK
 
 

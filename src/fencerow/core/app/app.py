@@ -28,6 +28,7 @@ from fencerow.core.db.locator import check_tables
 from fencerow.core.errors import DeclarationError, UnknownJob
 from fencerow.core.model.change import NewArguments
 from fencerow.core.model.handler import Handler
+from fencerow.core.model.job import NewJob
 from fencerow.core.model.packing import PLAIN, Packing
 from fencerow.core.model.text import amount
 from fencerow.core.telemetry import Telemetry
@@ -190,6 +191,14 @@ class JobsApp(Database):
     def encode_arguments(self, name: str, arguments: Mapping[str, Any]) -> NewArguments:
         """The arguments to store for the job of that name, checked by its declaration as `call_by_name` does it."""
         return stored_arguments(self.call_by_name(name, arguments))
+
+    def as_stored(self, call: Call[Any]) -> NewJob:
+        """What a submit of this call would store, without an id and without what submit middleware adds.
+
+        Raises:
+            InvalidInput: the job would expire before it is due.
+        """
+        return self._submitter.as_stored(checked(call))
 
     # --- middleware --------------------------------------------------------------------------------
 
