@@ -103,4 +103,9 @@ class Config(
             entities_refresh_s: Seconds = ...,
             retention_ticks_s: Seconds = ...,
             web_token_cache_s: Seconds = ...,
+            web_body_bytes_max: int = ...,
+            web_body_timeout_s: Seconds = ...,
+            web_body_keys_max: int = ...,
+            web_body_items_max: int = ...,
+            web_headers_bytes_max: int = ...,
         ) -> None: ...

@@ -119,7 +119,12 @@ from fencerow.testing.errors import DrainUnfinished as DrainUnfinished
 from fencerow.testing.errors import JobsDidNotSucceed as JobsDidNotSucceed
 from fencerow.testing.errors import NoTestApp as NoTestApp
 from fencerow.testing.errors import NoTestDatabase as NoTestDatabase
+from fencerow.web.errors import InvalidRequest as InvalidRequest
+from fencerow.web.errors import RequestTooLarge as RequestTooLarge
+from fencerow.web.errors import RequestTooSlow as RequestTooSlow
 from fencerow.web.errors import TokenNotFound as TokenNotFound
 from fencerow.web.errors import TokenOver as TokenOver
+from fencerow.web.errors import TooManyRequests as TooManyRequests
+from fencerow.web.errors import UnsupportedBody as UnsupportedBody
 from fencerow.web.webhooks.errors import PostFailed as PostFailed
 from fencerow.web.webhooks.errors import WebhookUrlRefused as WebhookUrlRefused

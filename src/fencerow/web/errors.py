@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from fencerow.core.errors.base import FencerowError
+from fencerow.core.errors.input import InvalidInput
 
 
 class TokenNotFound(FencerowError):
@@ -15,3 +18,58 @@ class TokenOver(FencerowError):
     """The API token was over already: somebody else revoked it, or it expired. Nothing was changed."""
 
     code = "FR-851"
+
+
+class RequestTooLarge(InvalidInput):
+    """A request's body, or its headers, are longer than the limit. The rest of it was not read; nothing was stored."""
+
+    code = "FR-855"
+    status: int = 413
+    closes: ClassVar[bool] = True  # what was not read would be taken for the next request
+
+    def __init__(self, what: str, why: str, fix: str, *, status: int = 413) -> None:
+        super().__init__(what, why, fix)
+        self.status = status
+
+
+class RequestTooSlow(FencerowError):
+    """A request's body did not come in time. The rest of it was not read; nothing was stored."""
+
+    code = "FR-856"
+    repeat = "yes"
+    status: ClassVar[int] = 408
+    closes: ClassVar[bool] = True
+
+
+class UnsupportedBody(InvalidInput):
+    """A request's body is no JSON in UTF-8 by its headers, or is compressed. It was not read; nothing was stored."""
+
+    code = "FR-857"
+    status: ClassVar[int] = 415
+    closes: ClassVar[bool] = True
+
+
+class InvalidRequest(InvalidInput):
+    """A request's body or one of its headers cannot be read, or may be read in two ways. Nothing was stored."""
+
+    code = "FR-858"
+    status: int = 400
+    closes: bool = False
+
+    def __init__(self, what: str, why: str, fix: str, *, status: int = 400, closes: bool = False) -> None:
+        super().__init__(what, why, fix)
+        self.status = status
+        self.closes = closes
+
+
+class TooManyRequests(FencerowError):
+    """This caller sends more than one may, or all together do. Nothing was stored; repeat after `retry_after_s`."""
+
+    code = "FR-859"
+    repeat = "yes"
+    status: int = 429
+
+    def __init__(self, what: str, why: str, fix: str, *, retry_after_s: float, status: int = 429) -> None:
+        super().__init__(what, why, fix)
+        self.retry_after_s = retry_after_s
+        self.status = status

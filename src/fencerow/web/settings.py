@@ -17,3 +17,16 @@ class WebSettings(Settings):
         60.0,
         "How long a gateway believes what it read of an API token: a revoke counts everywhere after so long at most.",
     )
+    web_body_bytes_max: int = number(1024 * 1024, 1024, 2**30, "How large the body of one request may be.")
+    web_body_timeout_s: float = number(
+        10.0, 0.1, 3600.0, "How long the body of one request may take to come, whatever its length."
+    )
+    web_body_keys_max: int = number(
+        10_000, 100, 10**7, "How many names the objects in one body may have together."
+    )
+    web_body_items_max: int = number(
+        100_000, 1000, 10**8, "How many values one body may hold, those in lists and those in objects."
+    )
+    web_headers_bytes_max: int = number(
+        32 * 1024, 4096, 2**20, "How large all headers of one request together may be."
+    )
