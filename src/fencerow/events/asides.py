@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from fencerow.core.db.run import Row, Steps, as_int, execute, operation
+from fencerow.core.store.decoding import read_or, whole_or_none
 from fencerow.events.consumers import BATCH_ROWS, PartitionLease, Stored, lost, stored
 from fencerow.events.groups import known_group
 from fencerow.events.topics import check_group
@@ -37,7 +38,7 @@ def waiting(lease: PartitionLease) -> Steps[Asides]:
 def due_asides(lease: PartitionLease, *, limit: int = BATCH_ROWS) -> Steps[list[Stored]]:
     """Events put aside that are due: of each key the first alone."""
     rows = yield from execute("due_asides", grp=lease.group, part=lease.part, limit=limit)
-    return [stored((row[1], row[0], *row[3:]), as_int(row[2])) for row in rows]
+    return [stored((row[1], row[0], *row[3:]), whole_or_none(row[2]) or 0) for row in rows]
 
 
 @operation()
@@ -135,8 +136,12 @@ def _parked(row: Row) -> Parked:
     event = (
         None
         if topic is None
-        else stored((event_id, seq, topic, key, data, headers, published_at), as_int(deliveries))
+        else stored((event_id, seq, topic, key, data, headers, published_at), whole_or_none(deliveries) or 0)
     )
     return Parked(
-        str(group), event, as_int(seq), as_int(parked_at), msgspec.json.decode(str(error or "null"))
+        str(group),
+        event,
+        as_int(seq),
+        whole_or_none(parked_at) or 0,
+        read_or(error, Any, str(error or "null")),
     )

@@ -8,6 +8,7 @@ from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.finding import Finding, fail, info, ok, warn
 from fencerow.core.model.text import amount
+from fencerow.events.groups import groups
 from fencerow.events.lag import Lag, lags
 from fencerow.events.settings import EventSettings
 
@@ -17,6 +18,13 @@ UNPLACED_S = 60.0  # the longest that one stopped process can keep others from g
 
 def examine_events(engine: Engine, config: CoreConfig) -> Iterator[Finding]:
     """Each group of readers; nothing is said where there is none."""
+    for known in engine.run(groups()):
+        if not known.topics:
+            yield fail(
+                "event group",
+                f"which topics group {known.name} reads cannot be read, as its row was changed by hand",
+                "start a worker with its consumer: it writes them anew",
+            )
     found = engine.run(lags())
     for group in found:
         yield from _group(group, EventSettings.of(config))

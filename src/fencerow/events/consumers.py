@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from fencerow.core.db.run import Param, Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
+from fencerow.core.store.decoding import whole_or_none
 from fencerow.events.errors import PartitionLost
 from fencerow.events.groups import known_group
 
@@ -51,7 +52,10 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An event in the log. `data` and `headers` are JSON text; `deliveries` is how often it was tried before."""
+    """An event in the log. `data` and `headers` are JSON text; `deliveries` is how often it was tried before.
+
+    Instants that cannot be read, because something else wrote them, are 0.
+    """
 
     id: int
     seq: int
@@ -264,7 +268,7 @@ def stored(row: Row, deliveries: int = 0) -> Stored:
         text_or_none(key),
         str(data),
         text_or_none(headers),
-        as_int(published_at),
+        whole_or_none(published_at) or 0,
         deliveries,
     )
 

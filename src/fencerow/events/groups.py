@@ -9,9 +9,10 @@ from datetime import datetime
 
 import msgspec
 
-from fencerow.core.db.run import Row, Steps, as_int, as_int_or_none, execute, operation
+from fencerow.core.db.run import Row, Steps, as_int, execute, operation
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.text import amount
+from fencerow.core.store.decoding import read_or, whole_or_none
 from fencerow.events.errors import GroupMismatch, UnknownGroup
 from fencerow.events.sequencer import head, sequence_all
 from fencerow.events.topics import check_group, check_patterns, wants_outcomes
@@ -53,7 +54,7 @@ END = GroupStart()
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group as the database knows it."""
+    """A group as the database knows it. What cannot be read, because something else wrote it, reads as nothing."""
 
     name: str
     topics: tuple[str, ...]
@@ -192,12 +193,12 @@ def _found(name: str) -> Steps[Group | None]:
 def _group(row: Row) -> Group:
     return Group(
         str(row[0]),
-        tuple(msgspec.json.decode(str(row[1]), type=list[str])),
-        as_int(row[2]),
-        as_int(row[3]),
-        as_int(row[4]),
-        as_int_or_none(row[5]),
-        as_int_or_none(row[6]),
+        tuple(read_or((), list[str], str(row[1]))),
+        whole_or_none(row[2]) or 0,
+        whole_or_none(row[3]) or 0,
+        whole_or_none(row[4]) or 0,
+        whole_or_none(row[5]),
+        whole_or_none(row[6]),
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fencerow.core.db.run import Row, Steps, as_int, as_int_or_none, execute, operation
+from fencerow.core.db.run import Row, Steps, as_int, execute, operation
+from fencerow.core.store.decoding import whole_or_none
 
 LOOK = 10_000
 ALL = 2**62  # as many events as are to be kept, when there is no bound
@@ -54,7 +55,7 @@ def retention_estimate(*, keep: int | None = None) -> Steps[Retention]:
     rows = yield from execute("event_rate", look=LOOK)
     if not rows:
         return Retention(0, 0.0, None, None)
-    head, events, took_us, first_us, now_us = map(as_int, rows[0])
+    head, events, took_us, first_us, now_us = (whole_or_none(each) or 0 for each in rows[0])
     rate = events / (took_us / 1e6) if took_us > 0 else 0.0
     lasts_s = keep / rate if keep is not None and rate > 0 else None
     return Retention(head, rate, (now_us - first_us) / 1e6, lasts_s)
@@ -102,17 +103,18 @@ def _lag(row: Row) -> Lag:
     return Lag(
         str(name),
         as_int(head),
-        as_int(cursor),
+        whole_or_none(cursor) or 0,
         as_int(events),
         _age_s(first_us, now_us),
         as_int(waiting),
         as_int(parked),
         as_int(readers),
-        as_int_or_none(alarmed_at),
+        whole_or_none(alarmed_at),
         as_int(unplaced),
         _age_s(none_us, now_us),
     )
 
 
 def _age_s(first_us: object, now_us: object) -> float:
-    return 0.0 if first_us is None else max(0.0, (as_int(now_us) - as_int(first_us)) / 1e6)
+    since_us = whole_or_none(first_us)
+    return 0.0 if since_us is None else max(0.0, (as_int(now_us) - since_us) / 1e6)

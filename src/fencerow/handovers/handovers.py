@@ -24,13 +24,15 @@ from fencerow.core.model.looked import Looked
 from fencerow.core.model.packing import PLAIN, Bound, Packing
 from fencerow.core.model.state import State
 from fencerow.core.model.value import UNREADABLE
+from fencerow.core.store.decoding import whole_or_none
 
 COLUMNS = 20
 BESIDE = 100  # lines beyond the limit that a take looks at, to choose the oldest
 
 
 class Handover(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a job on its way to a receiver. Instants are microseconds since 1970 by the database's clock.
+    """The end of a job on its way to a receiver. Instants are microseconds since 1970 by the database's clock. What
+    cannot be read, because something else wrote it, reads as nothing.
 
     `state`: how the job ended; None: it has not. `token` counts the takes: with `holder`, the id of one take, it is the
     fence under which this one is confirmed. `held_until_us`: from then on it waits for nobody before it; `free_at_us`:
@@ -241,7 +243,7 @@ def handover_of(row: Row) -> Handover:
         key=str(row[2]),
         name=str(row[3]),
         state=None if state is None else State(state),
-        attempt=as_int_or_none(row[5]),
+        attempt=whole_or_none(row[5]),
         result_text=text_or_none(row[6]),
         error_text=text_or_none(row[7]),
         token=as_int(row[8]),
@@ -249,11 +251,11 @@ def handover_of(row: Row) -> Handover:
         taken_by=text_or_none(row[10]),
         hold_s=float(row[11]),  # type: ignore[arg-type]
         place=as_int(row[12]),
-        lined_at_us=as_int(row[13]),
-        ended_at_us=as_int_or_none(row[14]),
-        held_until_us=as_int_or_none(row[15]),
-        taken_at_us=as_int_or_none(row[16]),
-        free_at_us=as_int_or_none(row[17]),
-        confirmed_at_us=as_int_or_none(row[18]),
+        lined_at_us=whole_or_none(row[13]) or 0,
+        ended_at_us=whole_or_none(row[14]),
+        held_until_us=whole_or_none(row[15]),
+        taken_at_us=whole_or_none(row[16]),
+        free_at_us=whole_or_none(row[17]),
+        confirmed_at_us=whole_or_none(row[18]),
         confirmed_by=text_or_none(row[19]),
     )

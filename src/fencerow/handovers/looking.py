@@ -8,6 +8,7 @@ from fencerow.command.documents import instants
 from fencerow.command.times import span
 from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.model.value import UNREADABLE
+from fencerow.core.store.decoding import whole_or_none
 from fencerow.handovers.handovers import COLUMNS, Handover, handover_of
 
 COUNTED_MAX = 10_000
@@ -93,7 +94,7 @@ def unconfirmed(*, age_s: float, limit: int) -> Steps[list[UnconfirmedLine]]:
             receiver=str(row[0]),
             key=str(row[1]),
             job_id=str(row[2]),
-            ended_at_us=as_int(row[3]),
+            ended_at_us=whole_or_none(row[3]) or 0,
             token=as_int(row[4]),
             ends=as_int(row[5]),
             now_us=as_int(row[6]),

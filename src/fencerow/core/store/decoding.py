@@ -61,6 +61,11 @@ def read_or(otherwise: Any, wanted: Any, text: str) -> Any:
     return otherwise if is_damaged else value
 
 
+def whole_or_none(value: object) -> int | None:
+    """A column that holds a whole number. A file of SQLite keeps whatever was written there: that reads as nothing."""
+    return value if isinstance(value, int) else None
+
+
 def _claim(row: list[str]) -> Claimed:
     types = _claim_types[: len(row)]  # the last field comes with claims by label only
     return Claimed(

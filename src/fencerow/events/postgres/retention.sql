@@ -1,5 +1,11 @@
 -- How far groups are behind, and what of the log may go.
 
+-- fragment: readable topics
+-- Of a row that was changed by hand they may be no list, or hold what no pattern can: then it reads nothing, and the others
+-- are looked at all the same.
+CASE WHEN json_typeof(known.topics) = 'array' AND position('\' IN CAST(known.topics AS text)) = 0
+     THEN known.topics ELSE '[]' END
+
 -- name: group_lags
 -- Each group: the head of the log, its rearmost cursor, how many events it has still to read (looked at up to so many
 -- in each partition), when the first of them was published, what is put aside and parked, and its living readers; and
@@ -32,7 +38,7 @@ FROM fencerow.event_groups AS known
 JOIN fencerow.event_cursors AS held ON held.grp = known.name
 CROSS JOIN LATERAL (
     SELECT array_agg(replace(replace(named.topic, '_', '\_'), '*', '%')) AS likes
-    FROM json_array_elements_text(known.topics) AS named (topic)
+    FROM json_array_elements_text({{readable topics}}) AS named (topic)
 ) AS patterns
 CROSS JOIN LATERAL (
     SELECT count(*) AS events, min(unread.published_at) AS first_at

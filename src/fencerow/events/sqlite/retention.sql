@@ -1,5 +1,9 @@
 -- How far groups are behind, and what of the log may go.
 
+-- fragment: readable topics
+-- Of a row that was changed by hand they may be no JSON: then it reads nothing, and the others are looked at all the same.
+iif(json_valid(known.topics), known.topics, '[]')
+
 -- name: group_lags
 -- Each group: the head of the log, its rearmost cursor, how many events it has still to read (looked at up to so many
 -- for the whole group), when the first of them was published, what is put aside and parked, and its living readers.
@@ -11,12 +15,12 @@ SELECT known.name,
        (SELECT count(*) FROM (
             SELECT 1 FROM fencerow.event_cursors AS held JOIN fencerow.events AS event ON event.id > held.cursor
             WHERE held.grp = known.name AND event.bucket % known.partitions = held.part
-              AND EXISTS (SELECT 1 FROM json_each(known.topics) AS named WHERE event.topic GLOB named.value)
+              AND EXISTS (SELECT 1 FROM json_each({{readable topics}}) AS named WHERE event.topic GLOB named.value)
             LIMIT :look)),
        (SELECT min(event.published_at)
         FROM fencerow.event_cursors AS held JOIN fencerow.events AS event ON event.id > held.cursor
         WHERE held.grp = known.name AND event.bucket % known.partitions = held.part
-          AND EXISTS (SELECT 1 FROM json_each(known.topics) AS named WHERE event.topic GLOB named.value)),
+          AND EXISTS (SELECT 1 FROM json_each({{readable topics}}) AS named WHERE event.topic GLOB named.value)),
        (SELECT count(*) FROM fencerow.event_asides AS aside WHERE aside.grp = known.name AND aside.parked_at IS NULL),
        (SELECT count(*) FROM fencerow.event_asides AS aside
         WHERE aside.grp = known.name AND aside.parked_at IS NOT NULL),

@@ -16,7 +16,8 @@ CREATE TABLE fencerow.handovers (
     error json,
     ended_at timestamptz,
     held_until timestamptz,                      -- from then on it waits for nobody
-    token bigint NOT NULL DEFAULT 0,             -- how often it was taken: the fence of a take
+    -- How often it was taken: the fence of a take. Each take raises it.
+    token bigint NOT NULL DEFAULT 0 CHECK (token BETWEEN 0 AND 1000000000000000000),
     holder uuid,                                 -- the latest take
     taken_by text,
     taken_at timestamptz,

@@ -15,7 +15,7 @@ CREATE TABLE fencerow.handovers (
     error TEXT,
     ended_at INTEGER,
     held_until INTEGER,
-    token INTEGER NOT NULL DEFAULT 0,
+    token INTEGER NOT NULL DEFAULT 0 CHECK (token BETWEEN 0 AND 1000000000000000000),
     holder TEXT,
     taken_by TEXT,
     taken_at INTEGER,
