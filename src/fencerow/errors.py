@@ -127,4 +127,5 @@ from fencerow.web.errors import TokenOver as TokenOver
 from fencerow.web.errors import TooManyRequests as TooManyRequests
 from fencerow.web.errors import UnsupportedBody as UnsupportedBody
 from fencerow.web.webhooks.errors import PostFailed as PostFailed
+from fencerow.web.webhooks.errors import WebhookRefused as WebhookRefused
 from fencerow.web.webhooks.errors import WebhookUrlRefused as WebhookUrlRefused

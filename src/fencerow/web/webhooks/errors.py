@@ -1,4 +1,4 @@
-"""Errors of one webhook on its way: its URL and its POST (861, 862)."""
+"""Errors of one webhook on its way: its signature at the receiver, its URL, its POST (860 to 862)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,27 @@ from enum import StrEnum
 
 import fencerow.core.errors.exits as exits
 from fencerow.core.errors.base import FencerowError
+
+
+class Refusal(StrEnum):
+    """Why a receiver does not believe a webhook."""
+
+    HEADERS = "headers"  # one is missing, comes twice, or is malformed
+    TOO_OLD = "too_old"
+    TOO_NEW = "too_new"
+    SIGNATURE = "signature"  # none of them is of this body under one of the secrets
+    REPLAYED = "replayed"
+
+
+class WebhookRefused(FencerowError):
+    """A webhook is not from whom it says, was altered, is too old, or came before; `reason` says which. Answer 400."""
+
+    code = "FR-860"
+    exit_code = exits.REFUSED
+
+    def __init__(self, reason: Refusal, what: str, why: str, fix: str) -> None:
+        super().__init__(what, why, fix)
+        self.reason = reason
 
 
 class WebhookUrlRefused(FencerowError):
