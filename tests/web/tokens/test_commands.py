@@ -12,13 +12,15 @@ from fencerow.core.model.defaults import DAY_S
 from fencerow.testing.clock import DatabaseClock
 from fencerow.web.tokens.checks import examine_tokens
 from fencerow.web.tokens.operations import note_use
-from fencerow.web.tokens.secret import known_shape, new_token
+from fencerow.web.tokens.secret import known_shape
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
 
 _clean, cli, url = command_line._clean, command_line.cli, command_line.url  # fixtures
 
 AnyEngine = SqliteEngine | PostgresEngine
+
+SOMEBODYS = "fct_" + "Zm9v" * 10 + "YmE"
 
 
 def test_a_token_is_printed_once_and_alone(cli: Cli, url: str) -> None:
@@ -55,10 +57,10 @@ def test_a_program_gets_all_of_it_in_one_document(cli: Cli, url: str) -> None:
         ("create", "a", "--scope", "read", "--expires", "1s"),
         ("create", "a", "--scope", "admin", "--queue", "mail"),
         ("revoke", "nonsense"),
-        ("create", new_token(), "--scope", "read"),
-        ("revoke", new_token()),
+        ("create", SOMEBODYS, "--scope", "read"),
+        ("revoke", SOMEBODYS),
     ],
-    ids=lambda words: " ".join(words)[:50] if isinstance(words, tuple) else None,
+    ids=" ".join,
 )
 def test_what_cannot_be_is_refused_and_no_token_comes_back(
     cli: Cli, lite: SqliteEngine, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
@@ -68,7 +70,7 @@ def test_what_cannot_be_is_refused_and_no_token_comes_back(
     refused = cli("tokens", *words)
 
     assert (refused.code, refused.error) == (2, "FR-201")
-    assert words[1] not in refused.err or not words[1].startswith("fct_")
+    assert SOMEBODYS not in refused.err
     assert Client(lite).tokens.known() == []
 
 

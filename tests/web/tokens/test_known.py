@@ -19,7 +19,8 @@ from fencerow.web import Grant, Scope
 from fencerow.web.tokens import known as module
 from fencerow.web.tokens.kept import Answer, Kept
 from fencerow.web.tokens.known import Known
-from fencerow.web.tokens.secret import new_token
+from fencerow.web.tokens.operations import tokens_of_hashes
+from fencerow.web.tokens.secret import hash_of, new_token
 
 AnyEngine = SqliteEngine | PostgresEngine
 CACHE_S = 5.0
@@ -138,13 +139,22 @@ async def test_a_flood_of_wrong_tokens_is_one_question_at_a_time_and_stops_no_kn
 ) -> None:
     monkeypatch.setattr(module, "WAITING_MAX", 30)
     monkeypatch.setattr(module, "ASKED_MAX", 10)
-    made = await small.verbs.acreate("deploy", scopes=["read"])
+    made, asked = await small.verbs.acreate("deploy", scopes=["read"]), list[list[str]]()
     await small.known.grant_of(made.token)
     await small.noted()
     small.now_s += CACHE_S
-    small.client.gate, before = asyncio.Event(), small.client.asked
-    flood = [asyncio.create_task(small.known.grant_of(new_token())) for _ in range(100)]
-    await asyncio.sleep(0)  # each has asked or was refused
+
+    def noted(hashes: list[str]) -> Any:
+        asked.append(hashes)
+        return tokens_of_hashes(hashes)
+
+    monkeypatch.setattr(module, "tokens_of_hashes", noted)
+    small.client.gate = asyncio.Event()
+    flood = []
+    for _ in range(2):  # the first ten are asked for, and others take their places
+        flood += [asyncio.create_task(small.known.grant_of(new_token())) for _ in range(50)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
     good = asyncio.create_task(small.known.grant_of(made.token))
     await asyncio.sleep(0)
 
@@ -152,9 +162,10 @@ async def test_a_flood_of_wrong_tokens_is_one_question_at_a_time_and_stops_no_kn
     grant, *answers = await asyncio.gather(good, *flood, return_exceptions=True)
 
     assert isinstance(grant, Grant)
-    refused = [each for each in answers if isinstance(each, Busy)]
-    assert len(refused) >= 60 and all(each is None for each in answers if each not in refused)
-    assert small.client.asked - before <= 5  # the first few, then ten at a time
+    assert [each for each in answers if each is not None and not isinstance(each, Busy)] == []
+    assert len([each for each in answers if each is None]) == 40  # ten under way, and thirty who wait
+    assert [len(each) for each in asked] == [10, 10, 10, 10, 1]
+    assert asked[1][0] == hash_of(made.token)
 
 
 @pytest.mark.parametrize("cache_s", [CACHE_S, 0.0])
@@ -277,3 +288,5 @@ def test_wrong_answers_push_out_no_right_ones() -> None:
     assert kept.get("right", 9.9) is right and kept.get("right", 10.0) is None and kept.was_right("right")
     assert found == [7, 8, 9]
     assert kept.get("wrong 9", 0.0) is right
+    kept.put("right", Answer(None, 10.0))
+    assert kept.get("right", 0.0) == Answer(None, 10.0) and not kept.was_right("right")

@@ -17,7 +17,7 @@ from fencerow.core.telemetry import Telemetry
 from fencerow.errors import TokenNotFound, TokenOver
 from fencerow.testing.clock import DatabaseClock
 from fencerow.web import Scope
-from fencerow.web.tokens.operations import WantedToken, create, tokens_of_hashes
+from fencerow.web.tokens.operations import WantedToken, create, note_use, tokens_of_hashes
 from fencerow.web.tokens.record import TokenState
 from fencerow.web.tokens.secret import hash_of
 from fencerow.web.wing import WING
@@ -76,6 +76,16 @@ def test_a_repeated_create_stores_one_token(engine: AnyEngine) -> None:
 
     assert first.created_by == second.created_by == "ada"
     assert len(Client(engine).tokens.known()) == 1
+
+
+def test_of_several_gateways_one_notes_a_use_and_a_clock_that_went_back_keeps_none_from_it(
+    engine: AnyEngine, clock: DatabaseClock
+) -> None:
+    token = Client(engine).tokens.create("deploy", scopes=["read"]).record
+
+    assert [engine.run(note_use([token.id], fresh_s=60.0)) for _ in range(2)] == [1, 0]
+    clock.advance(-3600)
+    assert [engine.run(note_use([token.id], fresh_s=60.0)) for _ in range(2)] == [1, 0]
 
 
 @pytest.mark.parametrize(
