@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fencerow.core.db.run import Row, Steps, as_int, execute, operation
+from fencerow.core.db.run import Row, Steps, execute, operation
 from fencerow.web.tokens.record import TokenRecord
 from fencerow.web.tokens.scope import Scope
 
@@ -80,26 +80,8 @@ def forget(*, age_s: float, limit: int) -> Steps[int]:
     return len((yield from execute("forget_tokens", age_s=age_s, limit=limit)))
 
 
-class Examined(msgspec.Struct, frozen=True):
-    """What the doctor is told: how many tokens are live, which are about to fail somebody, which are for ever."""
-
-    live: int
-    expiring: list[TokenRecord]
-    for_ever: list[TokenRecord]
-
-
-@operation(repeatable=True, writes="")
-def examined(*, soon_s: float, lately_s: float, limit: int) -> Steps[Examined]:
-    """The first `limit` live tokens that expire within `soon_s` and were used within `lately_s`; and of those that may
-    do everything and never expire."""
-    ((live,),) = yield from execute("count_live_tokens")
-    expiring = yield from execute("tokens_to_replace", soon_s=soon_s, lately_s=lately_s, limit=limit)
-    for_ever = yield from execute("tokens_for_ever", limit=limit)
-    return Examined(as_int(live), list(map(_record, expiring)), list(map(_record, for_ever)))
-
-
 def _record(row: Row) -> TokenRecord:
-    return msgspec.json.decode(str(row[0]), type=TokenRecord)
+    return TokenRecord.of_document(str(row[0]))
 
 
 def _cut(actor: str | None) -> str | None:

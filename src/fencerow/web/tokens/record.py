@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Self
 
 import msgspec
 
 from fencerow.core.model.job import instant, moment
+from fencerow.core.model.value import UNREADABLE
+from fencerow.core.store.decoding import elements, salvaged
 from fencerow.web.tokens.scope import Grant, Scope
 
 
@@ -17,13 +20,15 @@ class TokenState(StrEnum):
     LIVE = "live"
     REVOKED = "revoked"
     EXPIRED = "expired"
+    UNREADABLE = "unreadable"
 
 
 class TokenRecord(msgspec.Struct, frozen=True, array_like=True):
     """What is stored of an API token: never the token. Instants are microseconds since 1970 by the database's clock.
 
     `queues`: those that it reaches; None: all. `expires_at_us`: None: never. `last_used_at_us` is true to about a
-    minute. `now_us`: when this was read, by which `state` is judged.
+    minute. `now_us`: when this was read, by which `state` is judged. `damaged` names what cannot be read, because
+    something other than Fencerow wrote it: such a token lets nobody pass.
     """
 
     id: str
@@ -37,10 +42,25 @@ class TokenRecord(msgspec.Struct, frozen=True, array_like=True):
     revoked_by: str | None
     last_used_at_us: int | None
     now_us: int
+    damaged: tuple[str, ...] = ()
+
+    @classmethod
+    def of_document(cls, text: str) -> Self:
+        """A token in a JSON array. What cannot be read reads as nothing: no scope, no queue."""
+        try:
+            return msgspec.json.decode(text, type=cls)
+        except UNREADABLE:
+            types = {each.name: each.type for each in msgspec.structs.fields(cls)}
+            values, damaged = salvaged(types, dict(zip(types, elements(text), strict=False)))
+            for name in {"scopes", "queues"}.intersection(damaged):
+                values[name] = ()
+            return cls(**values, damaged=tuple(damaged))
 
     @property
     def state(self) -> TokenState:
         """Whether it let its bearer pass when it was read."""
+        if self.damaged:
+            return TokenState.UNREADABLE
         if self.revoked_at_us is not None:
             return TokenState.REVOKED
         is_over = self.expires_at_us is not None and self.expires_at_us <= self.now_us

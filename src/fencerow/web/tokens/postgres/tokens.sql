@@ -65,26 +65,3 @@ WHERE token.id = ANY(ARRAY(
     LIMIT CAST(:limit AS integer)
     FOR UPDATE SKIP LOCKED))
 RETURNING token.id;
-
--- name: count_live_tokens
--- How many let somebody pass.
-SELECT count(*) FROM fencerow.api_tokens AS token WHERE {{is live}};
-
--- name: tokens_to_replace
--- Live tokens that expire within :soon_s and were used within :lately_s, those first that expire first.
-SELECT {{record of a token}}
-FROM fencerow.api_tokens AS token
-WHERE {{is live}}
-  AND COALESCE(token.revoked_at, token.expires_at) <= (SELECT fencerow.now())
-                                                      + fencerow.seconds(CAST(:soon_s AS double precision))
-  AND token.last_used_at >= (SELECT fencerow.now()) - fencerow.seconds(CAST(:lately_s AS double precision))
-ORDER BY token.expires_at, token.id
-LIMIT CAST(:limit AS integer);
-
--- name: tokens_for_ever
--- Live tokens that may do everything and never expire.
-SELECT {{record of a token}}
-FROM fencerow.api_tokens AS token
-WHERE {{is live}} AND token.expires_at IS NULL AND token.scopes @> '{admin}'
-ORDER BY token.name, token.id
-LIMIT CAST(:limit AS integer);

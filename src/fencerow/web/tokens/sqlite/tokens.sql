@@ -61,25 +61,3 @@ WHERE id IN (
     ORDER BY COALESCE(past.revoked_at, past.expires_at)
     LIMIT :limit)
 RETURNING id;
-
--- name: count_live_tokens
--- How many let somebody pass.
-SELECT count(*) FROM fencerow.api_tokens AS token WHERE {{is live}};
-
--- name: tokens_to_replace
--- Live tokens that expire within :soon_s and were used within :lately_s, those first that expire first.
-SELECT {{record of a token}}
-FROM fencerow.api_tokens AS token
-WHERE {{is live}}
-  AND COALESCE(token.revoked_at, token.expires_at) <= fencerow.now() + CAST(:soon_s * 1000000 AS INTEGER)
-  AND token.last_used_at >= fencerow.now() - CAST(:lately_s * 1000000 AS INTEGER)
-ORDER BY token.expires_at, token.id
-LIMIT :limit;
-
--- name: tokens_for_ever
--- Live tokens that may do everything and never expire.
-SELECT {{record of a token}}
-FROM fencerow.api_tokens AS token
-WHERE {{is live}} AND token.expires_at IS NULL AND instr(token.scopes, '"admin"') > 0
-ORDER BY token.name, token.id
-LIMIT :limit;
