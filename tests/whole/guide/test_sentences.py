@@ -136,6 +136,7 @@ SHOWN_BY = {
     "operations.md: The telemetry fact `loop_error`": "operators/test_worker_commands.py::test_what_fails_in_the",
     "operations.md: Each worker logs the jump": f"{DOCTOR}::test_a_clock_that_went_back_is_seen",
     "postgresql.md: `fencerow doctor` adds up": "doctor/test_connections.py::test_what_all_workers_may_open",
+    "postgresql.md: `--submit-role` names": "cli/test_sql_function.py::test_the_command_prints_it",
     "postgresql.md: `fencerow doctor` says so": f"{DOCTOR}::test_a_pooler_through_which_listen_hears_nothing",
     "speed.md: `fencerow doctor` names old transactions": f"{DOCTOR}::test_a_snapshot_that_holds_the_horizon",
 }
