@@ -11,7 +11,7 @@ from fencerow.core.store import store
 from fencerow.core.store.attempts import Failure, Requeue, Stop, Success
 from fencerow.core.store.reap import Crash
 from fencerow.errors import IllegalMove, JobNotFound
-from fencerow.operators.queues import pause_queue
+from fencerow.operators.queues import pause_queue, resume_queue
 from fencerow.retention import disown as disowning
 from fencerow.testing.clock import DatabaseClock
 from tests.kit.jobs import (
@@ -122,6 +122,12 @@ def bystanders(engine: AnyEngine) -> None:
             rows(engine, "UPDATE {" + name + "} SET " + away + f" WHERE id = '{placed.id}'")
 
 
+def only_bystanders(engine: AnyEngine) -> None:
+    """Take away whatever job there is beside them, so that the next one finds none but them."""
+    for name in ("jobs", "finished_jobs"):
+        rows(engine, "DELETE FROM {" + name + "} WHERE queue <> 'elsewhere'")
+
+
 def state_of(engine: AnyEngine, job_id: str) -> State | None:
     """Where a job stands; None when it is gone."""
     found = engine.run(store.read([job_id]))
@@ -214,9 +220,11 @@ def disown(engine: AnyEngine, clock: DatabaseClock) -> bool:
 
 
 def take_turn_back(engine: AnyEngine, job: Placed) -> bool:
-    """Its queue is paused, and a job of another queue waits for its turn."""
+    """Its queue is paused meanwhile, and a job of another queue waits for its turn."""
     engine.run(pause_queue("mail", actor="ada"))
-    return engine.run(store.take_turns_back([f"key:{job.id}"], unclaimed_s=None)) == [job.id]
+    taken = engine.run(store.take_turns_back([f"key:{job.id}"], unclaimed_s=None))
+    engine.run(resume_queue("mail"))
+    return taken == [job.id]
 
 
 def labelled(engine: AnyEngine, job: Placed) -> str:
