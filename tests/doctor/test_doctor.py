@@ -382,7 +382,7 @@ def test_a_file_that_everybody_may_write_is_seen(cli: Cli, file: Path) -> None:
 
 
 def test_a_network_file_system_fails(cli: Cli, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fencerow.core.db.filesystem.mount_of", lambda *_: Mount("/data", "nfs4"))
+    monkeypatch.setattr("fencerow.core.db.filesystem._mounted", lambda *_: [Mount("/", "nfs4")])
 
     result = cli("doctor", "--json")
 

@@ -88,7 +88,7 @@ def test_where_there_is_no_list_of_mounts_the_command_tells(tmp_path: Path, path
 
 def test_the_engine_makes_no_file_on_a_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in sorted(NETWORK):
-        monkeypatch.setattr("fencerow.core.db.filesystem.mount_of", lambda *_, kind=kind: Mount("/", kind))
+        monkeypatch.setattr("fencerow.core.db.filesystem._mounted", lambda *_, kind=kind: [Mount("/", kind)])
         engine = SqliteEngine(tmp_path / "jobs.db", store.sqlite_queries())
 
         with pytest.raises(UnsafeFileSystem):

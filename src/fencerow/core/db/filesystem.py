@@ -55,37 +55,46 @@ class Mount:
 
 def mount_of(path: Path, mounts: Path = MOUNTS, command: Sequence[str] = MOUNT_COMMAND) -> Mount | None:
     """The file system that holds `path`, which need not exist yet; None where the system does not tell."""
-    try:
-        lines = mounts.read_text("utf-8", "surrogateescape").splitlines()
-        parsed = map(_parsed, lines)
-    except OSError:
-        parsed = map(_printed, _told_by(command))
-    where = path.resolve()
-    found = None
-    for mount in parsed:
-        # Of two mounted on one place the later hides the earlier.
-        if (
-            mount
-            and where.is_relative_to(mount.point)
-            and (not found or len(mount.point) >= len(found.point))
-        ):
-            found = mount
-    return found
+    return _deepest(path, _mounted(mounts, command))
 
 
 def refuse_network(path: Path, mounts: Path = MOUNTS, command: Sequence[str] = MOUNT_COMMAND) -> None:
     """Say no to a path on a network file system, before anything is written there.
 
+    Asked at each opening, since anything may be mounted meanwhile: where none is mounted, this is cheap.
+
     Raises:
         UnsafeFileSystem: the path lies on one; move the file to a local disk or use PostgreSQL.
     """
-    mount = mount_of(path, mounts, command)
+    found = _mounted(mounts, command)
+    if not any(mount.kind in NETWORK for mount in found):
+        return
+    mount = _deepest(path, found)
     if mount and mount.kind in NETWORK:
         raise UnsafeFileSystem(
             f"{path} lies on a network file system ({mount.kind}, mounted on {mount.point})",
             "file locks across a network do not keep two writers apart, and the file would be damaged",
             "put the file on a local disk, or use PostgreSQL for several machines",
         )
+
+
+def _mounted(mounts: Path, command: Sequence[str]) -> list[Mount]:
+    """All that is mounted, in order."""
+    try:
+        parsed = map(_parsed, mounts.read_text("utf-8", "surrogateescape").splitlines())
+    except OSError:
+        parsed = map(_printed, _told_by(command))
+    return [mount for mount in parsed if mount]
+
+
+def _deepest(path: Path, mounts: Sequence[Mount]) -> Mount | None:
+    where = path.resolve()
+    found = None
+    for mount in mounts:
+        # Of two mounted on one place the later hides the earlier.
+        if where.is_relative_to(mount.point) and (not found or len(mount.point) >= len(found.point)):
+            found = mount
+    return found
 
 
 def _told_by(command: Sequence[str]) -> list[str]:
