@@ -22,6 +22,7 @@ from fencerow.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from fencerow.core.chore import Chore
+    from fencerow.core.wing import Check
     from fencerow.limits import Limit
     from fencerow.payloads.outside.owner import OwnStore
     from fencerow.payloads.outside.store import PayloadStore
@@ -211,6 +212,14 @@ class App(JobsApp):
             return OutsidePacking(inside, self._outside, settings.outside_bytes_min)
 
         return packing
+
+    def checks(self) -> Sequence[Check]:
+        """What `fencerow doctor -A` looks at, in place of its checks of these names, which know settings alone."""
+        if self._outside is None:
+            return ()
+        from fencerow.payloads.outside.checks import check_of
+
+        return (check_of(self._outside),)
 
     def check_or_create(self) -> None:
         """Like `check`, but on SQLite create missing tables. This happens by itself before the first use."""

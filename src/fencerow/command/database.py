@@ -29,14 +29,21 @@ def resolved(asked: CommandOptions, *, default: bool = False) -> CoreConfig:
 
     With `default`, or where its file lies in the working directory, the default SQLite file comes last.
     """
-    config = asked.config()
-    if asked.url is None and asked.app is not None:
-        config = load_app(asked.app).config
-    elif config.url is None and asked.app_name() is not None:
-        config = load_app(asked.app_name()).config
+    app, config = asked_app(asked), asked.config()
+    if app is not None:
+        config = app.config
     if config.url is None and (default or Path(parsed_path(DEFAULT_URL)).exists()):
         config = replace(config, url=DEFAULT_URL)
     return config
+
+
+def asked_app(asked: CommandOptions) -> JobsApp | None:
+    """The application whose settings count: from -A, or from FENCEROW_APP where nothing else names the database."""
+    if asked.url is None and asked.app is not None:
+        return load_app(asked.app)
+    if asked.config().url is None and asked.app_name() is not None:
+        return load_app(asked.app_name())
+    return None
 
 
 def parsed_path(url: str) -> str:

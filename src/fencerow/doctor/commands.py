@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from fencerow.command import output
-from fencerow.command.database import resolved
+from fencerow.command.database import asked_app, resolved
 from fencerow.command.layout import Column
 from fencerow.command.options import asked, usual_options
 from fencerow.core.errors import exits
 from fencerow.core.finding import Finding, Level
 from fencerow.core.model.text import amount
-from fencerow.doctor.examine import examine
+from fencerow.doctor.examine import HasChecks, examine
 
 ORDER = (Level.OK, Level.INFO, Level.WARN, Level.FAIL)
 COLUMNS = (Column("check"), Column("level"), Column("found", least=30, folds=True))
@@ -21,8 +21,12 @@ COLUMNS = (Column("check"), Column("level"), Column("found", least=30, folds=Tru
 @usual_options
 @click.pass_context
 def doctor(context: click.Context) -> int:
-    """Check everything that can be wrong with the database, its clock and its queued jobs."""
-    findings = examine(resolved(asked(context)))
+    """Check everything that can be wrong with the database, its clock and its queued jobs.
+
+    With -A also what only the application knows: a store of large payloads that its code gave it.
+    """
+    app: object = asked_app(asked(context))
+    findings = examine(resolved(asked(context)), app.checks() if isinstance(app, HasChecks) else ())
     failed = any(each.level is Level.FAIL for each in findings)
     if asked(context).json:
         output.say_json({"ok": not failed, "findings": findings})

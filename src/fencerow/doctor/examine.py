@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import psycopg
 
@@ -17,10 +18,10 @@ from fencerow.core.db.probe_sqlite import reach_sqlite
 from fencerow.core.db.queries import load, postgres_names, sqlite_names
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.errors import DatabaseError, FencerowError
-from fencerow.core.finding import Finding, failed, ok
+from fencerow.core.finding import Finding, fail, failed, ok
 from fencerow.core.model.url import masked
 from fencerow.core.store.connect import open_engine
-from fencerow.core.wing import wings
+from fencerow.core.wing import Check, wings
 from fencerow.doctor import backlog, schema
 from fencerow.doctor.connections import examine_connections
 from fencerow.doctor.on_postgres import examine_postgres
@@ -31,8 +32,19 @@ from fencerow.doctor.unique import examine_unique
 PACKAGE = "fencerow.doctor"
 
 
-def examine(config: CoreConfig) -> list[Finding]:
+@runtime_checkable
+class HasChecks(Protocol):
+    """An application that knows more than its settings say."""
+
+    def checks(self) -> Sequence[Check]:
+        """What is looked at in place of the checks of these names."""
+        ...
+
+
+def examine(config: CoreConfig, of_app: Sequence[Check] = ()) -> list[Finding]:
     """Everything that can be seen from here. Changes nothing but for one NOTIFY to ourselves.
+
+    `of_app`: checks of an application, in place of those of the same names.
 
     Raises:
         NoDatabase, UrlError: the settings name no database.
@@ -43,12 +55,14 @@ def examine(config: CoreConfig) -> list[Finding]:
         engine.close()
         return reached
     try:
-        return [*reached, *_checks(engine, config)]
+        return [*reached, *_checks(engine, config, of_app)]
     finally:
         engine.close()
 
 
-def _checks(engine: PostgresEngine | SqliteEngine, config: CoreConfig) -> Iterable[Finding]:
+def _checks(
+    engine: PostgresEngine | SqliteEngine, config: CoreConfig, of_app: Sequence[Check]
+) -> Iterable[Finding]:
     if isinstance(engine, PostgresEngine):
         with_queries(engine)
         yield from _guarded("server", lambda: examine_postgres(engine, config))
@@ -67,7 +81,8 @@ def _checks(engine: PostgresEngine | SqliteEngine, config: CoreConfig) -> Iterab
         yield from _guarded("tables", lambda: examine_shape(engine))
         yield from _guarded("jobs", lambda: backlog.examine_backlog(engine, config))
         yield from _guarded("unique keys", lambda: examine_unique(engine))
-        for check in (check for wing in wings() for check in wing.checks()):
+        named = {check.name: check for wing in wings() for check in wing.checks()}
+        for check in (named | {check.name: check for check in of_app}).values():
             yield from _guarded(check.name, partial(check.examine, engine, config))
 
 
@@ -104,4 +119,10 @@ def _guarded(name: str, check: Callable[[], Iterable[Finding]]) -> Iterable[Find
     except (psycopg.Error, sqlite3.Error) as error:
         yield failed(
             name, DatabaseError("a check was refused", first_line(error), "look at the database's log")
+        )
+    except Exception as error:  # a store of the user's may raise what it likes, and a row be damaged
+        said = f": {first_line(error)}" if str(error).strip() else ""
+        found = f"this check broke: {type(error).__name__}{said}"
+        yield fail(
+            name, found[:300], "look at what it names; if that is none of yours, report it to Fencerow"
         )

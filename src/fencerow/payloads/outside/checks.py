@@ -11,8 +11,9 @@ from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.finding import Finding, info, ok, warn
 from fencerow.core.model.text import amount
+from fencerow.core.wing import Check
 from fencerow.payloads.outside.calls import StoreCalls
-from fencerow.payloads.outside.owner import check_owner, database_of_payloads, others_of
+from fencerow.payloads.outside.owner import OwnStore, check_owner, database_of_payloads, others_of
 from fencerow.payloads.outside.places import store_at
 from fencerow.payloads.outside.store import PayloadStore
 from fencerow.payloads.outside.sweeping import PAGE, pages_of, unreferred
@@ -25,12 +26,22 @@ NAME = "payloads outside"
 def examine_outside(engine: Engine, config: CoreConfig) -> Iterator[Finding]:
     """Nothing is said where no store is set. Of at most 10,000 objects; errors of the store are findings themselves."""
     settings = PayloadSettings.of(config)
-    if settings.outside_store is None:
-        return
-    store, calls = store_at(settings.outside_store), StoreCalls(settings.outside_timeout_s)
+    if settings.outside_store is not None:
+        store, calls = store_at(settings.outside_store), StoreCalls(settings.outside_timeout_s)
+        yield from _examined(store, calls, engine, config)
+
+
+def check_of(outside: OwnStore) -> Check:
+    """The same of the store that an application has, whether it was set or given in code."""
+    return Check(NAME, partial(_examined, outside.store, outside.calls))
+
+
+def _examined(
+    store: PayloadStore, calls: StoreCalls, engine: Engine, config: CoreConfig
+) -> Iterator[Finding]:
     own = engine.run(database_of_payloads())
     calls.run(lambda: check_owner(store, own))
-    yield from _orphans(engine, store, calls, own, settings.outside_orphan_s)
+    yield from _orphans(engine, store, calls, own, PayloadSettings.of(config).outside_orphan_s)
     if others := others_of(calls.run(lambda: [each.name for each in islice(store.list(""), PAGE)]), own):
         yield warn(
             NAME,
