@@ -108,4 +108,6 @@ class Config(
             web_body_keys_max: int = ...,
             web_body_items_max: int = ...,
             web_headers_bytes_max: int = ...,
+            webhook_allow: str | None = ...,
+            retention_webhooks_s: Seconds = ...,
         ) -> None: ...

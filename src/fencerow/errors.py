@@ -119,6 +119,8 @@ from fencerow.testing.errors import DrainUnfinished as DrainUnfinished
 from fencerow.testing.errors import JobsDidNotSucceed as JobsDidNotSucceed
 from fencerow.testing.errors import NoTestApp as NoTestApp
 from fencerow.testing.errors import NoTestDatabase as NoTestDatabase
+from fencerow.web.errors import EndpointConflict as EndpointConflict
+from fencerow.web.errors import EndpointNotFound as EndpointNotFound
 from fencerow.web.errors import InvalidRequest as InvalidRequest
 from fencerow.web.errors import RequestTooLarge as RequestTooLarge
 from fencerow.web.errors import RequestTooSlow as RequestTooSlow

@@ -52,7 +52,8 @@ PAGES = (
     ),
     Page("planning", "fencerow.planning", "planning"),
     Page(
-        "web", "fencerow.web", "web", handed=("fencerow.web.tokens.client:TokenVerbs",), settings="web_",
+        "web", "fencerow.web", "web", handed=("fencerow.web.tokens.client:TokenVerbs",),
+        settings="web_|webhook_|retention_webhooks_s",
         used="`Client.tokens` makes API tokens and revokes them.",
     ),
     Page("batches", "fencerow.batches", "batches"),

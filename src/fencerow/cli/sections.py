@@ -14,7 +14,7 @@ SECTIONS = {
     "What goes on, and why": ("top", "queues", "workers", "why", "doctor"),
     "Schedules, turns, events": (
         *("schedules", "exclusive", "limits", "shares"),
-        *("handovers", "events", "mutexes"),
+        *("handovers", "events", "webhooks", "mutexes"),
     ),
     "Over HTTP": ("tokens",),
     "Databases": ("migrate", "sql", "shards", "backfills"),

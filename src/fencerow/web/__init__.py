@@ -13,19 +13,45 @@ if TYPE_CHECKING:
     from fencerow.web.tokens.record import TokenRecord
     from fencerow.web.tokens.scope import Grant, Scope
     from fencerow.web.tokens.secret import NewToken
+    from fencerow.web.webhooks.endpoint import Endpoint, EndpointOptions
+    from fencerow.web.webhooks.endpoint_verbs import AddedEndpoint
+    from fencerow.web.webhooks.fan_out import deliver_webhooks
+    from fencerow.web.webhooks.looking import Delivery, WebhookAttempt
     from fencerow.web.webhooks.seen import SeenWebhooks
+    from fencerow.web.webhooks.verbs import Webhooks
     from fencerow.web.webhooks.verifying import verify_webhook
 else:
     __getattr__ = lazily(
         __name__,
         {
+            "AddedEndpoint": "fencerow.web.webhooks.endpoint_verbs",
+            "Delivery": "fencerow.web.webhooks.looking",
+            "Endpoint": "fencerow.web.webhooks.endpoint",
+            "EndpointOptions": "fencerow.web.webhooks.endpoint",
             "Grant": "fencerow.web.tokens.scope",
             "NewToken": "fencerow.web.tokens.secret",
             "Scope": "fencerow.web.tokens.scope",
             "SeenWebhooks": "fencerow.web.webhooks.seen",
             "TokenRecord": "fencerow.web.tokens.record",
+            "WebhookAttempt": "fencerow.web.webhooks.looking",
+            "Webhooks": "fencerow.web.webhooks.verbs",
+            "deliver_webhooks": "fencerow.web.webhooks.fan_out",
             "verify_webhook": "fencerow.web.webhooks.verifying",
         },
     )
 
-__all__ = ["Grant", "NewToken", "Scope", "SeenWebhooks", "TokenRecord", "verify_webhook"]
+__all__ = [
+    "AddedEndpoint",
+    "Delivery",
+    "Endpoint",
+    "EndpointOptions",
+    "Grant",
+    "NewToken",
+    "Scope",
+    "SeenWebhooks",
+    "TokenRecord",
+    "WebhookAttempt",
+    "Webhooks",
+    "deliver_webhooks",
+    "verify_webhook",
+]

@@ -73,3 +73,15 @@ class TooManyRequests(FencerowError):
         super().__init__(what, why, fix)
         self.retry_after_s = retry_after_s
         self.status = status
+
+
+class EndpointNotFound(FencerowError):
+    """There is no webhook endpoint of this name: nobody made one, or it was removed."""
+
+    code = "FR-863"
+
+
+class EndpointConflict(FencerowError):
+    """The webhook endpoint is not as the change expects it, so nothing was changed. Look at it, and decide again."""
+
+    code = "FR-864"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fencerow.core.config import Settings, number
+from fencerow.core.config import Settings, number, text
+from fencerow.core.model.defaults import DAY_S
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,4 +30,11 @@ class WebSettings(Settings):
     )
     web_headers_bytes_max: int = number(
         32 * 1024, 4096, 2**20, "How large all headers of one request together may be."
+    )
+    webhook_allow: str | None = text(
+        None,
+        "Where webhooks may go beyond public addresses by https: networks, hosts, `http://` origins, with commas.",
+    )
+    retention_webhooks_s: float = number(
+        30 * DAY_S, 60.0, 3650 * DAY_S, "How long webhooks are kept that were delivered; others are kept."
     )

@@ -20,25 +20,32 @@ TOKENS_KEPT_S = 30 * 86_400.0  # since they were over
 PURGE_ROWS = 1000
 
 
-def _purges(engine: Engine, _config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
+def _purges(engine: Engine, config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
     from functools import partial
 
     from fencerow.core.removal import removed
     from fencerow.web.tokens.operations import forget
+    from fencerow.web.webhooks.keeping import purges
 
-    return (partial(removed, engine, forget(age_s=TOKENS_KEPT_S, limit=PURGE_ROWS), limit=PURGE_ROWS),)
+    tokens = partial(removed, engine, forget(age_s=TOKENS_KEPT_S, limit=PURGE_ROWS), limit=PURGE_ROWS)
+    return (tokens, *purges(engine, config))
 
 
 def _checks() -> Sequence[Check]:
     from fencerow.web.tokens.checks import examine_tokens
+    from fencerow.web.webhooks.checks import examine_webhooks
 
-    return (Check("API tokens", examine_tokens),)
+    return Check("API tokens", examine_tokens), Check("webhooks", examine_webhooks)
 
 
 def _commands() -> Sequence[click.Command]:
     from fencerow.web.tokens.commands import tokens
+    from fencerow.web.webhooks.commands import webhooks
+    from fencerow.web.webhooks.delivery_commands import attempts, deliveries, redeliver, test
 
-    return (tokens,)
+    for each in (deliveries, attempts, redeliver, test):
+        webhooks.add_command(each)
+    return (tokens, webhooks)
 
 
 def _settings() -> type[Settings]:
@@ -49,7 +56,7 @@ def _settings() -> type[Settings]:
 
 WING = Wing(
     "web",
-    queries=("fencerow.web.tokens",),
+    queries=("fencerow.web.tokens", "fencerow.web.webhooks"),
     purges=_purges,
     checks=_checks,
     commands=_commands,
