@@ -35,6 +35,11 @@ RACES = {
     73: "An end that comes late, the end of the hold of those behind it, and whoever takes them",
     74: "The end of a job in a line, and whoever cancels it, ends it or takes what is behind it meanwhile",
     75: "A revive of a job whose end was handed over, and whoever confirms it or writes missed ends meanwhile",
+    81: "The deliveries of an event, and whoever takes the partition over or reads the event as well",
+    82: "An endpoint that is changed, gone or removed, and whoever makes or sends its deliveries meanwhile",
+    83: "The secrets of an endpoint: who sends, and whoever rotates them meanwhile",
+    84: "A redelivery, and whoever redelivers, revives, sends or purges it meanwhile",
+    85: "The probe of an open circuit",
 }
 WHOLE = frozenset({2, 3, 8, 13, 15, 17, 22})
 """Played to the last order in every run of the tests, where whole statements are ordered; by `dev.py race --long` held
