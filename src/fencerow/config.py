@@ -110,4 +110,13 @@ class Config(
             web_headers_bytes_max: int = ...,
             webhook_allow: str | None = ...,
             retention_webhooks_s: Seconds = ...,
+            web_requests_max: int = ...,
+            web_requests_caller_max: int = ...,
+            web_waiting_max: int = ...,
+            web_waiting_caller_max: int = ...,
+            web_rate_per_second: float = ...,
+            web_rate_burst: int = ...,
+            web_callers_max: int = ...,
+            web_hosts: str | None = ...,
+            web_proxies: str | None = ...,
         ) -> None: ...

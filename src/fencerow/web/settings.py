@@ -38,3 +38,34 @@ class WebSettings(Settings):
     retention_webhooks_s: float = number(
         30 * DAY_S, 60.0, 3650 * DAY_S, "How long webhooks are kept that were delivered; others are kept."
     )
+    web_requests_max: int = number(
+        200,
+        1,
+        100_000,
+        "How many requests are served at once; those that wait (long polls, streams) count apart.",
+    )
+    web_requests_caller_max: int = number(50, 1, 100_000, "How many of them one caller may have.")
+    web_waiting_max: int = number(
+        1000, 1, 1_000_000, "How many requests may wait at once (long polls, streams)."
+    )
+    web_waiting_caller_max: int = number(200, 1, 1_000_000, "How many of them one caller may have.")
+    web_rate_per_second: float = number(
+        100.0, 0.0, 1e6, "How many requests one caller may send each second, for long; 0: no bound."
+    )
+    web_rate_burst: int = number(200, 1, 10**6, "How many requests one caller may send at once.")
+    web_callers_max: int = number(
+        10_000,
+        100,
+        10**6,
+        "How many callers are counted apart; those who come when it is full share 64 counts.",
+    )
+    web_hosts: str | None = text(
+        None,
+        "The names under which it may be asked (`Host`), with commas; `*.example.com` is all below it, `*` all. By "
+        "default addresses and `localhost`, which no foreign page can make its own name.",
+    )
+    web_proxies: str | None = text(
+        None,
+        "The networks of proxies whose `X-Forwarded-For` is believed, with commas, such as `10.0.0.0/8`; `unix` for "
+        "one that comes through a socket file. By default none is believed.",
+    )
