@@ -63,7 +63,7 @@ class Known:
         return await asyncio.shield(self._question(digest))
 
     async def aclose(self) -> None:
-        """Ask and note no more; who still waits gets `Unavailable`."""
+        """End the question and the note that are under way; who still waits gets `Unavailable`."""
         tasks = [each for each in (self._asking, self._noting) if each is not None]
         for task in tasks:
             task.cancel()
