@@ -75,6 +75,7 @@ def unheard_of(now_s: int) -> Iterator[Message]:
             yield _message(f"{name} is {text[-6:]!a}", usual | {name: text})
     digits = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
     yield _message("other digits", usual | {"webhook-timestamp": str(now_s).translate(digits)})
+    yield _message("more digits than Python reads", usual | {"webhook-timestamp": "9" * 5_000})
     yield _message("an endless signature", usual | {"webhook-signature": "v1,A " * 1_000_000})
 
 

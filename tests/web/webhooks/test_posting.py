@@ -22,6 +22,7 @@ from fencerow.web.webhooks.addresses import Allowed
 from fencerow.web.webhooks.errors import FailedBy, PostFailed
 from fencerow.web.webhooks.exchange import KEPT_BYTES, Exchange, request_of, retry_after_s
 from fencerow.web.webhooks.posting import Reply, post
+from fencerow.web.webhooks.resolving import Lookups
 from fencerow.web.webhooks.urls import Target
 from tests.kit.pace import PATIENCE_S
 from tests.web.webhooks.receiver import Authority, Script, receiver, says
@@ -192,26 +193,31 @@ def _tells_nothing(error: PostFailed, *secrets: str) -> None:
     assert error.__cause__ is None and error.__context__ is None
 
 
-async def test_lookups_that_hang_are_bounded_and_hold_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resolving, "_rooms", threading.BoundedSemaphore(1))
+async def test_lookups_that_hang_are_bounded_and_those_behind_them_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(resolving, "LOOKUPS", Lookups(threads_max=1))
     over = threading.Event()
+    asked: list[str] = []
 
-    def hangs(host: str, port: int) -> Sequence[str]:
-        over.wait(PATIENCE_S)
-        return []
+    def resolve(host: str, port: int) -> Sequence[str]:
+        asked.append(host)
+        assert host != "hangs.test" or over.wait(PATIENCE_S)
+        return ["127.0.0.1"]
 
-    async def tried(timeout_s: float) -> FailedBy:
+    async def tried(host: str, timeout_s: float) -> FailedBy:
         with pytest.raises(PostFailed) as failed:
-            await post("https://a.test/", b"", {}, timeout_s=timeout_s, allow=Allowed(), resolve=hangs)
+            await post(f"https://{host}/", b"", {}, timeout_s=timeout_s, allow=Allowed(), resolve=resolve)
         return failed.value.kind
 
-    assert await tried(SHORT_S) is FailedBy.TIMEOUT
-    assert await tried(PATIENCE_S) is FailedBy.DNS  # no room, so it does not begin
+    given_up = [await tried(host, SHORT_S) for host in ("hangs.test", "waits.test")]
+    behind = asyncio.create_task(tried("next.test", PATIENCE_S))
+    await asyncio.sleep(0)
     over.set()
-    for thread in threading.enumerate():
-        if thread.name == resolving.THREAD:
-            await asyncio.to_thread(thread.join)
-    assert resolving._rooms.acquire(blocking=False)  # pyright: ignore[reportPrivateUsage]
+
+    assert await behind is FailedBy.REFUSED_ADDRESS  # its name was asked for, after all
+    assert given_up == [FailedBy.TIMEOUT] * 2
+    assert asked == ["hangs.test", "next.test"]
 
 
 async def test_an_answer_counts_once_its_head_is_there() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import socket
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -14,12 +15,11 @@ from fencerow.web.webhooks.errors import FailedBy, PostFailed
 from fencerow.web.webhooks.urls import Target
 
 Resolve = Callable[[str, int], Sequence[str]]
+Answer = asyncio.Future[Sequence[str]]
 
-RESOLVING_MAX: Final = 32  # lookups of this process at once: those that hang keep their thread until they end
+THREADS_MAX: Final = 32  # of this process: a lookup that hangs keeps its thread until it ends
 ADDRESSES_MAX: Final = 64
 THREAD: Final = "fencerow-webhook-dns"
-
-_rooms = threading.BoundedSemaphore(RESOLVING_MAX)
 
 
 def by_system(host: str, port: int) -> list[str]:
@@ -32,12 +32,12 @@ async def addresses_of(target: Target, resolve: Resolve) -> tuple[Address, ...]:
     """All addresses of the target, in the order in which they shall be tried.
 
     Raises:
-        PostFailed: it has none, more than anybody has, or too many lookups hang already.
+        PostFailed: it has none, or more than anybody has.
     """
     if (own := target.address) is not None:
         return (own,)
     try:
-        texts = await _in_thread(lambda: resolve(target.host, target.port))
+        texts = await LOOKUPS.look_up(lambda: resolve(target.host, target.port))
         found = tuple(ipaddress.ip_address(text) for text in texts)
     except (OSError, ValueError) as error:  # what is no name for DNS is a UnicodeError
         raise PostFailed(FailedBy.DNS) from error
@@ -46,43 +46,68 @@ async def addresses_of(target: Target, resolve: Resolve) -> tuple[Address, ...]:
     return found
 
 
-async def _in_thread(lookup: Callable[[], Sequence[str]]) -> Sequence[str]:
-    """Not in the pool of the loop, whose threads everybody shares, and which is waited for at the end."""
-    if not _rooms.acquire(blocking=False):
-        raise PostFailed(FailedBy.DNS)
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Sequence[str]] = loop.create_future()
-    try:
-        threading.Thread(target=_look_up, args=(lookup, loop, answer), name=THREAD, daemon=True).start()
-    except RuntimeError as error:  # the system has no thread left
-        _rooms.release()
-        raise PostFailed(FailedBy.DNS) from error
-    return await answer
+class Lookups:
+    """A few threads for lookups; where all of them hang, a lookup waits, and whoever waits too long gives it up.
+
+    The pool of the loop is not used: everybody shares its threads, and the end of the program waits for them.
+    """
+
+    def __init__(self, threads_max: int) -> None:
+        self._threads_max = threads_max
+        self._threads = 0
+        self._waiting: deque[tuple[Callable[[], Sequence[str]], asyncio.AbstractEventLoop, Answer]] = deque()
+        self._lock = threading.Lock()
+
+    async def look_up(self, lookup: Callable[[], Sequence[str]]) -> Sequence[str]:
+        """What the lookup returns or raises."""
+        loop = asyncio.get_running_loop()
+        answer: Answer = loop.create_future()
+        with self._lock:
+            self._waiting.append((lookup, loop, answer))
+            begin = self._threads < self._threads_max
+            self._threads += begin
+        if begin:
+            self._begin()
+        return await answer
+
+    def _begin(self) -> None:
+        try:
+            threading.Thread(target=self._serve, name=THREAD, daemon=True).start()
+        except RuntimeError:  # the system has no thread left; one that runs may come to it in time
+            with self._lock:
+                self._threads -= 1
+
+    def _serve(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._threads -= 1
+                    return
+                lookup, loop, answer = self._waiting.popleft()
+            if not answer.done():
+                _answer(lookup, loop, answer)
 
 
-def _look_up(
-    lookup: Callable[[], Sequence[str]],
-    loop: asyncio.AbstractEventLoop,
-    answer: asyncio.Future[Sequence[str]],
-) -> None:
+def _answer(lookup: Callable[[], Sequence[str]], loop: asyncio.AbstractEventLoop, answer: Answer) -> None:
     found: Sequence[str] = ()
     trouble: Exception | None = None
     try:
         found = lookup()
     except Exception as error:
         trouble = error
-    finally:
-        _rooms.release()
     try:
         loop.call_soon_threadsafe(_tell, answer, found, trouble)
     except RuntimeError:
         pass  # the loop has ended meanwhile; nobody waits
 
 
-def _tell(answer: asyncio.Future[Sequence[str]], found: Sequence[str], trouble: Exception | None) -> None:
+def _tell(answer: Answer, found: Sequence[str], trouble: Exception | None) -> None:
     if answer.done():
         return  # given up meanwhile
     if trouble is None:
         answer.set_result(found)
     else:
         answer.set_exception(trouble)
+
+
+LOOKUPS: Final = Lookups(THREADS_MAX)
