@@ -19,7 +19,7 @@ from fencerow.web import verify_webhook
 from tests.house.tree import ROOT
 from tests.kit.pace import PATIENCE_S
 from tests.web.webhooks.messages import NEW, OLD, Message, forged, genuine
-from tests.web.webhooks.test_verifying import headers_of
+from tests.web.webhooks.test_verifying import at, headers_of
 
 FOLDER = ROOT / "examples" / "webhooks"
 BELIEVED, REFUSED, TOO_LARGE = 204, 400, 413
@@ -73,7 +73,7 @@ def sent(port: int, message: Message) -> int:
 
 def believed(message: Message, now_s: float) -> int:
     try:
-        verify_webhook(headers_of(message), message.body, [NEW, OLD], now_s=now_s)
+        verify_webhook(headers_of(message), message.body, [NEW, OLD], now=at(now_s))
     except WebhookRefused:
         return REFUSED
     return BELIEVED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from email.message import Message as Fields
 from typing import cast
 
@@ -25,6 +26,13 @@ NOW_S = 1_700_000_000
 SECRETS: list[str | Secret] = [NEW, OLD.text]
 
 
+def at(now_s: float) -> datetime:
+    return datetime.fromtimestamp(now_s, UTC)
+
+
+NOW = at(NOW_S)
+
+
 def headers_of(message: Message) -> Mapping[str, str]:
     """Of a kind that may have a name twice, as those of frameworks may."""
     fields = Fields()
@@ -35,7 +43,7 @@ def headers_of(message: Message) -> Mapping[str, str]:
 
 @pytest.mark.parametrize("message", list(genuine(NOW_S)), ids=lambda message: message.name)
 def test_a_genuine_message_passes(message: Message) -> None:
-    verify_webhook(dict(message.headers), message.body, SECRETS, now_s=NOW_S)
+    verify_webhook(dict(message.headers), message.body, SECRETS, now=NOW)
 
 
 def test_no_other_message_passes_nor_raises_anything_else() -> None:
@@ -50,7 +58,7 @@ def test_no_other_message_passes_nor_raises_anything_else() -> None:
 
 def _reason(message: Message) -> Refusal | None:
     try:
-        verify_webhook(headers_of(message), message.body, SECRETS, now_s=NOW_S)
+        verify_webhook(headers_of(message), message.body, SECRETS, now=NOW)
     except WebhookRefused as refused:
         return refused.reason
     return None
@@ -64,10 +72,10 @@ def test_the_published_message_passes_at_its_time() -> None:
     }
 
     for now_s in (1614265030, 1614265630):
-        verify_webhook(headers, PUBLISHED_BODY, PUBLISHED_SECRET, now_s=now_s)
+        verify_webhook(headers, PUBLISHED_BODY, PUBLISHED_SECRET, now=at(now_s))
     for now_s, reason in ((1614265029, Refusal.TOO_NEW), (1614265631, Refusal.TOO_OLD)):
         with pytest.raises(WebhookRefused) as refused:
-            verify_webhook(headers, PUBLISHED_BODY, PUBLISHED_SECRET, now_s=now_s)
+            verify_webhook(headers, PUBLISHED_BODY, PUBLISHED_SECRET, now=at(now_s))
         assert refused.value.reason is reason
 
 
@@ -77,7 +85,7 @@ def test_a_message_passes_once_and_its_next_try_passes_too() -> None:
     def comes(timestamp_s: int, now_s: int) -> Refusal | None:
         try:
             headers = signed_headers("msg_1", timestamp_s, b"{}", [NEW])
-            verify_webhook(headers, b"{}", NEW, now_s=now_s, seen=seen)
+            verify_webhook(headers, b"{}", NEW, now=at(now_s), seen=seen)
         except WebhookRefused as refused:
             return refused.reason
         return None
@@ -93,11 +101,11 @@ def test_what_is_refused_is_not_remembered_and_memory_is_bounded() -> None:
     seen = SeenWebhooks(limit=3)
 
     with pytest.raises(WebhookRefused):
-        verify_webhook(signed_headers("msg_1", NOW_S, b"", [OLD]), b"", NEW, now_s=NOW_S, seen=seen)
+        verify_webhook(signed_headers("msg_1", NOW_S, b"", [OLD]), b"", NEW, now=NOW, seen=seen)
     assert len(seen) == 0
     for number in range(5):
         headers = signed_headers(f"msg_{number}", NOW_S, b"", [NEW])
-        verify_webhook(headers, b"", NEW, now_s=NOW_S, seen=seen)
+        verify_webhook(headers, b"", NEW, now=NOW, seen=seen)
 
     assert (len(seen), seen.forgotten) == (3, 2)
 
@@ -107,6 +115,6 @@ def test_faults_of_the_receiver_are_told_apart() -> None:
 
     for secrets in ([], "whsec_short", [Secret.new()] * 17):
         with pytest.raises(InvalidInput, match="secret"):
-            verify_webhook(headers, b"{}", secrets, now_s=NOW_S)
+            verify_webhook(headers, b"{}", secrets, now=NOW)
     with pytest.raises(InvalidInput, match="type str"):
-        verify_webhook(headers, "{}", NEW, now_s=NOW_S)  # type: ignore[arg-type]
+        verify_webhook(headers, "{}", NEW, now=NOW)  # type: ignore[arg-type]

@@ -22,27 +22,29 @@ class SeenWebhooks:
     def __init__(self, limit: int = SEEN_MAX) -> None:
         self.forgotten = 0
         self._limit = limit
-        self._until_s: OrderedDict[tuple[str, int], float] = OrderedDict()
+        self._until_s: OrderedDict[str, float] = OrderedDict()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._until_s)
 
-    def first(self, message_id: str, timestamp_s: int, now_s: float, tolerance_s: float) -> bool:
-        """Whether the message comes for the first time; from now on it does not."""
-        message = (message_id, timestamp_s)
+    def first(self, message: str, until: float, now: float) -> bool:
+        """Whether the message comes for the first time; from now on it does not. Both times are seconds since 1970.
+
+        After `until` it is too old to pass, and is forgotten.
+        """
         with self._lock:
             if message in self._until_s:
                 return False
-            self._until_s[message] = timestamp_s + tolerance_s
-            self._drop(now_s)
+            self._until_s[message] = until
+            self._drop(now)
             return True
 
-    def _drop(self, now_s: float) -> None:
+    def _drop(self, now: float) -> None:
         """They came about in the order in which they end, so a few looks at the oldest suffice."""
         for _ in range(2):
             oldest = next(iter(self._until_s))
-            if self._until_s[oldest] >= now_s:
+            if self._until_s[oldest] >= now:
                 break
             del self._until_s[oldest]
         if len(self._until_s) > self._limit:

@@ -6,9 +6,12 @@ import hmac
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
 from fencerow.core.errors import InvalidInput
+from fencerow.core.model.instants import instant_us
+from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.web.webhooks.errors import Refusal, WebhookRefused
 from fencerow.web.webhooks.seen import SeenWebhooks
 from fencerow.web.webhooks.signing import (
@@ -32,21 +35,21 @@ def verify_webhook(
     body: bytes,
     secrets: str | Secret | Sequence[str | Secret],
     *,
-    tolerance_s: float = TOLERANCE_S,
-    now_s: float | None = None,
+    tolerance_s: Seconds = TOLERANCE_S,
+    now: datetime | None = None,
     seen: SeenWebhooks | None = None,
 ) -> None:
     """Return if a webhook is from who has one of the secrets, is unaltered and of now. Call it before anything else.
 
     `body` is the body as it came: neither decoded, nor written anew from what was parsed. While a secret is
-    replaced, give both. `now_s` is the time to compare with, by default this machine's.
+    replaced, give both. `now` is the time to compare with, by default that of this machine.
 
     With `seen` the same message passes once. A webhook that is tried again has its old id and a new timestamp, and
     passes: it comes again if your answer was lost. So keep the ids of those you have worked off, and answer them 2xx.
 
     Raises:
         WebhookRefused: it is not, whatever is wrong with it; `reason` says what. Answer 400, and do nothing.
-        InvalidInput: a secret, or the kind of `body`, is wrong. That is a fault of the receiver, not of the message.
+        InvalidInput: a secret, `now`, or the kind of `body` is wrong: a fault of the receiver, not of the message.
     """
     keys = _keys(secrets)
     given: object = body
@@ -57,12 +60,13 @@ def verify_webhook(
             "pass the raw body of the request",
         )
     message_id, timestamp, signatures = (_one(headers, name) for name in HEADERS)
-    now_s = time.time() if now_s is None else now_s
-    _check_age(int(timestamp), now_s, tolerance_s)
+    now_s = time.time() if now is None else instant_us(now, "now") / 1_000_000
+    either_s = in_seconds(tolerance_s)
+    _check_age(int(timestamp), now_s, either_s)
     expected = [signature_of(key, message_id, timestamp, body) for key in keys]
     if not _any_equal(expected, list(_of_our_version(signatures))):
         raise _refused(Refusal.SIGNATURE, "no signature of this webhook is right")
-    if seen is not None and not seen.first(message_id, int(timestamp), now_s, tolerance_s):
+    if seen is not None and not seen.first(f"{message_id}.{timestamp}", int(timestamp) + either_s, now_s):
         raise _refused(Refusal.REPLAYED, "this very webhook came before")
 
 
