@@ -119,9 +119,7 @@ def fault(error: psycopg.Error) -> FencerowError | None:
                 "PostgreSQL has no free connection", text, "lower FENCEROW_POOL_MAX or use a pooler"
             )
         case pg.InsufficientPrivilege():
-            return DatabaseError(
-                "this role may not do that", text, "grant it the privileges that `fencerow sql` lists"
-            )
+            return not_permitted(error)
         case pg.CheckViolation() if error.diag.constraint_name is None and error.diag.table_name == FINISHED:
             return Busy(
                 "a finished job found no table of its period",
@@ -135,6 +133,16 @@ def fault(error: psycopg.Error) -> FencerowError | None:
                 "the statement was cancelled by a timeout", text, "nothing was stored; repeat it"
             )
     return None
+
+
+def not_permitted(error: psycopg.Error, role: str | None = None) -> DatabaseError:
+    """What a role is told that lacks a privilege: the server says on what, and not of whom."""
+    who = "this role" if role is None else f"the role {ascii(role)[1:-1]}"
+    return DatabaseError(
+        f"{who} may not do that",
+        first_line(error),
+        "`fencerow doctor` says which privileges it lacks, and `fencerow sql --grants` prints what to grant",
+    )
 
 
 def first_line(error: BaseException) -> str:

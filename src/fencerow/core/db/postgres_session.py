@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor, BaseConnection, Connection, Cursor
+from psycopg import errors as pg
 from psycopg.pq import TransactionStatus
 
-from fencerow.core.db.faults import translated
+from fencerow.core.db.faults import not_permitted, translated
 from fencerow.core.db.queries import Queries, Query, pyformat, written
 from fencerow.core.db.run import Operation, Rows, Statement, arun, run
 from fencerow.core.db.strikes import sheltered
@@ -56,6 +57,8 @@ class PostgresSession:
                 if cursor.description:
                     found = cursor.fetchall()
                     rows += _named(query, cursor, found) if query.users else found
+        except pg.InsufficientPrivilege as error:
+            raise not_permitted(error, self.connection.info.user) from error
         finally:
             self._watched.rest()
         return rows
@@ -112,6 +115,8 @@ class AsyncPostgresSession:
                 if cursor.description:
                     found = await cursor.fetchall()
                     rows += _named(query, cursor, found) if query.users else found
+        except pg.InsufficientPrivilege as error:
+            raise not_permitted(error, self.connection.info.user) from error
         finally:
             self._watched.rest()
         return rows
