@@ -37,6 +37,7 @@ from fencerow.core.wing import wings
 OFTEN = {
     "dev": "fencerow.cli.worker",
     "worker": "fencerow.cli.worker",
+    "serve": "fencerow.cli.serve",
     "submit": "fencerow.cli.submit",
     "jobs": "fencerow.cli.jobs",
     "migrate": "fencerow.cli.schema",

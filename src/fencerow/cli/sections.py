@@ -10,7 +10,7 @@ import click
 from fencerow.core.errors import InvalidInput, exits
 
 SECTIONS = {
-    "Jobs": ("dev", "worker", "submit", "jobs"),
+    "Jobs": ("dev", "worker", "serve", "submit", "jobs"),
     "What goes on, and why": ("top", "queues", "workers", "why", "doctor"),
     "Schedules, turns, events": (
         *("schedules", "exclusive", "limits", "shares"),

@@ -38,7 +38,7 @@ class Address(NamedTuple):
     port: int
 
 
-def parsed_address(text: str) -> Address:
+def parsed_address(text: str, option: str = "--health") -> Address:
     """`8080` on the loopback address, `0.0.0.0:8080` on all of IPv4, `[::]:8080` on all.
 
     Raises:
@@ -53,9 +53,9 @@ def parsed_address(text: str) -> Address:
         port = 0
     if not 0 < port < 65536:
         raise ConfigError(
-            f"--health is {ascii(text)[:60]}",
+            f"{option} is {ascii(text)[:60]}",
             "expected a port, or an address and a port",
-            "write --health 8080 for this machine only, --health 0.0.0.0:8080 for Kubernetes",
+            f"write {option} 8080 for this machine only, {option} 0.0.0.0:8080 for all that reach it",
         )
     return Address(host, port)
 

@@ -85,3 +85,65 @@ class EndpointConflict(FencerowError):
     """The webhook endpoint is not as the change expects it, so nothing was changed. Look at it, and decide again."""
 
     code = "FR-864"
+
+
+class NotAuthenticated(FencerowError):
+    """The request came without a token that is known and live. Send `Authorization: Bearer …`."""
+
+    code = "FR-870"
+    status: ClassVar[int] = 401
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the request has no token that is good here",
+            "a token that is missing, unknown, revoked or expired is answered alike",
+            "send `Authorization: Bearer TOKEN`; `fencerow tokens create` makes one",
+        )
+
+
+class NotAllowed(FencerowError):
+    """The token is not good for this: it lacks the scope, or the queue. Use another one."""
+
+    code = "FR-871"
+    status: ClassVar[int] = 403
+
+
+class NoSuchRoute(InvalidInput):
+    """The gateway has nothing at this path, or not with this method. `/openapi.json` has all there is."""
+
+    code = "FR-872"
+
+    def __init__(self, method: str, path: str, status: int) -> None:
+        super().__init__(
+            f"there is no {ascii(method)[1:-1][:20]} {ascii(path)[1:-1][:100]}",
+            "the path is another one" if status == 404 else "the path takes other methods",
+            "look in /openapi.json",
+        )
+        self.status = status
+
+
+class Unready(FencerowError):
+    """The gateway takes no requests now: it starts, stops, or is under maintenance. Nothing was stored; repeat."""
+
+    code = "FR-873"
+    status: ClassVar[int] = 503
+    repeat = "yes"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, "it takes no requests now", "repeat a little later")
+
+
+class TooLate(FencerowError):
+    """The answer took longer than a request may. What was asked for may have been done: repeat it under the same
+    idempotency key, or look."""
+
+    code = "FR-874"
+    status: ClassVar[int] = 503
+    repeat = "ask"
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(
+            f"there was no answer within {limit_s:g} s",
+            "what was asked for may have been done",
+            "repeat it under the same idempotency key, or look",
+        )

@@ -69,3 +69,14 @@ class WebSettings(Settings):
         "The networks of proxies whose `X-Forwarded-For` is believed, with commas, such as `10.0.0.0/8`; `unix` for "
         "one that comes through a socket file. By default none is believed.",
     )
+    web_request_s: float = number(30.0, 0.1, 3600.0, "How long a request may take that does not ask to wait.")
+    web_connections_max: int = number(2_000, 1, 1_000_000, "How many connections the gateway serves at once.")
+    web_unready_s: float = number(
+        0.0,
+        0.0,
+        300.0,
+        "How long the gateway goes on answering after it was told to stop, while /readyz says no.",
+    )
+    web_drain_s: float = number(
+        30.0, 1.0, 3600.0, "How long requests that are under way may take to end when the gateway stops."
+    )

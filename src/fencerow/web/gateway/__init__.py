@@ -1,0 +1,6 @@
+"""The HTTP gateway: an ASGI application over the verbs of an app's client. See docs/guide/http.md.
+
+`asgi.gateway(app)` makes it from the table of `routes.py`. A route is a record: its path, the scope that it needs, the
+types of its body and of its answers, and the function that answers. What stands before every route (who asks, may they,
+how often, how large) is one chain in `chain.py`; the OpenAPI document is made from the same records.
+"""

@@ -1,0 +1,109 @@
+"""From the table of routes to an ASGI application that runs alone or inside another one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route as Mapped
+from starlette.types import Receive, Scope, Send
+
+from fencerow.app import App
+from fencerow.core.errors import InvalidInput, Unavailable
+from fencerow.web.errors import NoSuchRoute, NotAllowed, NotAuthenticated, TooLate, Unready
+from fencerow.web.gateway.chain import Authorize, Endpoint, House, Standing, origin_of, refusal_of
+from fencerow.web.gateway.openapi import document
+from fencerow.web.gateway.route import Answer, Call, Route
+from fencerow.web.gateway.routes import routes
+from fencerow.web.reading.rates import Rates
+from fencerow.web.reading.room import Room
+from fencerow.web.settings import WebSettings
+from fencerow.web.tokens.bearer import bearer
+
+# What every route that needs a token can meet.
+ALWAYS = (NotAuthenticated, NotAllowed, InvalidInput, Unready, TooLate, Unavailable)
+
+
+class Gateway:
+    """The gateway of one app, as an ASGI application.
+
+    `authorize` says who asks, from the request; by default the token in its `Authorization` header. Mount it where you
+    like: links in its answers begin with the path it is mounted at. It opens nothing before the first request and
+    needs no lifespan; close the app when the program ends, as elsewhere. `leave()` first, so that those who wait are
+    answered.
+    """
+
+    def __init__(self, app: App, *, authorize: Authorize | None = None, also: Sequence[Route] = ()) -> None:
+        settings = WebSettings.of(app.config)
+        self.standing = Standing()
+        self._house = House(
+            app=app,
+            authorize=authorize or bearer(app.client, settings),
+            settings=settings,
+            standing=self.standing,
+            rates=Rates(),
+            room=Room(),
+            waiting_room=Room(),
+        )
+        own = Route("GET", "/openapi.json", "getOpenApi", self._described, None, {200: None}, tag="about")
+        self.routes = (*routes(), *also, own)
+        self._asgi = Starlette(
+            routes=[_mapped(path, methods, self._house) for path, methods in _by_path(self.routes).items()],
+            exception_handlers={HTTPException: self._unrouted},
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._asgi(scope, receive, send)
+
+    def leave(self) -> None:
+        """Take no new requests and answer those who wait as things stand. It may be repeated."""
+        self.standing.leave()
+
+    async def _described(self, _call: Call) -> Answer:
+        """This document: all that the gateway takes and answers, as OpenAPI 3.1."""
+        return Answer(200, self._document)
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        return document(self.routes, ALWAYS)
+
+    async def _unrouted(self, request: Request, error: Exception) -> Response:
+        """No route has this path, or none with this method."""
+        assert isinstance(error, HTTPException)
+        response = refusal_of(
+            NoSuchRoute(request.method, request.url.path, error.status_code),
+            origin_of(request, self._house.settings),
+            "none",
+        )
+        for name, value in (error.headers or {}).items():
+            response.headers[name] = value
+        return response
+
+
+class _Methods:
+    """The endpoints of one path, by method."""
+
+    def __init__(self, endpoints: dict[str, Endpoint]) -> None:
+        self._endpoints = endpoints
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        await self._endpoints[method](scope, receive, send)
+
+
+def _by_path(all_routes: Sequence[Route]) -> dict[str, list[Route]]:
+    found: dict[str, list[Route]] = {}
+    for route in all_routes:
+        found.setdefault(route.path, []).append(route)
+    return found
+
+
+def _mapped(path: str, of_path: Sequence[Route], house: House) -> Mapped:
+    endpoints = {route.method: Endpoint(route, house) for route in of_path}
+    endpoint: Any = _Methods(endpoints)
+    return Mapped(path, endpoint, methods=list(endpoints))

@@ -1,0 +1,263 @@
+"""What stands before every route, in this order: is the host ours, who asks, may they, how often, how large, what.
+
+Each step refuses with an error of ours; the last one turns whatever was raised into a problem document. Nothing is
+stored before the route's own function is called.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from fencerow.app import App
+from fencerow.core.errors import FencerowError, InvalidInput
+from fencerow.core.model.ids import new_id
+from fencerow.core.model.text import shortened
+from fencerow.web.errors import NotAllowed, NotAuthenticated, TooLate, Unready
+from fencerow.web.gateway import problem
+from fencerow.web.gateway.route import Answer, Call, Origin, Route
+from fencerow.web.reading import headers as read
+from fencerow.web.reading.body import Gone, body_of
+from fencerow.web.reading.rates import Rates
+from fencerow.web.reading.room import Room
+from fencerow.web.reading.strict import plain
+from fencerow.web.settings import WebSettings
+from fencerow.web.tokens.grant import Grant
+from fencerow.web.tokens.grant import Scope as Permission
+
+log = logging.getLogger("fencerow.web")
+
+Authorize = Callable[[Request], Awaitable[Grant | None]]
+NOBODY = Grant(id="", name="", scopes=frozenset(), queues=frozenset())
+# No answer of the gateway is a page: nothing in it may be run, framed, guessed at or kept by a proxy.
+ALWAYS = MappingProxyType(
+    {
+        "cache-control": "no-store",
+        "x-content-type-options": "nosniff",
+        "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+        "referrer-policy": "no-referrer",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What all routes of one gateway share."""
+
+    app: App
+    authorize: Authorize
+    settings: WebSettings
+    standing: Standing
+    rates: Rates
+    room: Room
+    waiting_room: Room
+
+
+class Standing:
+    """Whether the gateway takes requests: `reason` says why not, to callers and to `/readyz`."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self.leaving = asyncio.Event()  # told to those who wait: they are answered as things stand
+
+    def leave(self) -> None:
+        """Take no new requests; those under way end."""
+        self.reason = "the gateway is stopping"
+        self.leaving.set()
+
+
+class Endpoint:
+    """One route as an ASGI application."""
+
+    def __init__(self, route: Route, house: House) -> None:
+        self.route = route
+        self.house = house
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        origin = origin_of(request, self.house.settings)
+        try:
+            response = response_of(await self._answered(request, origin), origin)
+        except Gone:
+            return  # nobody is there to read an answer
+        except Exception as error:
+            response = refusal_of(error, origin, self.route.name)
+        await response(scope, receive, send)
+
+    async def _answered(self, request: Request, origin: Origin) -> Answer:
+        route, house = self.route, self.house
+        if house.standing.reason is not None and route.scope is not None:
+            raise Unready(house.standing.reason)
+        read.check_host(request.headers.getlist("host"), house.settings)
+        grant = await self._grant(request)
+        house.rates.check(grant.id or origin.address or "", asyncio.get_running_loop().time())
+        room = house.waiting_room if route.waits else house.room
+        with room.held(grant.id or origin.address or ""):
+            body = await self._body(request)
+            query = _query(request, route.query)
+            async with _hung_up(request) as gone:
+                call = Call(
+                    app=house.app,
+                    grant=grant,
+                    origin=origin,
+                    base=request.scope.get("root_path", "").rstrip("/"),
+                    params=MappingProxyType(dict(request.path_params)),
+                    query=query,
+                    body=body,
+                    headers=_headers(request),
+                    gone=gone,
+                    standing=house.standing.reason,
+                    leaving=house.standing.leaving,
+                )
+                return await self._in_time(call)
+
+    async def _grant(self, request: Request) -> Grant:
+        """Who asks.
+
+        Raises:
+            NotAuthenticated: nobody that we know. NotAllowed: their token is not good for this.
+        """
+        wanted = self.route.scope
+        if wanted is None:
+            return NOBODY
+        grant = await self.house.authorize(request)
+        if grant is None:
+            raise NotAuthenticated()
+        if not grant.may(wanted):
+            raise _unscoped(wanted)
+        return grant
+
+    async def _body(self, request: Request) -> Any:
+        if self.route.body is None:
+            return None
+        settings = self.house.settings
+        raw = await body_of(
+            request.receive,
+            request.headers,
+            bytes_max=settings.web_body_bytes_max,
+            timeout_s=settings.web_body_timeout_s,
+        )
+        return converted(plain(raw), self.route.body, "the body")
+
+    async def _in_time(self, call: Call) -> Answer:
+        """The route's answer. One that waits bounds itself; another is given up when the database takes too long."""
+        if self.route.waits:
+            return await self.route.answer(call)
+        try:
+            async with asyncio.timeout(self.house.settings.web_request_s):
+                return await self.route.answer(call)
+        except TimeoutError:
+            raise TooLate(self.house.settings.web_request_s) from None
+
+
+def _unscoped(wanted: Permission) -> NotAllowed:
+    return NotAllowed(f"the token lacks the scope {wanted}", "this needs it", "use a token that has it")
+
+
+def converted(data: object, into: type[msgspec.Struct], what: str, *, strict: bool = True) -> msgspec.Struct:
+    """Plain data as the type that a route takes.
+
+    Raises:
+        InvalidInput: it does not fit; where it does not is told.
+    """
+    try:
+        return msgspec.convert(data, into, strict=strict)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(
+            f"{what} does not fit", shortened(str(error), 300), "see /openapi.json for what is taken"
+        ) from None
+
+
+def _query(request: Request, into: type[msgspec.Struct]) -> msgspec.Struct:
+    """The query's parameters. One that may be repeated is a list in the type."""
+    found: dict[str, Any] = {}
+    lists = {each.name for each in msgspec.structs.fields(into) if "list" in str(each.type)}
+    for name, value in request.query_params.multi_items():
+        if "\0" in name or "\0" in value:
+            raise InvalidInput("a query parameter holds a NUL", "no text of ours has one", "remove it")
+        if name in lists:
+            found.setdefault(name, []).append(value)
+        elif name in found:
+            raise InvalidInput(
+                f"the query gives {ascii(name)[:60]} twice", "it has one value", "send it once"
+            )
+        else:
+            found[name] = value
+    return converted(found, into, "the query", strict=False)
+
+
+def _headers(request: Request) -> Mapping[str, Sequence[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in request.headers.items():
+        found.setdefault(name, []).append(value)
+    return MappingProxyType(found)
+
+
+def origin_of(request: Request, settings: WebSettings) -> Origin:
+    """Where the request comes from. What a caller sends of it is taken if it is short and plain, else made anew."""
+    trace = read.trace_of(request.headers.getlist("traceparent"), request.headers.getlist("tracestate"))
+    own = new_id()
+    return Origin(
+        request_id=own,
+        correlation_id=read.correlation_of(request.headers.getlist("x-correlation-id")) or own,
+        traceparent=trace.traceparent if trace else None,
+        tracestate=trace.tracestate if trace else None,
+        address=read.address_of(request.client, request.headers.getlist("x-forwarded-for"), settings),
+    )
+
+
+@contextlib.asynccontextmanager
+async def _hung_up(request: Request) -> AsyncIterator[asyncio.Future[None]]:
+    """A future that is done when the caller has hung up. The body was read before, so nothing else can come."""
+
+    async def look() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    task = asyncio.ensure_future(look())
+    try:
+        yield task
+    finally:
+        task.cancel()
+
+
+def response_of(answer: Answer, origin: Origin) -> Response:
+    """An answer on its way out."""
+    headers = {**ALWAYS, "x-request-id": origin.request_id, **answer.headers}
+    if answer.content is not None and not isinstance(answer.content, bytes):
+        return StreamingResponse(answer.content, answer.status, headers, answer.content_type)
+    content = answer.content
+    if content is None:
+        content = b"" if answer.document is None else msgspec.json.encode(answer.document)
+    media = answer.content_type if content else None
+    return Response(content, answer.status, headers, media)
+
+
+def refusal_of(error: Exception, origin: Origin, name: str) -> Response:
+    """What is answered for an error. What is no error of ours is told to the log alone."""
+    if not isinstance(error, FencerowError):
+        log.error(
+            "route %s met %s (request %s)", name, type(error).__name__, origin.request_id, exc_info=error
+        )
+        error = FencerowError("the gateway met a fault of its own")
+    document = problem.problem_of(error, origin.request_id)
+    if document.status >= 500 and not isinstance(error, Unready):
+        log.warning("request %s to %s: %s", origin.request_id, name, error)
+    headers = {**ALWAYS, "x-request-id": origin.request_id}
+    if (wait_s := problem.retry_after_of(error, document.status)) is not None:
+        headers["retry-after"] = str(wait_s)
+    if document.status == 401:
+        headers["www-authenticate"] = 'Bearer realm="fencerow"'
+    if getattr(error, "closes", False):
+        headers["connection"] = "close"
+    return Response(msgspec.json.encode(document), document.status, headers, problem.CONTENT_TYPE)

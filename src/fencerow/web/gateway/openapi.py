@@ -1,0 +1,114 @@
+"""The OpenAPI 3.1 document of the gateway, made from the table of its routes and the types they name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from fencerow.core.errors import FencerowError
+from fencerow.version import __version__
+from fencerow.web.gateway.problem import CONTENT_TYPE, Problem, status_of_type
+from fencerow.web.gateway.route import Route
+
+REF = "#/components/schemas/{name}"
+PARAMETER = re.compile(r"\{(\w+)\}")
+ANY: Mapping[str, Any] = {"description": "any JSON value"}
+
+
+def document(routes: Sequence[Route], always: Sequence[type[FencerowError]]) -> dict[str, Any]:
+    """The document. `always`: the errors that every route which needs a scope can meet."""
+    types = _types(routes)
+    schemas, components = msgspec.json.schema_components(types, ref_template=REF)
+    of_type = dict(zip(types, schemas, strict=True))
+    paths: dict[str, Any] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, of_type, always)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Fencerow",
+            "version": __version__,
+            "description": "Durable jobs over HTTP. Every error is a problem document with a stable code.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _types(routes: Iterable[Route]) -> list[type]:
+    found: dict[type, None] = {Problem: None}
+    for route in routes:
+        for each in (route.body, *route.answers.values()):
+            if each is not None:
+                found[each] = None
+    return list(found)
+
+
+def _operation(
+    route: Route, schemas: Mapping[type, Any], always: Sequence[type[FencerowError]]
+) -> dict[str, Any]:
+    said = " ".join((route.answer.__doc__ or "").split())
+    refusals = (*route.refusals, *(always if route.scope is not None else ()))
+    operation: dict[str, Any] = {
+        "operationId": route.name,
+        "tags": [route.tag],
+        "summary": said.partition(". ")[0].rstrip("."),
+        "description": said,
+        "parameters": [*_in_path(route), *_in_query(route), *_in_headers(route)],
+        "responses": {
+            **{str(status): _answer(route, kind, schemas) for status, kind in route.answers.items()},
+            **_refusals(refusals, schemas),
+        },
+    }
+    if route.body is not None:
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": schemas[route.body]}},
+        }
+    if route.scope is not None:
+        operation["security"] = [{"token": []}]
+        operation["x-scope"] = route.scope.value
+    return operation
+
+
+def _in_path(route: Route) -> Iterable[dict[str, Any]]:
+    for name in PARAMETER.findall(route.path):
+        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+
+
+def _in_query(route: Route) -> Iterable[dict[str, Any]]:
+    (schema,), components = msgspec.json.schema_components([route.query], ref_template=REF)
+    shape = components[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    for name, each in shape.get("properties", {}).items():
+        yield {"name": name, "in": "query", "required": name in shape.get("required", ()), "schema": each}
+
+
+def _in_headers(route: Route) -> Iterable[dict[str, Any]]:
+    for name, meaning in route.accepts.items():
+        yield {"name": name, "in": "header", "schema": {"type": "string"}, "description": meaning}
+
+
+def _answer(route: Route, kind: type | None, schemas: Mapping[type, Any]) -> dict[str, Any]:
+    schema = ANY if kind is None else schemas[kind]
+    return {"description": "as asked", "content": {route.content_type: {"schema": schema}}}
+
+
+def _refusals(errors: Iterable[type[FencerowError]], schemas: Mapping[type, Any]) -> dict[str, Any]:
+    by_status: dict[int, list[str]] = {}
+    for each in errors:
+        codes = by_status.setdefault(status_of_type(each), [])
+        if each.code not in codes:
+            codes.append(each.code)
+    return {
+        str(status): {
+            "description": ", ".join(sorted(codes)),
+            "content": {CONTENT_TYPE: {"schema": schemas[Problem]}},
+        }
+        for status, codes in sorted(by_status.items())
+    }

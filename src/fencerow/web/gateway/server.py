@@ -1,0 +1,134 @@
+"""The gateway as the main thing of a process: uvicorn, with bounds on what a connection may take.
+
+uvicorn bounds neither how long a request's headers may take nor how long a connection may say nothing at all, so
+hundreds of callers that send a byte now and then would keep all places. `Bounded` ends such connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from fencerow.core.errors import ConfigError
+from fencerow.supervisor.probes import Address
+from fencerow.web.gateway.asgi import Gateway
+from fencerow.web.settings import WebSettings
+
+log = logging.getLogger("fencerow.web")
+
+HEADERS_S = 10.0
+KEEP_ALIVE_S = 15
+HEADER_BYTES_MAX = 32 * 1024
+BACKLOG = 512
+
+
+class Bounded(H11Protocol):
+    """A connection whose requests must have all their headers within `HEADERS_S` seconds of their begin."""
+
+    _until: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._expect()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._expect()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        super().connection_lost(exc)
+
+    def _expect(self) -> None:
+        """Start the clock where a request is to come or has begun, and stop it where its headers are through."""
+        if self.conn.their_state is not h11.IDLE:
+            self._forget()
+        elif self._until is None:
+            self._until = self.loop.call_later(HEADERS_S, self._late)
+
+    def _late(self) -> None:
+        self._until = None
+        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
+            self.transport.close()
+
+    def _forget(self) -> None:
+        if self._until is not None:
+            self._until.cancel()
+            self._until = None
+
+
+def listening(address: Address) -> socket.socket:
+    """A socket there.
+
+    Raises:
+        ConfigError: the port is taken, or the address is not this machine's.
+    """
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((address.host, address.port))
+        found.listen(BACKLOG)
+    except OSError as error:
+        found.close()
+        raise ConfigError(
+            f"--bind cannot listen on {address.host} port {address.port}",
+            error.strerror or str(error),
+            "choose another port, or end who listens there",
+        ) from None
+    found.setblocking(False)
+    return found
+
+
+class Server:
+    """Serves until told to leave: unready first, then requests end, then the connections."""
+
+    def __init__(self, gateway: Gateway, settings: WebSettings, *, tls: ssl.SSLContext | None = None) -> None:
+        self._gateway = gateway
+        self._settings = settings
+        config = uvicorn.Config(
+            gateway,
+            http=Bounded,
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            limit_concurrency=settings.web_connections_max,
+            timeout_graceful_shutdown=int(settings.web_drain_s) or 1,
+            h11_max_incomplete_event_size=HEADER_BYTES_MAX,
+        )
+        config.load()
+        config.ssl = tls
+        self._uvicorn = uvicorn.Server(config)
+        self._leave = asyncio.Event()
+
+    async def run(self, sockets: list[socket.socket]) -> None:
+        """Serve on these sockets until `leave` was called."""
+        # Signals are the command's: uvicorn's own way to take them raises them again at the end.
+        serving = asyncio.ensure_future(self._uvicorn._serve(sockets))
+        leaving = asyncio.ensure_future(self._leave.wait())
+        await asyncio.wait({serving, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not serving.done():
+            self._gateway.leave()
+            # Who balances load learns from /readyz that nothing is served here any more, before the door is closed.
+            await asyncio.sleep(self._settings.web_unready_s)
+            self._uvicorn.should_exit = True
+        leaving.cancel()
+        await serving
+
+    def leave(self) -> None:
+        """Begin to stop; in this event loop. A second call ends what is still under way."""
+        if self._leave.is_set():
+            self._uvicorn.should_exit = True
+            self._uvicorn.force_exit = True
+        self._leave.set()

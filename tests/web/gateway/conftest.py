@@ -1,0 +1,92 @@
+"""A gateway over an app on a database of each kind, and a caller of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from starlette.requests import Request
+
+from fencerow import App
+from fencerow.web.gateway.asgi import Gateway
+from fencerow.web.tokens.grant import Grant, Scope
+
+ALL = Grant(id="t-1", name="tests", scopes=frozenset(Scope), queues=None)
+
+
+@dataclass
+class Door:
+    """Who stands at the door: every request is this one's until a test says otherwise."""
+
+    grant: Grant | None = ALL
+
+    async def __call__(self, _request: Request) -> Grant | None:
+        return self.grant
+
+    def only(self, *scopes: Scope, queues: set[str] | None = None) -> None:
+        """From now on callers may do no more than this."""
+        self.grant = replace(
+            ALL, scopes=frozenset(scopes), queues=None if queues is None else frozenset(queues)
+        )
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest) -> str:
+    """A database for an app: an empty SQLite file, or a migrated PostgreSQL database."""
+    if request.param == "postgres":
+        made: str = request.getfixturevalue("postgres_url")
+        return made
+    path: Path = request.getfixturevalue("sqlite_path")
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+async def app(url: str) -> AsyncIterator[App]:
+    async with App(url, actor="ada") as made:
+        made.job(name="pages", queue="documents")(pages)
+        made.job(name="mail", queue="letters")(mail)
+        yield made
+
+
+@pytest.fixture
+def lite_app(sqlite_path: Path) -> App:
+    """An app where the database does not matter. It opens nothing by itself."""
+    made = App(f"sqlite:///{sqlite_path}", actor="ada")
+    made.job(name="pages", queue="documents")(pages)
+    return made
+
+
+async def pages(path: str, copies: int = 1) -> dict[str, Any]:
+    return {"path": path, "pages": 3 * copies}
+
+
+async def mail(to: str) -> None:
+    raise ValueError(f"nobody is called {to}")
+
+
+@pytest.fixture
+def door() -> Door:
+    return Door()
+
+
+@pytest.fixture
+def gateway(app: App, door: Door) -> Gateway:
+    return Gateway(app, authorize=door)
+
+
+@pytest.fixture
+async def http(gateway: Gateway) -> AsyncIterator[httpx.AsyncClient]:
+    """A caller without a network between."""
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(gateway), base_url="http://127.0.0.1") as made:
+        yield made
+
+
+async def ended(app: App, job_id: str) -> None:
+    """Let a worker run what is due until this job has ended."""
+    async with asyncio.timeout(60), app.worker():
+        await app.client.await_ended(job_id)

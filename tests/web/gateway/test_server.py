@@ -1,0 +1,146 @@
+"""The gateway on a real socket: who is slow, who hangs up, and how it stops."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+
+import httpx
+import pytest
+
+from fencerow import App
+from fencerow.supervisor.probes import Address
+from fencerow.web.gateway import server as serving
+from fencerow.web.gateway.asgi import Gateway
+from fencerow.web.gateway.server import Server, listening
+from fencerow.web.settings import WebSettings
+from tests.web.gateway.conftest import Door
+
+PATIENCE_S = 60
+
+
+@dataclass
+class Served:
+    """A server of this event loop."""
+
+    server: Server
+    port: int
+    running: asyncio.Task[None]
+
+    async def raw(self, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection over which this was sent."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(data)
+        await writer.drain()
+        return reader, writer
+
+
+@pytest.fixture
+async def lite(lite_app: App) -> AsyncIterator[App]:
+    async with lite_app:
+        yield lite_app
+
+
+@pytest.fixture
+async def served(lite: App, door: Door) -> AsyncIterator[Served]:
+    found = listening(Address("127.0.0.1", 0))
+    server = Server(Gateway(lite, authorize=door), replace(WebSettings(), web_drain_s=PATIENCE_S))
+    running = asyncio.create_task(server.run([found]))
+    yield Served(server, found.getsockname()[1], running)
+    server.leave()
+    server.leave()
+    async with asyncio.timeout(PATIENCE_S):
+        await running
+
+
+@pytest.fixture
+async def http(served: Served) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{served.port}", timeout=PATIENCE_S) as made:
+        yield made
+
+
+async def until(fact: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not fact():  # noqa: ASYNC110 - it comes about in another thread
+            await asyncio.sleep(0.01)
+
+
+async def submitted(http: httpx.AsyncClient) -> str:
+    answer = await http.post("/v1/jobs", json={"job": "pages", "args": {"path": "a.pdf"}})
+    job_id: str = answer.json()["id"]
+    return job_id
+
+
+def waited_for(app: App) -> bool:
+    return bool(app.client._poller._watched)
+
+
+async def test_a_stop_answers_those_who_wait_and_then_ends(
+    lite: App, served: Served, http: httpx.AsyncClient
+) -> None:
+    job_id = await submitted(http)
+    waiting = asyncio.create_task(http.get(f"/v1/jobs/{job_id}?wait=60"))
+    await until(lambda: waited_for(lite))
+
+    served.server.leave()
+
+    answer = await waiting
+    assert (answer.status_code, answer.json()["state"]) == (200, "queued")
+    await served.running
+
+
+async def test_who_hangs_up_waits_no_more(lite: App, served: Served, http: httpx.AsyncClient) -> None:
+    job_id = await submitted(http)
+    _, writer = await served.raw(
+        f"GET /v1/jobs/{job_id}?wait=60 HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".encode()
+    )
+    await until(lambda: waited_for(lite))
+
+    writer.close()
+
+    await until(lambda: not waited_for(lite))
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET /livez HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: "])
+async def test_headers_that_never_end_cost_the_connection_and_nobody_else(
+    monkeypatch: pytest.MonkeyPatch, served: Served, http: httpx.AsyncClient, begun: bytes
+) -> None:
+    monkeypatch.setattr(serving, "HEADERS_S", 0.2)
+    reader, writer = await served.raw(begun)
+
+    assert (await http.get("/livez")).status_code == 200
+    async with asyncio.timeout(PATIENCE_S):
+        assert await reader.read() == b""  # no byte more, and no answer
+    writer.close()
+
+
+async def test_a_second_request_of_a_connection_is_bounded_too(
+    monkeypatch: pytest.MonkeyPatch, served: Served
+) -> None:
+    reader, writer = await served.raw(b"GET /livez HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+    async with asyncio.timeout(PATIENCE_S):
+        assert (await reader.readuntil(b"}")).startswith(b"HTTP/1.1 200")
+    monkeypatch.setattr(serving, "HEADERS_S", 0.2)
+    writer.write(b"GET /livez HTTP/1.1\r\n")
+    async with asyncio.timeout(PATIENCE_S):
+        assert await reader.read() == b""
+    writer.close()
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()
+
+
+async def test_while_it_leaves_only_health_is_answered(lite: App, door: Door) -> None:
+    gateway = Gateway(lite, authorize=door)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(gateway), base_url="http://127.0.0.1") as http:
+        assert (await http.get("/readyz")).status_code == 200
+        gateway.leave()
+        answers = [(await http.get(path)) for path in ("/livez", "/readyz", "/v1/jobs/x")]
+
+    assert [(each.status_code, each.json().get("code")) for each in answers] == [
+        (200, None),
+        (503, "FR-873"),
+        (503, "FR-873"),
+    ]
+    assert answers[1].headers["retry-after"]
