@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from starlette.requests import Request
 
 from fencerow import App
 from fencerow.web.gateway.asgi import Gateway
-from fencerow.web.tokens.grant import Grant, Scope
+from fencerow.web.tokens.scope import Grant, Scope
 
 ALL = Grant(id="t-1", name="tests", scopes=frozenset(Scope), queues=None)
 

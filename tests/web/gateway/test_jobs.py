@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 
 from fencerow import App
-from fencerow.web.tokens.grant import Scope
+from fencerow.web.tokens.scope import Scope
 from tests.web.gateway.conftest import Door, ended
 
 

@@ -11,7 +11,7 @@ from starlette.routing import Mount
 
 from fencerow import App
 from fencerow.web.gateway.asgi import Gateway
-from fencerow.web.tokens.grant import Grant
+from fencerow.web.tokens.scope import Grant
 from tests.web.gateway.conftest import ALL, Door
 
 

@@ -16,14 +16,14 @@ from starlette.types import Receive, Scope, Send
 from fencerow.app import App
 from fencerow.core.errors import InvalidInput, Unavailable
 from fencerow.web.errors import NoSuchRoute, NotAllowed, NotAuthenticated, TooLate, Unready
-from fencerow.web.gateway.chain import Authorize, Endpoint, House, Standing, origin_of, refusal_of
+from fencerow.web.gateway.bearer import Authorize, Bearer
+from fencerow.web.gateway.chain import Endpoint, House, Standing, origin_of, refusal_of
 from fencerow.web.gateway.openapi import document
 from fencerow.web.gateway.route import Answer, Call, Route
 from fencerow.web.gateway.routes import routes
 from fencerow.web.reading.rates import Rates
 from fencerow.web.reading.room import Room
 from fencerow.web.settings import WebSettings
-from fencerow.web.tokens.bearer import bearer
 
 # What every route that needs a token can meet.
 ALWAYS = (NotAuthenticated, NotAllowed, InvalidInput, Unready, TooLate, Unavailable)
@@ -41,9 +41,10 @@ class Gateway:
     def __init__(self, app: App, *, authorize: Authorize | None = None, also: Sequence[Route] = ()) -> None:
         settings = WebSettings.of(app.config)
         self.standing = Standing()
+        self._bearer = Bearer(lambda: app.client, settings)
         self._house = House(
             app=app,
-            authorize=authorize or bearer(app.client, settings),
+            authorize=authorize or self._bearer,
             settings=settings,
             standing=self.standing,
             rates=Rates(),
@@ -63,6 +64,10 @@ class Gateway:
     def leave(self) -> None:
         """Take no new requests and answer those who wait as things stand. It may be repeated."""
         self.standing.leave()
+
+    async def aclose(self) -> None:
+        """End what it does beside requests. The app stays open."""
+        await self._bearer.aclose()
 
     async def _described(self, _call: Call) -> Answer:
         """This document: all that the gateway takes and answers, as OpenAPI 3.1."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -25,6 +25,7 @@ from fencerow.core.model.ids import new_id
 from fencerow.core.model.text import shortened
 from fencerow.web.errors import NotAllowed, NotAuthenticated, TooLate, Unready
 from fencerow.web.gateway import problem
+from fencerow.web.gateway.bearer import Authorize
 from fencerow.web.gateway.route import Answer, Call, Origin, Route
 from fencerow.web.reading import headers as read
 from fencerow.web.reading.body import Gone, body_of
@@ -32,12 +33,11 @@ from fencerow.web.reading.rates import Rates
 from fencerow.web.reading.room import Room
 from fencerow.web.reading.strict import plain
 from fencerow.web.settings import WebSettings
-from fencerow.web.tokens.grant import Grant
-from fencerow.web.tokens.grant import Scope as Permission
+from fencerow.web.tokens.scope import Grant
+from fencerow.web.tokens.scope import Scope as Permission
 
 log = logging.getLogger("fencerow.web")
 
-Authorize = Callable[[Request], Awaitable[Grant | None]]
 NOBODY = Grant(id="", name="", scopes=frozenset(), queues=frozenset())
 # No answer of the gateway is a page: nothing in it may be run, framed, guessed at or kept by a proxy.
 ALWAYS = MappingProxyType(

@@ -26,7 +26,7 @@ from fencerow.web.errors import NotAllowed
 from fencerow.web.gateway.route import Answer, Call, Route
 from fencerow.web.gateway.shapes import Given, JobDocument, Told, job_document
 from fencerow.web.reading import headers as read
-from fencerow.web.tokens.grant import Scope
+from fencerow.web.tokens.scope import Scope
 
 WAIT_S_MAX = 60.0
 Wait = Annotated[

@@ -13,7 +13,7 @@ from fencerow.app import App
 from fencerow.client import Client
 from fencerow.core.errors import FencerowError, JobNotFound, ResultTimeout
 from fencerow.core.model.job import JobRecord
-from fencerow.web.tokens.grant import Grant, Scope
+from fencerow.web.tokens.scope import Grant, Scope
 
 T = TypeVar("T")
 

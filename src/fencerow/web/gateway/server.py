@@ -124,7 +124,10 @@ class Server:
             await asyncio.sleep(self._settings.web_unready_s)
             self._uvicorn.should_exit = True
         leaving.cancel()
-        await serving
+        try:
+            await serving
+        finally:
+            await self._gateway.aclose()
 
     def leave(self) -> None:
         """Begin to stop; in this event loop. A second call ends what is still under way."""
