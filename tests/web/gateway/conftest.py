@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from starlette.requests import Request
 
 from fencerow import App
 from fencerow.web.gateway.asgi import Gateway
 from fencerow.web.tokens.scope import Grant, Scope
+from tests.web.checked import Checked
 
 ALL = Grant(id="t-1", name="tests", scopes=frozenset(Scope), queues=None)
 
@@ -30,7 +32,7 @@ class Door:
 
     def only(self, *scopes: Scope, queues: set[str] | None = None) -> None:
         """From now on callers may do no more than this."""
-        self.grant = replace(
+        self.grant = msgspec.structs.replace(
             ALL, scopes=frozenset(scopes), queues=None if queues is None else frozenset(queues)
         )
 
@@ -81,9 +83,15 @@ def gateway(app: App, door: Door) -> Gateway:
 
 @pytest.fixture
 async def http(gateway: Gateway) -> AsyncIterator[httpx.AsyncClient]:
-    """A caller without a network between."""
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(gateway), base_url="http://127.0.0.1") as made:
+    """A caller without a network between; each answer must be one that the OpenAPI document tells of."""
+    async with calling(gateway) as made:
         yield made
+
+
+def calling(gateway: Gateway) -> httpx.AsyncClient:
+    """A caller of a gateway."""
+    transport = Checked(httpx.ASGITransport(gateway), gateway.openapi)
+    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
 
 
 async def ended(app: App, job_id: str) -> None:

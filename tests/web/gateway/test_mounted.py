@@ -23,7 +23,10 @@ async def test_links_begin_where_it_is_mounted(lite_app: App, door: Door, kind: 
     else:
         host = fastapi.FastAPI()
         host.mount("/work", gateway)
-    async with lite_app, httpx.AsyncClient(transport=httpx.ASGITransport(host), base_url="http://127.0.0.1") as http:
+    async with (
+        lite_app,
+        httpx.AsyncClient(transport=httpx.ASGITransport(host), base_url="http://127.0.0.1") as http,
+    ):
         answer = await http.post("/work/v1/jobs", json={"job": "pages", "args": {"path": "a.pdf"}})
         found = await http.get(answer.headers["location"])
 
@@ -36,7 +39,10 @@ async def test_the_host_may_say_who_asks(lite_app: App) -> None:
         return ALL if request.headers.get("cookie") == "session=ada" else None
 
     gateway = Gateway(lite_app, authorize=by_session)
-    async with lite_app, httpx.AsyncClient(transport=httpx.ASGITransport(gateway), base_url="http://127.0.0.1") as http:
+    async with (
+        lite_app,
+        httpx.AsyncClient(transport=httpx.ASGITransport(gateway), base_url="http://127.0.0.1") as http,
+    ):
         nobody = await http.get("/v1/jobs/x")
         ada = await http.get("/v1/jobs/x", headers={"cookie": "session=ada"})
 

@@ -172,7 +172,7 @@ class JobsApp(Database):
         """
         job = self._jobs.get(name)
         if job is None:
-            raise _unknown(name, list(self._jobs))
+            raise unknown_job(name, list(self._jobs))
         return job.call_with(arguments or {}, options)
 
     def submit_by_name(
@@ -187,6 +187,10 @@ class JobsApp(Database):
     ) -> Handle[Any]:
         """`submit_by_name` for async code."""
         return await self.asubmit(self.call_by_name(name, arguments, submit_options(**options)))
+
+    def submits_as(self, actor: str) -> Submitter:
+        """What submits calls of this app in the name of somebody else: for programs that act for others."""
+        return self._submitter.named(actor)
 
     def encode_arguments(self, name: str, arguments: Mapping[str, Any]) -> NewArguments:
         """The arguments to store for the job of that name, checked by its declaration as `call_by_name` does it."""
@@ -365,7 +369,8 @@ class JobsApp(Database):
             raise no_attribute(self, "app", name, OF_APPS)
 
 
-def _unknown(name: str, known: list[str]) -> UnknownJob:
+def unknown_job(name: str, known: Sequence[str]) -> UnknownJob:
+    """The error for a name that is none of these; the closest of them are told."""
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     return UnknownJob(
         f"no job named {ascii(name)[:80]} is declared here",

@@ -58,6 +58,12 @@ class Submitter:
         self._actor = actor
         self._telemetry = telemetry
 
+    def named(self, actor: str) -> Submitter:
+        """The same in the name of somebody else: who submitted a job is theirs, all other things are the app's."""
+        made = Submitter(self._open_client, self.layers, actor, self._telemetry)
+        made.client, made.middleware = self.client, self.middleware
+        return made
+
     def submit(self, call: Call[R]) -> Handle[R]:
         """Submit one call."""
         client, connection = self.client or self._open_client(), call.recipe.options.connection

@@ -11,7 +11,7 @@ from fencerow.web.gateway.route import Answer, Call, Route
 from fencerow.web.gateway.shapes import Told
 
 
-class Health(Told):
+class Health(Told, frozen=True):
     """One word, and no version."""
 
     status: Literal["ok"]

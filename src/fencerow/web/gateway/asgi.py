@@ -14,11 +14,12 @@ from starlette.routing import Route as Mapped
 from starlette.types import Receive, Scope, Send
 
 from fencerow.app import App
-from fencerow.core.errors import InvalidInput, Unavailable
+from fencerow.core.errors import InvalidInput
 from fencerow.web.errors import NoSuchRoute, NotAllowed, NotAuthenticated, TooLate, Unready
 from fencerow.web.gateway.bearer import Authorize, Bearer
 from fencerow.web.gateway.chain import Endpoint, House, Standing, origin_of, refusal_of
 from fencerow.web.gateway.openapi import document
+from fencerow.web.gateway.problem import OF_DATABASE
 from fencerow.web.gateway.route import Answer, Call, Route
 from fencerow.web.gateway.routes import routes
 from fencerow.web.reading.rates import Rates
@@ -26,7 +27,7 @@ from fencerow.web.reading.room import Room
 from fencerow.web.settings import WebSettings
 
 # What every route that needs a token can meet.
-ALWAYS = (NotAuthenticated, NotAllowed, InvalidInput, Unready, TooLate, Unavailable)
+ALWAYS = (NotAuthenticated, NotAllowed, InvalidInput, Unready, TooLate, *OF_DATABASE)
 
 
 class Gateway:
@@ -57,6 +58,7 @@ class Gateway:
             routes=[_mapped(path, methods, self._house) for path, methods in _by_path(self.routes).items()],
             exception_handlers={HTTPException: self._unrouted},
         )
+        self._asgi.router.redirect_slashes = False  # it would lead to whatever Host was sent
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._asgi(scope, receive, send)
@@ -71,10 +73,11 @@ class Gateway:
 
     async def _described(self, _call: Call) -> Answer:
         """This document: all that the gateway takes and answers, as OpenAPI 3.1."""
-        return Answer(200, self._document)
+        return Answer(200, self.openapi)
 
     @cached_property
-    def _document(self) -> dict[str, Any]:
+    def openapi(self) -> dict[str, Any]:
+        """The same as data."""
         return document(self.routes, ALWAYS)
 
     async def _unrouted(self, request: Request, error: Exception) -> Response:

@@ -26,7 +26,7 @@ from fencerow.core.model.text import shortened
 from fencerow.web.errors import NotAllowed, NotAuthenticated, TooLate, Unready
 from fencerow.web.gateway import problem
 from fencerow.web.gateway.bearer import Authorize
-from fencerow.web.gateway.route import Answer, Call, Origin, Route
+from fencerow.web.gateway.route import WAIT_S_MAX, Answer, Call, Origin, Route
 from fencerow.web.reading import headers as read
 from fencerow.web.reading.body import Gone, body_of
 from fencerow.web.reading.rates import Rates
@@ -150,14 +150,16 @@ class Endpoint:
         return converted(plain(raw), self.route.body, "the body")
 
     async def _in_time(self, call: Call) -> Answer:
-        """The route's answer. One that waits bounds itself; another is given up when the database takes too long."""
-        if self.route.waits:
-            return await self.route.answer(call)
+        """The route's answer. It is given up when the database takes too long; one that waits has its wait besides."""
+        limit_s = self.house.settings.web_request_s + (WAIT_S_MAX if self.route.waits else 0.0)
+        limit = asyncio.timeout(limit_s)
         try:
-            async with asyncio.timeout(self.house.settings.web_request_s):
+            async with limit:
                 return await self.route.answer(call)
         except TimeoutError:
-            raise TooLate(self.house.settings.web_request_s) from None
+            if not limit.expired():
+                raise  # an error of ours that is one too, such as that there is no result yet
+            raise TooLate(limit_s) from None
 
 
 def _unscoped(wanted: Permission) -> NotAllowed:
@@ -173,9 +175,10 @@ def converted(data: object, into: type[msgspec.Struct], what: str, *, strict: bo
     try:
         return msgspec.convert(data, into, strict=strict)
     except msgspec.ValidationError as error:
-        raise InvalidInput(
+        refused = InvalidInput(
             f"{what} does not fit", shortened(str(error), 300), "see /openapi.json for what is taken"
-        ) from None
+        )
+        raise problem.placed(refused, "$" if strict else "?") from None
 
 
 def _query(request: Request, into: type[msgspec.Struct]) -> msgspec.Struct:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -53,12 +54,12 @@ def _types(routes: Iterable[Route]) -> list[type]:
 def _operation(
     route: Route, schemas: Mapping[type, Any], always: Sequence[type[FencerowError]]
 ) -> dict[str, Any]:
-    said = " ".join((route.answer.__doc__ or "").split())
+    said = _plain(route.answer.__doc__)
     refusals = (*route.refusals, *(always if route.scope is not None else ()))
     operation: dict[str, Any] = {
         "operationId": route.name,
         "tags": [route.tag],
-        "summary": said.partition(". ")[0].rstrip("."),
+        "summary": _sentence(said),
         "description": said,
         "parameters": [*_in_path(route), *_in_query(route), *_in_headers(route)],
         "responses": {
@@ -96,7 +97,8 @@ def _in_headers(route: Route) -> Iterable[dict[str, Any]]:
 
 def _answer(route: Route, kind: type | None, schemas: Mapping[type, Any]) -> dict[str, Any]:
     schema = ANY if kind is None else schemas[kind]
-    return {"description": "as asked", "content": {route.content_type: {"schema": schema}}}
+    said = "as asked" if kind is None else _sentence(kind.__doc__)
+    return {"description": said, "content": {route.content_type: {"schema": schema}}}
 
 
 def _refusals(errors: Iterable[type[FencerowError]], schemas: Mapping[type, Any]) -> dict[str, Any]:
@@ -107,8 +109,17 @@ def _refusals(errors: Iterable[type[FencerowError]], schemas: Mapping[type, Any]
             codes.append(each.code)
     return {
         str(status): {
-            "description": ", ".join(sorted(codes)),
+            "description": f"{HTTPStatus(status).phrase}: {', '.join(sorted(codes))}",
+            "x-codes": sorted(codes),
             "content": {CONTENT_TYPE: {"schema": schemas[Problem]}},
         }
         for status, codes in sorted(by_status.items())
     }
+
+
+def _plain(doc: str | None) -> str:
+    return " ".join((doc or "").split())
+
+
+def _sentence(doc: str | None) -> str:
+    return re.split(r"[.;:] ", _plain(doc) + " ")[0].rstrip(".")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from types import MappingProxyType
@@ -10,6 +11,7 @@ import msgspec
 
 from fencerow.core import errors
 from fencerow.core.errors import FencerowError
+from fencerow.web.gateway.shapes import ErrorDocument, error_document
 
 CONTENT_TYPE = "application/problem+json"
 RETRY_S = 5
@@ -37,6 +39,24 @@ STATUS: Mapping[type[BaseException], int] = MappingProxyType(
         errors.DatabaseError: 503,
     }
 )
+STATES: Mapping[type[BaseException], str] = MappingProxyType(
+    {errors.JobFailed: "failed", errors.JobCancelled: "cancelled"}
+)
+# Where msgspec and our own checks of arguments say that something does not fit.
+OF_DATA = re.compile(r"at `\$([^`]*)`")
+OF_ARGUMENTS = re.compile(r"do not fit: ([\w.\[\]]+): ")
+# What any request may meet that asks the database.
+OF_DATABASE = (
+    errors.DatabaseError,
+    errors.Unavailable,
+    errors.Busy,
+    errors.ReadOnly,
+    errors.StorageFull,
+    errors.SchemaMissing,
+    errors.SchemaTooNew,
+    errors.SchemaTooOld,
+    errors.SchemaTampered,
+)
 # Their texts name hosts, roles and files. The code tells an operator enough; the log has the rest.
 SHUT = (errors.DatabaseError, errors.StoreUnavailable)
 
@@ -45,7 +65,9 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is answered instead of what was asked for. `code` is stable, and docs/errors.md has a paragraph for each.
 
     `repeat`: whether the very same request may be sent again: "yes" (nothing was stored), "ask" (it is unknown: send it
-    again under the same idempotency key, or look up `job_ids`), "no" (it would fail again).
+    again under the same idempotency key, or look up `job_ids`), "no" (it would fail again). `where`: the part of the
+    body that is refused, as a path below `$`, or of the query, behind `?`. `state` is that of the job that was found,
+    and `error` what its last attempt reported, if it failed.
     """
 
     type: str
@@ -55,7 +77,9 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     code: str
     repeat: str
     fix: str = ""
+    where: str = ""
     state: str | None = None
+    error: ErrorDocument | None = None
     job_ids: tuple[str, ...] = ()
     request_id: str
 
@@ -78,7 +102,7 @@ def problem_of(error: FencerowError, request_id: str) -> Problem:
     """The document for an error of ours."""
     status = status_of(error)
     tells = status < 500 and not isinstance(error, SHUT)
-    state = getattr(error, "state", None)
+    state = getattr(error, "state", None) or STATES.get(type(error))
     return Problem(
         type=f"urn:fencerow:{error.code}",
         title=HTTPStatus(status).phrase,
@@ -87,10 +111,38 @@ def problem_of(error: FencerowError, request_id: str) -> Problem:
         code=error.code,
         repeat=error.repeat,
         fix=error.fix if tells else TELL_NOTHING,
+        where=where_of(error),
         state=None if state is None else str(state),
+        error=error_document(_reported(error)),
         job_ids=tuple(getattr(error, "job_ids", ())),
         request_id=request_id,
     )
+
+
+def placed(error: FencerowError, where: str) -> FencerowError:
+    """The error, of this part of what the caller sent."""
+    vars(error)["where"] = where
+    return error
+
+
+def where_of(error: FencerowError) -> str:
+    """The part of the caller's data that is refused; nothing where that is all of it."""
+    base = str(vars(error).get("where", "$"))
+    if isinstance(error, errors.InvalidArguments):
+        found = OF_ARGUMENTS.search(error.what)
+        return f"{base}.args" + (f".{found[1]}" if found else "")
+    found = OF_DATA.search(error.why) if isinstance(error, errors.InvalidInput) else None
+    if base == "?":
+        return base + (found[1].removeprefix(".") if found else "")
+    place = base + (found[1] if found else "")
+    return "" if place == "$" else place
+
+
+def _reported(error: FencerowError) -> dict[str, str] | None:
+    if not isinstance(error, errors.JobFailed):
+        return None
+    told = error.error
+    return {"type": told.type, "message": told.message, "code": told.code}
 
 
 def retry_after_of(error: FencerowError, status: int) -> int | None:

@@ -11,11 +11,14 @@ import msgspec
 
 from fencerow.app import App
 from fencerow.client import Client
+from fencerow.core.app.submitter import Submitter
 from fencerow.core.errors import FencerowError, JobNotFound, ResultTimeout
 from fencerow.core.model.job import JobRecord
 from fencerow.web.tokens.scope import Grant, Scope
 
 T = TypeVar("T")
+
+WAIT_S_MAX = 60.0
 
 
 class Hidden(JobNotFound):
@@ -69,6 +72,11 @@ class Call:
         return made
 
     @property
+    def submits(self) -> Submitter:
+        """The verbs that submit: what they store is told to be submitted under the token's name."""
+        return self.app.submits_as(self.grant.name)
+
+    @property
     def reason(self) -> str:
         """What the timeline of a job says beside who changed it."""
         return f"over HTTP, request {self.origin.request_id}"
@@ -78,9 +86,9 @@ class Call:
         then."""
         task = asyncio.ensure_future(work)
         leaving = asyncio.ensure_future(self.leaving.wait())
+        first: set[asyncio.Future[Any]] = {task, self.gone, leaving}
         try:
-            every: set[asyncio.Future[Any]] = {task, self.gone, leaving}
-            await asyncio.wait(every, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
             return task.result() if task.done() else None
         finally:
             task.cancel()

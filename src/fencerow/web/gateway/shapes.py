@@ -7,10 +7,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from fencerow.core.model.job import JobRecord, instant
+from fencerow.core.model.job import Happening, JobRecord, instant
 from fencerow.core.model.packing import told_of
 
 JobState = Literal["queued", "waiting", "running", "succeeded", "failed", "cancelled"]
+SubmitAnswer = Literal["inserted", "existing", "replaced"]
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Instant = Annotated[str, Meta(description="ISO 8601, in UTC", extra_json_schema={"format": "date-time"})]
 
 
@@ -22,7 +24,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     """What the gateway answers."""
 
 
-class JobDocument(Told):
+class JobDocument(Told, frozen=True):
     """A job as it stands. Arguments are not shown here; `result` is at an address of its own."""
 
     id: str
@@ -49,15 +51,73 @@ class JobDocument(Told):
     affinity: str | None = None
     tags: list[str] | None = None
     metadata: dict[str, Any] | None = None
+    submitted_by: Annotated[str, Meta(description="the name of the token, or of the program")] | None = None
+    headers: (
+        Annotated[
+            dict[str, str], Meta(description="what goes with the job: `correlation-id`, `traceparent` …")
+        ]
+        | None
+    ) = None
     error: ErrorDocument | None = None
 
 
-class ErrorDocument(Told):
+class ErrorDocument(Told, frozen=True):
     """Why a job failed, as its last attempt reported it. Its traceback is for operators, and is not shown here."""
 
     type: str
     message: str
     code: str | None = None
+
+
+class Happened(Told, frozen=True):
+    """One line of a job's timeline: what happened, when, in which attempt, by whom. `detail` depends on `kind`."""
+
+    at: Instant
+    kind: str
+    attempt: int
+    actor: str | None = None
+    detail: Any = None
+
+
+class Timeline(Told, frozen=True):
+    """What happened to a job, in order."""
+
+    id: str
+    happened: list[Happened]
+
+
+class LoggedLine(Told, frozen=True):
+    """A line that a handler kept with its job."""
+
+    attempt: int
+    at: Instant
+    level: str
+    message: str
+
+
+class Lines(Told, frozen=True):
+    """The log lines of a job, in order."""
+
+    id: str
+    lines: list[LoggedLine]
+
+
+class Difference(Told, frozen=True):
+    """What a column was, and what it is. Of arguments the size is told, not the value."""
+
+    before: Any
+    after: Any
+
+
+class Changed(Told, frozen=True):
+    """A job after a change; `changes` is empty if it was so already."""
+
+    id: str
+    state: JobState
+    queue: str
+    priority: int
+    run_at: Instant
+    changes: dict[str, Difference]
 
 
 def iso(us: int | None) -> str | None:
@@ -66,7 +126,8 @@ def iso(us: int | None) -> str | None:
     return None if at is None else at.isoformat().replace("+00:00", "Z")
 
 
-def _surely(us: int) -> str:
+def surely(us: int) -> str:
+    """The same of an instant that is there."""
     text = iso(us)
     assert text is not None
     return text
@@ -83,8 +144,8 @@ def job_document(job: JobRecord) -> JobDocument:
         attempt=job.attempt,
         failures=job.failures,
         attempts_max=job.attempts_max,
-        submitted_at=_surely(job.submitted_at_us),
-        run_at=_surely(job.run_at_us),
+        submitted_at=surely(job.submitted_at_us),
+        run_at=surely(job.run_at_us),
         claimed_at=iso(job.claimed_at_us),
         ended_at=iso(job.ended_at_us),
         expires_at=iso(job.expires_at_us),
@@ -99,8 +160,27 @@ def job_document(job: JobRecord) -> JobDocument:
         affinity=job.affinity,
         tags=job.tags,
         metadata=job.metadata,
+        submitted_by=job.submitted_by,
+        headers=job.headers,
         error=error_document(job.error),
     )
+
+
+def happened(event: Happening, *, tracebacks: bool) -> Happened:
+    """A line of the store's timeline as callers see it."""
+    return Happened(
+        at=surely(event.at_us),
+        kind=event.kind,
+        attempt=event.attempt,
+        actor=event.actor,
+        detail=event.detail if tracebacks else _without_tracebacks(event.detail),
+    )
+
+
+def _without_tracebacks(detail: Any) -> Any:
+    if not isinstance(detail, dict):
+        return detail
+    return {name: _without_tracebacks(value) for name, value in detail.items() if name != "traceback"}
 
 
 def error_document(error: Any) -> ErrorDocument | None:

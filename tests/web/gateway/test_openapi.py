@@ -1,0 +1,74 @@
+"""The OpenAPI document: valid, complete, the same as the one that is kept; and who answers outside of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from fencerow.web.gateway.asgi import Gateway
+from tests.house.tree import ROOT
+from tests.web.gateway.conftest import Door
+
+KEPT = ROOT / "docs" / "reference" / "openapi.json"
+
+
+@pytest.fixture
+def url(sqlite_path: Path) -> str:
+    """The database does not matter here."""
+    return f"sqlite:///{sqlite_path}"
+
+
+async def test_the_document_is_valid_and_the_one_that_is_kept(http: httpx.AsyncClient) -> None:
+    told = (await http.get("/openapi.json")).json()
+
+    OpenAPIV31SpecValidator(told).validate()
+    operations = [each for path in told["paths"].values() for each in path.values()]
+    names = [each["operationId"] for each in operations]
+    assert len(names) == len(set(names))
+    assert all(each["summary"] and "401" in each["responses"] for each in operations if "security" in each)
+    told["info"]["version"] = ""
+    assert told == msgspec.json.decode(KEPT.read_bytes()), "`python -m tools.openapi` writes it"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "allowed"),
+    [
+        ("GET", "/", 404, None),
+        ("GET", "/v1/jobs/a/b", 404, None),
+        ("GET", "/v1/jobs/x/", 404, None),
+        ("PUT", "/v1/jobs/x", 405, {"GET", "HEAD", "DELETE", "PATCH"}),
+        ("OPTIONS", "/v1/jobs:batch", 405, {"POST"}),
+        ("TRACE", "/livez", 405, {"GET", "HEAD"}),
+        ("GET", "/v1/jobs/x/revive", 405, {"POST"}),
+        ("FETCH", "/openapi.json", 405, {"GET", "HEAD"}),
+    ],
+)
+async def test_what_is_not_there_is_told_as_a_problem(
+    http: httpx.AsyncClient, method: str, path: str, status: int, allowed: set[str] | None
+) -> None:
+    answer = await http.request(method, path)
+
+    assert (answer.status_code, answer.json()["code"]) == (status, "FR-872")
+    assert allowed is None or set(answer.headers["allow"].split(", ")) == allowed
+
+
+async def test_head_is_answered_as_get_is(http: httpx.AsyncClient, gateway: Gateway) -> None:
+    for path in ("/livez", "/readyz", "/openapi.json", "/v1/jobs/01900000-0000-7000-8000-000000000000"):
+        assert (await http.head(path)).status_code == (await http.get(path)).status_code
+
+
+async def test_whoever_is_nobody_is_told_the_same_of_every_route(
+    http: httpx.AsyncClient, gateway: Gateway, door: Door
+) -> None:
+    door.grant = None
+    guarded = [each for each in gateway.routes if each.scope is not None]
+
+    for route in guarded:
+        answer = await http.request(route.method, route.path.replace("{id}", "x"), json={"a": 1})
+        assert (answer.status_code, answer.json()["code"]) == (401, "FR-870")
+
+    assert len(guarded) >= 10
