@@ -31,7 +31,7 @@ from fencerow.web.reading import headers as read
 from fencerow.web.reading.body import Gone, body_of
 from fencerow.web.reading.rates import Rates
 from fencerow.web.reading.room import Room
-from fencerow.web.reading.strict import plain
+from fencerow.web.reading.strict import Bounds, plain
 from fencerow.web.settings import WebSettings
 from fencerow.web.tokens.scope import Grant
 from fencerow.web.tokens.scope import Scope as Permission
@@ -147,7 +147,7 @@ class Endpoint:
             bytes_max=settings.web_body_bytes_max,
             timeout_s=settings.web_body_timeout_s,
         )
-        return converted(plain(raw), self.route.body, "the body")
+        return converted(plain(raw, Bounds.of(settings)), self.route.body, "the body")
 
     async def _in_time(self, call: Call) -> Answer:
         """The route's answer. It is given up when the database takes too long; one that waits has its wait besides."""
