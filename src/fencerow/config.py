@@ -119,4 +119,8 @@ class Config(
             web_callers_max: int = ...,
             web_hosts: str | None = ...,
             web_proxies: str | None = ...,
+            web_request_s: Seconds = ...,
+            web_connections_max: int = ...,
+            web_unready_s: Seconds = ...,
+            web_drain_s: Seconds = ...,
         ) -> None: ...

@@ -122,11 +122,16 @@ from fencerow.testing.errors import NoTestDatabase as NoTestDatabase
 from fencerow.web.errors import EndpointConflict as EndpointConflict
 from fencerow.web.errors import EndpointNotFound as EndpointNotFound
 from fencerow.web.errors import InvalidRequest as InvalidRequest
+from fencerow.web.errors import NoSuchRoute as NoSuchRoute
+from fencerow.web.errors import NotAllowed as NotAllowed
+from fencerow.web.errors import NotAuthenticated as NotAuthenticated
 from fencerow.web.errors import RequestTooLarge as RequestTooLarge
 from fencerow.web.errors import RequestTooSlow as RequestTooSlow
 from fencerow.web.errors import TokenNotFound as TokenNotFound
 from fencerow.web.errors import TokenOver as TokenOver
+from fencerow.web.errors import TooLate as TooLate
 from fencerow.web.errors import TooManyRequests as TooManyRequests
+from fencerow.web.errors import Unready as Unready
 from fencerow.web.errors import UnsupportedBody as UnsupportedBody
 from fencerow.web.webhooks.errors import PostFailed as PostFailed
 from fencerow.web.webhooks.errors import WebhookRefused as WebhookRefused

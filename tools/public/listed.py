@@ -56,6 +56,7 @@ PAGES = (
         settings="web_|webhook_|retention_webhooks_s",
         used="`Client.tokens` makes API tokens and revokes them.",
     ),
+    Page("web-remote", "fencerow.web.remote"),
     Page("batches", "fencerow.batches", "batches"),
     Page("payloads", "fencerow.payloads", "payloads"),
     Page(

@@ -19,18 +19,18 @@ from tests.web.gateway.conftest import ALL, Door
 async def test_links_begin_where_it_is_mounted(lite_app: App, door: Door, kind: str) -> None:
     gateway = Gateway(lite_app, authorize=door)
     if kind == "starlette":
-        host: Starlette = Starlette(routes=[Mount("/work", gateway)])
+        host: Starlette = Starlette(routes=[Mount("/gate", gateway)])
     else:
         host = fastapi.FastAPI()
-        host.mount("/work", gateway)
+        host.mount("/gate", gateway)
     async with (
         lite_app,
         httpx.AsyncClient(transport=httpx.ASGITransport(host), base_url="http://127.0.0.1") as http,
     ):
-        answer = await http.post("/work/v1/jobs", json={"job": "pages", "args": {"path": "a.pdf"}})
+        answer = await http.post("/gate/v1/jobs", json={"job": "pages", "args": {"path": "a.pdf"}})
         found = await http.get(answer.headers["location"])
 
-    assert answer.headers["location"].startswith("/work/v1/jobs/")
+    assert answer.headers["location"].startswith("/gate/v1/jobs/")
     assert (found.status_code, found.json()["state"]) == (200, "queued")
 
 

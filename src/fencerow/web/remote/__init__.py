@@ -1,0 +1,8 @@
+"""A client of the HTTP gateway, for programs that cannot reach the database. See docs/guide/http-client.md."""
+
+from __future__ import annotations
+
+from fencerow.web.remote.client import RemoteClient, RemoteOptions
+from fencerow.web.remote.handle import RemoteHandle
+
+__all__ = ["RemoteClient", "RemoteHandle", "RemoteOptions"]

@@ -1,0 +1,164 @@
+"""`RemoteClient`: submits jobs through a gateway, and hands out handles of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+
+import msgspec
+
+from fencerow.core.db.verb import averb, verb
+from fencerow.core.errors import FencerowError, InvalidInput
+from fencerow.core.model.ids import new_id, parse_id
+from fencerow.core.model.seconds import Seconds, in_seconds
+from fencerow.web.remote.base import RemoteBase
+from fencerow.web.remote.exchange import Exchange, Remote, Reply
+from fencerow.web.remote.handle import RemoteHandle
+from fencerow.web.remote.wire import Wire
+
+if TYPE_CHECKING:
+    import ssl
+
+PATIENCE_S = 30.0
+URL = "FENCEROW_GATEWAY_URL"
+TOKEN = "FENCEROW_TOKEN"  # noqa: S105 - the name of a variable
+
+
+class RemoteOptions(TypedDict, total=False):
+    """The options of one submit. None means the same as no option; docs/guide.md has what each means."""
+
+    id: str | None
+    key: str | None
+    scope: str | None
+    key_lifetime_s: Seconds | None
+    delay_s: Seconds | None
+    run_at: datetime | None
+    queue: str | None
+    priority: int | None
+    attempts_max: int | None
+    timeout_s: Seconds | None
+    expires_s: Seconds | None
+    retention_s: Seconds | None
+    ephemeral: bool | None
+    exclusive: str | None
+    limits: Sequence[str] | None
+    share: str | None
+    affinity: str | None
+    affinity_wait_s: Seconds | None
+    unique: str | None
+    tags: Sequence[str]
+    metadata: Mapping[str, Any] | None
+
+
+class Submitted(msgspec.Struct, frozen=True):
+    """What a submit is answered with."""
+
+    id: str
+
+
+class RemoteClient(RemoteBase):
+    """Submits jobs through the gateway at `url` and asks for them, from threads and event loops together.
+
+    Without arguments it takes FENCEROW_GATEWAY_URL and FENCEROW_TOKEN. Every request may be repeated without harm, so
+    one that is lost is sent again for `patience_s` seconds: a submit goes under an id that is made here. `verify`: as
+    for TLS anywhere, an `ssl.SSLContext` of your own. Close it when done, or use it as a context manager.
+
+    Raises:
+        InvalidInput: there is no address or no token, or the address is none.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        token: str | None = None,
+        patience_s: Seconds = PATIENCE_S,
+        verify: ssl.SSLContext | bool = True,
+    ) -> None:
+        wire = Wire(_found(url, "url", URL), _found(token, "token", TOKEN), verify=verify)
+        super().__init__(wire, in_seconds(patience_s))
+
+    @verb
+    def submit(
+        self, job: str, args: Mapping[str, Any] | None = None, /, **options: Unpack[RemoteOptions]
+    ) -> Remote[RemoteHandle]:
+        """Submit the job of that name. `args` are JSON data, by name.
+
+        Raises:
+            UnknownJob, InvalidArguments, InvalidInput, PayloadTooLarge: it cannot be stored. Nothing is stored.
+            KeyConflict: the key belongs to another payload.
+            NotAuthenticated, NotAllowed: the token is not good for this.
+            Unavailable: the gateway did not answer within `patience_s` seconds; nothing was stored.
+            OutcomeUnknown: it may have been stored. Submit again under the same key, or with `id=` of `job_ids`.
+        """
+        own, key = options.get("id"), options.get("key")
+        job_id = new_id() if own is None else parse_id(own)
+        given = {
+            name: value for name, value in options.items() if name not in ("id", "key") and value is not None
+        }
+        document = {"job": job, "args": dict(args or {}), **given, "id": job_id}
+        if key is not None and own is None:
+            del document["id"]  # the key makes it one job
+        headers = {} if key is None else {"idempotency-key": f'"{_quoted(key)}"'}
+        try:
+            reply: Reply = yield from self.asking(
+                Exchange("POST", "/v1/jobs", document=document, headers=headers)
+            )
+        except FencerowError as error:
+            if error.repeat == "ask" and key is None:
+                error.job_ids = (job_id,)  # type: ignore[attr-defined]
+            raise
+        replay = reply.headers.get("idempotent-replayed") == "true"
+        return RemoteHandle(self, reply.decoded(Submitted).id, replay=replay)
+
+    asubmit = averb(submit)
+
+    def handle(self, job_id: str) -> RemoteHandle:
+        """A handle for the job of this id. Asks nobody yet.
+
+        Raises:
+            InvalidInput: it is no id.
+        """
+        return RemoteHandle(self, job_id)
+
+    def close(self) -> None:
+        """Close the connections of threads."""
+        self._wire.close()
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop, and those of threads."""
+        await self._wire.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+def _found(given: str | None, what: str, variable: str) -> str:
+    found = given or os.environ.get(variable)
+    if not found:
+        raise InvalidInput(
+            f"no {what} was given",
+            "a client asks one gateway, under one token",
+            f"pass {what}=, or set {variable}",
+        )
+    return found
+
+
+def _quoted(key: str) -> str:
+    return key.replace("\\", "\\\\").replace('"', '\\"')
