@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from fencerow.core.app import Call as JobCall
 from fencerow.core.app.calls import CHUNK_BYTES
+from fencerow.core.app.submitter import Submitter
 from fencerow.core.client.handle import Handle
 from fencerow.core.client.refs import Key
 from fencerow.core.errors import (
@@ -99,11 +100,12 @@ async def submit_batch(call: Call) -> Answer:
             "send `key` with each submit",
         )
     wanted: Batch = call.body
-    prepared = [_of_batch(call, each, number) for number, each in enumerate(wanted.jobs)]
+    submits = call.submits
+    prepared = [_of_batch(call, submits, each, number) for number, each in enumerate(wanted.jobs)]
     _refuse_large(prepared)
     await _refuse_taken(call, wanted.jobs)
     try:
-        handles = await call.submits.asubmit_many(prepared)
+        handles = await submits.asubmit_many(prepared)
     except KeyConflict as error:
         raise (await told_conflict(call, error)) from None
     told = [
@@ -142,9 +144,12 @@ def _under_its_key(call: Call) -> Submit:
     return msgspec.structs.replace(wanted, key=key)
 
 
-def _of_batch(call: Call, wanted: Submit, number: int) -> JobCall[object]:
+def _of_batch(call: Call, submits: Submitter, wanted: Submit, number: int) -> JobCall[object]:
+    """One call of a batch, checked to its end, so that a refusal can say which it is."""
     try:
-        return job_call(call, wanted)
+        prepared = job_call(call, wanted)
+        submits.as_stored(prepared)
+        return prepared
     except FencerowError as error:
         raise placed(error, f"$.jobs[{number}]") from None
 
