@@ -80,3 +80,10 @@ class WebSettings(Settings):
     web_drain_s: float = number(
         30.0, 1.0, 3600.0, "How long requests that are under way may take to end when the gateway stops."
     )
+    web_stream_s: float = number(
+        300.0,
+        1.0,
+        86_400.0,
+        "How long a stream of a job's events lasts; its reader then comes again and goes on.",
+    )
+    web_streams_max: int = number(2_000, 1, 1_000_000, "How many streams of events a gateway serves at once.")

@@ -12,7 +12,7 @@ from fencerow import App, Fail, Job
 from fencerow.payloads import Seal
 from fencerow.web.gateway.asgi import Gateway
 from fencerow.web.gateway.route import Call
-from fencerow.web.tokens.grant import Scope
+from fencerow.web.tokens.scope import Scope
 from tests.kit.pace import PATIENCE_S
 from tests.web.gateway.conftest import Door, calling, ended
 from tests.web.gateway.test_jobs_moves import submitted

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from fencerow import App, Job
-from fencerow.web.tokens.grant import Scope
+from fencerow.web.tokens.scope import Scope
 from tests.kit.pace import PATIENCE_S
 from tests.web.gateway.conftest import Door, ended
 

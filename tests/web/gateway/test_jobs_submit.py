@@ -8,7 +8,7 @@ import httpx
 
 from fencerow import App, Backoff
 from fencerow.testing.clock import clock_of
-from fencerow.web.tokens.grant import Scope
+from fencerow.web.tokens.scope import Scope
 from tests.web.gateway.conftest import Door, ended
 
 YEAR_S = 365 * 86400
