@@ -23,7 +23,8 @@ from fencerow.core.errors import (
     UnknownJob,
 )
 from fencerow.core.model.change import JobChanged
-from fencerow.web.gateway.reach import check_queue, told_conflict, unknown_to
+from fencerow.web.gateway.reach import told_conflict, unknown_to
+from fencerow.web.gateway.reached import reached
 from fencerow.web.gateway.route import Answer, Call, Route
 from fencerow.web.gateway.shapes import Changed, Difference, Given, Told, iso, surely
 from fencerow.web.tokens.scope import Scope
@@ -88,7 +89,7 @@ async def change(call: Call) -> Answer:
     """Change a job while nobody runs it: when it is due, its priority, its queue, its arguments."""
     wanted: Change = call.body
     if isinstance(wanted.queue, str):
-        check_queue(call, wanted.queue)
+        reached(call, wanted.queue)
     job = await call.seen(call.params["id"])
     given = {
         name: value for name in wanted.__struct_fields__ if (value := getattr(wanted, name)) is not UNSET

@@ -11,11 +11,28 @@ import msgspec
 
 from fencerow.core.errors import FencerowError
 from fencerow.version import __version__
+from fencerow.web.errors import (
+    InvalidRequest,
+    RequestTooLarge,
+    RequestTooSlow,
+    TooManyRequests,
+    UnsupportedBody,
+)
 from fencerow.web.gateway.problem import CONTENT_TYPE, Problem, status_of_type
 from fencerow.web.gateway.route import Route
 
 REF = "#/components/schemas/{name}"
 PARAMETER = re.compile(r"\{(\w+)\}")
+Refusal = tuple[type[FencerowError], int]
+# What reading a request may end in. Some errors come with several statuses.
+ANY_REQUEST: Sequence[Refusal] = (
+    (InvalidRequest, 400),
+    (InvalidRequest, 421),
+    (TooManyRequests, 429),
+    (RequestTooLarge, 431),
+    (TooManyRequests, 503),
+)
+WITH_BODY: Sequence[Refusal] = ((RequestTooSlow, 408), (RequestTooLarge, 413), (UnsupportedBody, 415))
 ANY: Mapping[str, Any] = {"description": "any JSON value"}
 
 
@@ -55,7 +72,6 @@ def _operation(
     route: Route, schemas: Mapping[type, Any], always: Sequence[type[FencerowError]]
 ) -> dict[str, Any]:
     said = _plain(route.answer.__doc__)
-    refusals = (*route.refusals, *(always if route.scope is not None else ()))
     operation: dict[str, Any] = {
         "operationId": route.name,
         "tags": [route.tag],
@@ -64,7 +80,7 @@ def _operation(
         "parameters": [*_in_path(route), *_in_query(route), *_in_headers(route)],
         "responses": {
             **{str(status): _answer(route, kind, schemas) for status, kind in route.answers.items()},
-            **_refusals(refusals, schemas),
+            **_refusals(_met(route, always), schemas),
         },
     }
     if route.body is not None:
@@ -76,6 +92,14 @@ def _operation(
         operation["security"] = [{"token": []}]
         operation["x-scope"] = route.scope.value
     return operation
+
+
+def _met(route: Route, always: Sequence[type[FencerowError]]) -> Iterable[Refusal]:
+    """What the route may be refused with."""
+    yield from ANY_REQUEST
+    yield from WITH_BODY if route.body is not None else ()
+    for kind in (*route.refusals, *(always if route.scope is not None else ())):
+        yield kind, status_of_type(kind)
 
 
 def _in_path(route: Route) -> Iterable[dict[str, Any]]:
@@ -101,20 +125,20 @@ def _answer(route: Route, kind: type | None, schemas: Mapping[type, Any]) -> dic
     return {"description": said, "content": {route.content_type: {"schema": schema}}}
 
 
-def _refusals(errors: Iterable[type[FencerowError]], schemas: Mapping[type, Any]) -> dict[str, Any]:
-    by_status: dict[int, list[str]] = {}
-    for each in errors:
-        codes = by_status.setdefault(status_of_type(each), [])
-        if each.code not in codes:
-            codes.append(each.code)
-    return {
+def _refusals(refusals: Iterable[Refusal], schemas: Mapping[type, Any]) -> dict[str, Any]:
+    by_status: dict[int, set[str]] = {}
+    for kind, status in refusals:
+        by_status.setdefault(status, set()).add(kind.code)
+    content = {CONTENT_TYPE: {"schema": schemas[Problem]}}
+    told: dict[str, Any] = {
         str(status): {
             "description": f"{HTTPStatus(status).phrase}: {', '.join(sorted(codes))}",
             "x-codes": sorted(codes),
-            "content": {CONTENT_TYPE: {"schema": schemas[Problem]}},
+            "content": content,
         }
         for status, codes in sorted(by_status.items())
     }
+    return {**told, "default": {"description": "a fault of the gateway", "content": content}}
 
 
 def _plain(doc: str | None) -> str:

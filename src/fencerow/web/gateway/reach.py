@@ -11,6 +11,7 @@ from fencerow.core.app.options import submit_options
 from fencerow.core.errors import JobGone, JobNotFound, KeyConflict, UnknownJob
 from fencerow.web.errors import NotAllowed
 from fencerow.web.gateway.given import Submit, UniqueGiven, options_of
+from fencerow.web.gateway.reached import reached
 from fencerow.web.gateway.route import Call
 
 
@@ -50,7 +51,7 @@ def _check_reach(call: Call, wanted: Submit) -> None:
             "use another token",
         )
     if isinstance(wanted.queue, str):
-        check_queue(call, wanted.queue)
+        reached(call, wanted.queue)
     # In a scope of others a key could be taken before they use it, and a job of theirs be replaced.
     if isinstance(wanted.scope, str) or (
         isinstance(wanted.unique, UniqueGiven) and wanted.unique.scope is not None
@@ -59,20 +60,6 @@ def _check_reach(call: Call, wanted: Submit) -> None:
             "the token is not good for a scope of its own choice",
             "it is good for some queues, and a scope may be that of jobs in others",
             "leave out scope: it is the job's name then",
-        )
-
-
-def check_queue(call: Call, queue: str) -> None:
-    """A queue that this caller names.
-
-    Raises:
-        NotAllowed: it is none of theirs.
-    """
-    if not call.grant.reaches(queue):
-        raise NotAllowed(
-            f"the token is not good for queue {queue!r}",
-            "it names the queues that it is good for",
-            "use another token, or another queue",
         )
 
 
