@@ -149,9 +149,9 @@ async def test_the_trace_goes_with_the_job_and_comes_back(app: App, http: httpx.
     assert job["headers"] == carried
     assert job["submitted_by"] == "tests"
     assert seen[answer.json()["id"]] == carried
-    assert (await http.get(own.headers["location"])).json()["headers"] == {
-        "correlation-id": own.headers["x-request-id"]
-    }
+    begun = (await http.get(own.headers["location"])).json()["headers"]
+    assert begun["correlation-id"] == own.headers["x-request-id"]
+    assert begun["traceparent"].endswith("-00")  # nobody sampled it
 
 
 async def test_the_story_of_a_job_hides_tracebacks_from_who_may_not_operate(

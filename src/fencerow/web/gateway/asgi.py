@@ -22,6 +22,7 @@ from fencerow.web.gateway.openapi import document
 from fencerow.web.gateway.problem import OF_DATABASE
 from fencerow.web.gateway.route import Answer, Call, Route
 from fencerow.web.gateway.routes import routes
+from fencerow.web.reading.origins import check_settings
 from fencerow.web.reading.rates import Rates
 from fencerow.web.reading.room import Room
 from fencerow.web.settings import WebSettings
@@ -41,6 +42,7 @@ class Gateway:
 
     def __init__(self, app: App, *, authorize: Authorize | None = None, also: Sequence[Route] = ()) -> None:
         settings = WebSettings.of(app.config)
+        check_settings(settings)
         self.standing = Standing()
         self._bearer = Bearer(lambda: app.client, settings)
         self._house = House(
@@ -48,9 +50,9 @@ class Gateway:
             authorize=authorize or self._bearer,
             settings=settings,
             standing=self.standing,
-            rates=Rates(),
-            room=Room(),
-            waiting_room=Room(),
+            rates=Rates.of(settings),
+            room=Room.of(settings),
+            waiting_room=Room.waiting(settings),
         )
         own = Route("GET", "/openapi.json", "getOpenApi", self._described, None, {200: None}, tag="about")
         self.routes = (*routes(), *also, own)

@@ -29,9 +29,12 @@ from fencerow.web.gateway.bearer import Authorize
 from fencerow.web.gateway.route import WAIT_S_MAX, Answer, Call, Origin, Route
 from fencerow.web.reading import headers as read
 from fencerow.web.reading.body import Gone, body_of
+from fencerow.web.reading.callers import caller_of
+from fencerow.web.reading.origins import address_of, check_host
 from fencerow.web.reading.rates import Rates
 from fencerow.web.reading.room import Room
 from fencerow.web.reading.strict import Bounds, plain
+from fencerow.web.reading.traces import trace_of
 from fencerow.web.settings import WebSettings
 from fencerow.web.tokens.scope import Grant
 from fencerow.web.tokens.scope import Scope as Permission
@@ -98,11 +101,14 @@ class Endpoint:
         route, house = self.route, self.house
         if house.standing.reason is not None and route.scope is not None:
             raise Unready(house.standing.reason)
-        read.check_host(request.headers.getlist("host"), house.settings)
-        grant = await self._grant(request)
-        house.rates.check(grant.id or origin.address or "", asyncio.get_running_loop().time())
+        read.check_headers(request.scope["headers"], house.settings)
+        check_host(request.headers.getlist("host"), house.settings)
+        grant = await self._grant(request, origin)
+        who = caller_of(grant.id, origin.address)
+        if route.scope is not None:  # probes come as often as they like
+            house.rates.check(who, asyncio.get_running_loop().time())
         room = house.waiting_room if route.waits else house.room
-        with room.held(grant.id or origin.address or ""):
+        with room.seat(who):
             body = await self._body(request)
             query = _query(request, route.query)
             async with _hung_up(request) as gone:
@@ -121,17 +127,19 @@ class Endpoint:
                 )
                 return await self._in_time(call)
 
-    async def _grant(self, request: Request) -> Grant:
+    async def _grant(self, request: Request, origin: Origin) -> Grant:
         """Who asks.
 
         Raises:
             NotAuthenticated: nobody that we know. NotAllowed: their token is not good for this.
+            TooManyRequests: so many came from there that were nobody's.
         """
         wanted = self.route.scope
         if wanted is None:
             return NOBODY
         grant = await self.house.authorize(request)
         if grant is None:
+            self.house.rates.check(caller_of("", origin.address), asyncio.get_running_loop().time())
             raise NotAuthenticated()
         if not grant.may(wanted):
             raise _unscoped(wanted)
@@ -208,14 +216,14 @@ def _headers(request: Request) -> Mapping[str, Sequence[str]]:
 
 def origin_of(request: Request, settings: WebSettings) -> Origin:
     """Where the request comes from. What a caller sends of it is taken if it is short and plain, else made anew."""
-    trace = read.trace_of(request.headers.getlist("traceparent"), request.headers.getlist("tracestate"))
+    trace = trace_of(request.headers.getlist("traceparent"), request.headers.getlist("tracestate"))
     own = new_id()
     return Origin(
         request_id=own,
         correlation_id=read.correlation_of(request.headers.getlist("x-correlation-id")) or own,
-        traceparent=trace.traceparent if trace else None,
-        tracestate=trace.tracestate if trace else None,
-        address=read.address_of(request.client, request.headers.getlist("x-forwarded-for"), settings),
+        traceparent=trace.traceparent,
+        tracestate=trace.tracestate,
+        address=address_of(request.client, request.headers.getlist("x-forwarded-for"), settings),
     )
 
 
