@@ -123,4 +123,6 @@ class Config(
             web_connections_max: int = ...,
             web_unready_s: Seconds = ...,
             web_drain_s: Seconds = ...,
+            web_stream_s: Seconds = ...,
+            web_streams_max: int = ...,
         ) -> None: ...

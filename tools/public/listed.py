@@ -57,6 +57,7 @@ PAGES = (
         used="`Client.tokens` makes API tokens and revokes them.",
     ),
     Page("web-remote", "fencerow.web.remote"),
+    Page("web-gateway", "fencerow.web.gateway"),
     Page("batches", "fencerow.batches", "batches"),
     Page("payloads", "fencerow.payloads", "payloads"),
     Page(

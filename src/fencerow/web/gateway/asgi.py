@@ -79,7 +79,7 @@ class Gateway:
 
     @cached_property
     def openapi(self) -> dict[str, Any]:
-        """The same as data."""
+        """The OpenAPI document as data."""
         return document(self.routes, ALWAYS)
 
     async def _unrouted(self, request: Request, error: Exception) -> Response:
