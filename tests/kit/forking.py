@@ -40,5 +40,10 @@ def _become(environment: dict[str, str]) -> None:
 context = Forks()
 # All of them: one such server is all that a process of tests has, and who starts it first must not leave others' out.
 context.set_forkserver_preload(
-    ["tests.migrations.runner", "tests.proof.crash.dying", "tests.proof.storm.member"]
+    [
+        "tests.core.store.starter",
+        "tests.migrations.runner",
+        "tests.proof.crash.dying",
+        "tests.proof.storm.member",
+    ]
 )

@@ -26,9 +26,12 @@ from fencerow.errors import (
 )
 from fencerow.operators import looking
 from fencerow.testing.postgres import PostgresServer
+from tests.core.store import starter
 from tests.core.store.stage import rows
 from tests.core.store.starter import engine_of
+from tests.kit.forking import context
 from tests.kit.jobs import AnyEngine, submit
+from tests.kit.pace import PATIENCE_S
 
 ROOT = Path(__file__).parents[3]
 
@@ -43,8 +46,8 @@ class Fresh:
     def engine(self) -> AnyEngine:
         return engine_of(self.dialect, self.target)
 
-    def starter(self, *rest: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "tests.core.store.starter", self.dialect, self.target, *rest]
+    def starter(self) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "tests.core.store.starter", self.dialect, self.target]
         path = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
         return subprocess.Popen(command, env=path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
@@ -83,8 +86,8 @@ def note(engine: AnyEngine, version: int, compatible_from: int) -> None:
 @pytest.mark.prove
 def test_many_processes_that_start_at_once_migrate_once(fresh: Fresh, empty: AnyEngine) -> None:
     starters = [fresh.starter() for _ in range(8)]
-    told = [starter.communicate(timeout=60) for starter in starters]
-    assert [starter.returncode for starter in starters] == [0] * 8, told
+    told = [each.communicate(timeout=60) for each in starters]
+    assert [each.returncode for each in starters] == [0] * 8, told
     assert sum(int(out) for out, _ in told) == len(versions(empty))
     assert [each["version"] for each in ledger(empty)] == versions(empty)
     assert {each["applied_by"] for each in ledger(empty)} == {"starter"}
@@ -118,9 +121,10 @@ def objects(engine: AnyEngine) -> int:
 def test_a_crash_leaves_whole_steps(
     fresh: Fresh, empty: AnyEngine, statement: str, count: int, committed: bool
 ) -> None:
-    killed = fresh.starter(statement, str(count))
-    _, told = killed.communicate(timeout=60)
-    assert killed.returncode == -signal.SIGKILL, told
+    killed = context.Process(target=starter.main, args=(fresh.dialect, fresh.target, statement, str(count)))
+    killed.start()
+    killed.join(PATIENCE_S)
+    assert killed.exitcode == -signal.SIGKILL
 
     assert (objects(empty) > 0) is committed
     if not committed:
