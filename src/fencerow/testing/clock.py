@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Protocol
 
 import psycopg
@@ -10,6 +11,14 @@ from psycopg import sql
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
+
+BODY = """
+SELECT function.prosrc
+FROM pg_catalog.pg_proc AS function
+JOIN pg_catalog.pg_namespace AS space ON space.oid = function.pronamespace
+WHERE space.nspname = %s AND function.proname = 'now'
+"""
+OFFSET = re.compile(r"INTERVAL '(-?[0-9.]+) seconds'")
 
 
 class DatabaseClock(Protocol):
@@ -38,30 +47,35 @@ class SqliteClock:
 class PostgresClock:
     """Replaces the one function that decides ownership, so every client of the schema sees the same moved time.
 
-    The role of `conninfo` must own the schema. Never for a database that others use.
+    How far it is moved stands in the database alone, so several of these for one database go on from each other, as
+    several do for one engine on SQLite. The role of `conninfo` must own the schema. Never for a database that others
+    use.
     """
 
     def __init__(self, conninfo: str, schema: str = "fencerow") -> None:
         self._conninfo = conninfo
         self._schema = schema
-        self._offset_s = 0.0
 
     def advance(self, seconds: float) -> None:
-        self._offset_s += seconds
-        self._replace()
+        with self._connected() as connection:
+            row = connection.execute(BODY, [self._schema]).fetchone()
+            found = OFFSET.search(str(row[0])) if row else None
+            self._replace(connection, (float(found[1]) if found else 0.0) + seconds)
 
     def close(self) -> None:
-        self._offset_s = 0.0
-        self._replace()
+        with self._connected() as connection:
+            self._replace(connection, 0.0)
 
-    def _replace(self) -> None:
+    def _connected(self) -> psycopg.Connection[tuple[object, ...]]:
+        return psycopg.connect(self._conninfo, autocommit=True, connect_timeout=10)
+
+    def _replace(self, connection: psycopg.Connection[tuple[object, ...]], offset_s: float) -> None:
         # The offset stands in the function's text: a table would change the plans of the statements under test.
-        body = f"SELECT clock_timestamp() + INTERVAL '{self._offset_s:.6f} seconds'"
+        body = "SELECT clock_timestamp()" + (f" + INTERVAL '{offset_s:.6f} seconds'" if offset_s else "")
         statement = sql.SQL(
             "CREATE OR REPLACE FUNCTION {}.now() RETURNS timestamptz LANGUAGE sql VOLATILE AS {}"
         ).format(sql.Identifier(self._schema), sql.Literal(body))
-        with psycopg.connect(self._conninfo, autocommit=True, connect_timeout=10) as connection:
-            connection.execute(statement)
+        connection.execute(statement)
 
 
 def clock_of(engine: Engine) -> DatabaseClock:

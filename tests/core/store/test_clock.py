@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fencerow.core.store import store
-from fencerow.testing.clock import DatabaseClock
+from fencerow.testing.clock import DatabaseClock, clock_of
 from tests.kit.jobs import AnyEngine, bury, claim, new_job, register, running, submit
 
 
@@ -13,6 +13,16 @@ def test_an_hour_passes_at_once(engine: AnyEngine, clock: DatabaseClock) -> None
     assert 3600 * 10**6 <= engine.run(store.clock()) - before < 3660 * 10**6
 
     clock.close()
+    assert engine.run(store.clock()) - before < 60 * 10**6
+
+
+def test_a_second_clock_goes_on_from_where_the_first_one_is(engine: AnyEngine) -> None:
+    before = engine.run(store.clock())
+    clock_of(engine).advance(7200)
+    clock_of(engine).advance(-3600)
+    assert 3600 * 10**6 <= engine.run(store.clock()) - before < 3660 * 10**6
+
+    clock_of(engine).close()
     assert engine.run(store.clock()) - before < 60 * 10**6
 
 
