@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any
 
 from fencerow.core.log_fields import EXTRA, LogFields
+from fencerow.core.model.text import said_of
 from fencerow.core.telemetry import clean
 
 __all__ = ["ConsoleFormatter", "JsonFormatter", "LogFields"]
@@ -97,7 +98,7 @@ def safe(record: logging.LogRecord) -> str:
     try:
         text = record.getMessage()
     except Exception as error:
-        text = f"{record.msg} (its arguments do not fit: {type(error).__name__}: {error})"
+        text = f"{record.msg} (its arguments do not fit: {said_of(error)})"
     return without_secrets(text)
 
 

@@ -30,6 +30,7 @@ from fencerow.command.options import (
 )
 from fencerow.core.config import COMMAND_PREFIX, masked
 from fencerow.core.errors import DatabaseError, FencerowError, InvalidInput, exits
+from fencerow.core.model.text import kind_and_text, said_of
 from fencerow.core.wing import wings
 
 # What is used all day, and where it lies. Each is loaded alone: a worker starts without what lists jobs, and without
@@ -195,7 +196,7 @@ def _of_database(error: Exception) -> DatabaseError | None:
         return None
     text = (str(error).strip().splitlines() or [""])[0]
     return DatabaseError(
-        "the database refused a statement", f"{type(error).__name__}: {text}", "run `fencerow doctor`"
+        "the database refused a statement", kind_and_text(type(error).__name__, text), "run `fencerow doctor`"
     )
 
 
@@ -227,7 +228,7 @@ def _expected(error: click.UsageError) -> str:
 
 
 def _unexpected(error: Exception) -> FencerowError:
-    text = f"{type(error).__name__}: {error}"
+    text = said_of(error)
     return FencerowError(
         f"unexpected {masked(text) if '://' in text else text}",
         "this is a fault in Fencerow or in the application, not in what you typed",

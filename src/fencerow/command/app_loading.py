@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from fencerow.core.app import JobsApp
 from fencerow.core.errors import ConfigError, FencerowError
+from fencerow.core.model.text import said_of
 
 T = TypeVar("T")
 
@@ -115,6 +116,6 @@ def _broken(name: str, error: BaseException) -> ConfigError:
         place = f" at {error.filename}:{error.lineno}"
     return ConfigError(
         f"module {name} cannot be imported",
-        f"{type(error).__name__}: {error}{place}",
+        f"{said_of(error)}{place}",
         "correct it; --debug shows the traceback",
     )

@@ -19,6 +19,7 @@ from fencerow.core.db.queries import load, postgres_names, sqlite_names
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.errors import DatabaseError, FencerowError
 from fencerow.core.finding import Finding, fail, failed, ok
+from fencerow.core.model.text import said_of
 from fencerow.core.model.url import masked
 from fencerow.core.store.connect import open_engine
 from fencerow.core.wing import Check, wings
@@ -121,8 +122,8 @@ def _guarded(name: str, check: Callable[[], Iterable[Finding]]) -> Iterable[Find
             name, DatabaseError("a check was refused", first_line(error), "look at the database's log")
         )
     except Exception as error:  # a store of the user's may raise what it likes, and a row be damaged
-        said = f": {first_line(error)}" if str(error).strip() else ""
-        found = f"this check broke: {type(error).__name__}{said}"
         yield fail(
-            name, found[:300], "look at what it names; if that is none of yours, report it to Fencerow"
+            name,
+            f"this check broke: {said_of(error)}"[:300],
+            "look at what it names; if that is none of yours, report it to Fencerow",
         )

@@ -20,6 +20,7 @@ from fencerow.core.db.trouble import is_trouble
 from fencerow.core.model.describe import ErrorRecord, describe
 from fencerow.core.model.outcome import Retried, Snoozed
 from fencerow.core.model.retry import after_failure
+from fencerow.core.model.text import kind_and_text
 from fencerow.core.telemetry import Fact, Telemetry, clean
 from fencerow.events.asides import Asides
 from fencerow.events.consumers import Aside, PartitionLease, Stored
@@ -326,12 +327,11 @@ class Drainer:
         self._telemetry.emit(name, group=event.group, topic=event.topic, code=told.code)
         log.log(
             logging.ERROR if parked else logging.WARNING,
-            "group %s %s event %d (%s) in delivery %d: %s: %s",
+            "group %s %s event %d (%s) in delivery %d: %s",
             event.group,
             "parked" if parked else "will try again",
             event.id,
             event.topic,
             event.delivery,
-            clean(told.type),
-            clean(told.message),
+            clean(kind_and_text(told.type, told.message)),
         )

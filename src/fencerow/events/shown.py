@@ -6,6 +6,7 @@ from typing import Any
 
 from fencerow.command.layout import Column
 from fencerow.command.times import iso
+from fencerow.core.model.text import kind_and_text
 from fencerow.core.store.decoding import read_or
 from fencerow.events.asides import Parked
 from fencerow.events.consumers import Stored
@@ -42,7 +43,7 @@ PARKED = (
 def message(each: Parked) -> str:
     """The error of the last delivery, in a line."""
     error = each.error if isinstance(each.error, dict) else {}
-    return f"{error.get('type', '')}: {error.get('message', '')}".strip(": ")
+    return kind_and_text(str(error.get("type", "")), str(error.get("message", "")))
 
 
 def parked_document(each: Parked) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from fencerow.core.model.text import said_of
 from fencerow.migrations.concurrent import unnamed_index
 from fencerow.migrations.errors import InvalidMigrations
 from fencerow.migrations.text import NO_TRANSACTION, Piece, ending_piece, pieces
@@ -188,6 +189,6 @@ def _imported(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except Exception as error:
         raise InvalidMigrations(
-            f"{path} cannot be imported", f"{type(error).__name__}: {error}", "correct it; nothing ran"
+            f"{path} cannot be imported", said_of(error), "correct it; nothing ran"
         ) from error
     return module

@@ -11,6 +11,7 @@ from typing import Any
 
 from fencerow.core.config import CoreConfig
 from fencerow.core.errors import Busy
+from fencerow.core.model.text import said_of
 from fencerow.processes.child import Child
 from fencerow.processes.settings import ChildSettings
 from fencerow.processes.starting import Starter
@@ -86,7 +87,7 @@ class Children:
         try:
             started = await self._starter.start()
         except (OSError, RuntimeError) as error:
-            raise _not_started(f"{type(error).__name__}: {error}") from error
+            raise _not_started(said_of(error)) from error
         try:
             child = Child(started, memory_bytes_max)
         except RuntimeError as error:  # no thread is left to wait for its death

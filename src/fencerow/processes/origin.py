@@ -14,6 +14,7 @@ import msgspec
 
 from fencerow.core.errors import NotImportable
 from fencerow.core.model.handler import Handler
+from fencerow.core.model.text import said_of
 from fencerow.core.worker.context import Middleware
 
 MAIN = "__mp_main__"  # what the standard library calls a main module that was imported by a child
@@ -82,9 +83,7 @@ def load(origin: Origin) -> Declared:
         module = importlib.import_module(origin.module) if origin.path is None else _main_module(origin.path)
     except Exception as error:
         raise NotImportable(
-            f"module {origin.module} cannot be imported by a child process: {type(error).__name__}: {error}"[
-                :500
-            ],
+            f"module {origin.module} cannot be imported by a child process: {said_of(error)}"[:500],
             f"job {origin.name} is declared there",
             "the module must be importable without the main program",
         ) from error

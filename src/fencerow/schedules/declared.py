@@ -12,7 +12,7 @@ from fencerow.core.app.calls import Call
 from fencerow.core.app.submitter import Submittable, Submitter
 from fencerow.core.errors import FencerowError, InvalidInput
 from fencerow.core.model.signature import name_of
-from fencerow.core.model.text import storable
+from fencerow.core.model.text import said_of, storable
 from fencerow.core.telemetry import clean
 from fencerow.schedules.definition import Definition, digest_of
 from fencerow.schedules.definitions import RowKind, WantedRow
@@ -106,9 +106,7 @@ class DeclaredSchedule:
                 found = await asyncio.to_thread(self.entities)
             members = None if isinstance(found, str) else list(found)
         except Exception as error:
-            raise self._invalid(
-                f"it raised {type(error).__name__}: {error}"[:300], "a list is expected"
-            ) from error
+            raise self._invalid(f"it raised {said_of(error)}"[:300], "a list is expected") from error
         if members is None or len(members) > ENTITIES_MAX:
             raise self._invalid(
                 "it returned one text, or too much", f"a list of at most {ENTITIES_MAX} is expected"
@@ -188,11 +186,7 @@ def _entity(given: object) -> Entity:
 
 
 def _why(error: Exception) -> str:
-    said = (
-        f"{error.what}; {error.why}"
-        if isinstance(error, FencerowError)
-        else f"{type(error).__name__}: {error}"
-    )
+    said = f"{error.what}; {error.why}" if isinstance(error, FencerowError) else said_of(error)
     return storable(clean(said))[:WHY_MAX]
 
 

@@ -12,7 +12,7 @@ import msgspec
 from fencerow.core.db.run import Rows, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.job import NewJob
-from fencerow.core.model.text import storable
+from fencerow.core.model.text import said_of, storable
 from fencerow.core.store import store
 from fencerow.core.store.limiting import refuse_unknown_limits
 from fencerow.core.store.workers import refuse_older
@@ -272,7 +272,7 @@ def _refusal(rows: Sequence[DueRow]) -> Steps[str | None]:
 
 def trouble_of(error: Exception) -> str:
     """What a row says of an error that it caused."""
-    return _said(f"{type(error).__name__}: {error}")
+    return _said(said_of(error))
 
 
 def _said(text: str) -> str:

@@ -19,7 +19,7 @@ from fencerow.core.model.affinity import parsed_labels
 from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.model.job import Happening, JobRecord
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.core.model.text import amount
+from fencerow.core.model.text import amount, kind_and_text
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact
 from fencerow.core.worker.worker import Worker
@@ -59,7 +59,7 @@ class Ran:
     error: ErrorRecord | None = None
 
     def __str__(self) -> str:
-        why = f": {self.error.type}: {self.error.message}" if self.error else ""
+        why = f": {kind_and_text(self.error.type, self.error.message)}" if self.error else ""
         later = f", again in {self.delay_s:g} s" if self.delay_s is not None else ""
         return f"{self.name} {self.id}, attempt {self.attempt}: {self.outcome}{later}{why}"
 

@@ -58,6 +58,7 @@ def test_a_long_text_is_cut_between_two_words() -> None:
     assert shortened("leave it at that", 99) == "leave it at that"
     assert shortened("leave it at that", 13) == "leave it …"
     assert shortened("x" * 20, 10) == "x" * 8 + " …"
+    assert shortened("a " + "x" * 20, 10) == "a xxxxxx …", "a long word is no reason to leave nothing"
 
 
 def conflict(app: App) -> None:

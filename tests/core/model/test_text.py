@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.core.model.text import amount, check_text, storable
+from fencerow.core.model.text import amount, check_text, kind_and_text, said_of, storable
 from fencerow.errors import InvalidInput
 
 
@@ -36,3 +36,25 @@ def test_empty_text_passes_where_it_may() -> None:
 
 def test_any_text_can_be_made_storable() -> None:
     assert storable("a\0b\udfff\n") == "a\ufffdb\ufffd\n"
+
+
+class _Mute(Exception):
+    def __str__(self) -> str:
+        raise OSError
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (RuntimeError("broken pipe"), "RuntimeError: broken pipe"),
+        (RuntimeError(), "RuntimeError"),
+        (TimeoutError(" "), "TimeoutError"),
+        (_Mute(), "_Mute: <no message: str() of this error raised OSError>"),
+    ],
+)
+def test_an_error_says_its_type_and_what_it_has_to_say(error: Exception, said: str) -> None:
+    assert said_of(error) == said
+
+
+def test_what_has_no_type_is_its_text_alone() -> None:
+    assert kind_and_text("", "the lease was lost") == "the lease was lost"

@@ -203,3 +203,16 @@ async def test_lines_of_a_batch_say_how_many_jobs_it_has_and_which(
     named = [vars(each).get("job_ids") or [vars(each)["job_id"]] for each in lines(heard, "shop")]
     assert sorted(each for group in named for each in group) == sorted(ids)
     assert {vars(each)["job"] for each in lines(heard, "shop")} == {"pile"}
+
+
+async def test_an_error_that_says_nothing_leaves_no_colon(
+    engine: AnyEngine, heard: pytest.LogCaptureFixture
+) -> None:
+    async def send() -> None:
+        raise RuntimeError
+
+    async with working(engine, send) as stage:
+        await stage.run("send", attempts_max=1)
+
+    (end,) = [each for each in lines(heard, "fencerow.job") if each.levelno == logging.ERROR]
+    assert "queue mail: RuntimeError [" in end.getMessage()

@@ -21,7 +21,7 @@ from fencerow.core.db.portion import Portion
 from fencerow.core.db.trouble import SHORT, is_shortage, is_trouble
 from fencerow.core.errors import FencerowError, OutOfResources
 from fencerow.core.errors.base import line_of
-from fencerow.core.model.text import amount
+from fencerow.core.model.text import amount, said_of
 from fencerow.core.model.wanted import Failing
 from fencerow.core.telemetry import Fact, Telemetry, clean
 
@@ -120,7 +120,7 @@ class Loop:
         pauses = TROUBLE_S if waited_out else FAULT_S
         pause_s = pauses[min(self._failures, len(pauses) - 1)]
         self._failures += 1
-        what = f"{type(error).__name__}: {error}"
+        what = said_of(error)
         self.failing = None if waited_out else Failing(self.name, self._failures, clean(what)[:STATED_MAX])
         self._telemetry.counters.add("loop_errors" if waited_out else "loop_faults")
         self._telemetry.emit(Fact.LOOP_ERROR, loop=self.name, error=line_of(error))
@@ -187,11 +187,11 @@ class Endurance:
         now = time.monotonic()
         if self._since is None:
             self._since = now
-        self._last = clean(f"{self._name}: {type(error).__name__}: {error}")[:STATED_MAX], now
+        self._last = clean(f"{self._name}: {said_of(error)}")[:STATED_MAX], now
         if now - self._since < self._limit_s:
             return None
         return OutOfResources(
-            f"nothing could be done for {now - self._since:.0f} s: {type(error).__name__}: {error}",
+            f"nothing could be done for {now - self._since:.0f} s: {said_of(error)}",
             "this process has no descriptors, threads or memory left, so it must be restarted",
             "let a supervisor start it again; raise its limits (ulimit -n), or find what keeps files and sockets open",
         )
@@ -271,7 +271,7 @@ class Fatal:
         """Raise WorkerDied if the worker died."""
         if self.future.done() and not self.future.cancelled():
             error = self.future.result()
-            raise WorkerDied(f"worker {self._worker} died: {type(error).__name__}: {error}") from error
+            raise WorkerDied(f"worker {self._worker} died: {said_of(error)}") from error
 
 
 class Loops:

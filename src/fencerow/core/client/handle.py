@@ -20,7 +20,7 @@ from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.model.job import Ended, JobRecord
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.state import State
-from fencerow.core.model.text import shortened
+from fencerow.core.model.text import kind_and_text, shortened
 
 T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
@@ -181,7 +181,7 @@ class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
 def failed(ended: Ended) -> JobFailed:
     """The error to raise for a job that ended failed."""
     record = stored_error(ended.error)
-    said = ": ".join(each for each in (record.type, shortened(record.message, MESSAGE_SHOWN)) if each)
+    said = kind_and_text(record.type, shortened(record.message, MESSAGE_SHOWN))
     return JobFailed(
         f"job {ended.id} failed" + (f" ({record.code})" if record.code else ""),
         said,

@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 
 from fencerow.core.db.trouble import took_too_long
 from fencerow.core.errors import StorageFull
+from fencerow.core.model.text import said_of
 
 log = logging.getLogger("fencerow.db")
 
@@ -60,7 +61,7 @@ class Portion:
         self.rows = max(1, min(self.rows, asked) // 2)
         self._given_up_s = max(1.0, took_s)
         self._calm = 0
-        text = f"{self._what}: {asked} at once were too many: {type(error).__name__}: {error}"
+        text = f"{self._what}: {asked} at once were too many: {said_of(error)}"
         self._told = text[:ERROR_MAX], time.monotonic()
         return asked > 1
 

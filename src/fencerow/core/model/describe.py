@@ -12,7 +12,7 @@ import msgspec
 from fencerow.core.errors import FencerowError
 from fencerow.core.errors.base import line_of
 from fencerow.core.model.frames import trim
-from fencerow.core.model.text import storable
+from fencerow.core.model.text import shortened, storable
 
 MESSAGE_LENGTH_MAX = 2_000
 TRACEBACK_BYTES_MAX = 16 * 1024
@@ -73,17 +73,13 @@ def message_of(error: BaseException) -> str:
         text = line_of(error)
     except Exception as broken:
         return f"<no message: str() of this error raised {type(broken).__name__}>"
-    return _shortened(storable(text), MESSAGE_LENGTH_MAX)
-
-
-def _shortened(text: str, length_max: int) -> str:
-    return text if len(text) <= length_max else text[: length_max - 3] + "..."
+    return shortened(storable(text), MESSAGE_LENGTH_MAX)
 
 
 def _type_name(error: BaseException) -> str:
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    return _shortened(storable(name), 200)
+    return shortened(storable(name), 200)
 
 
 def _traceback(error: BaseException) -> str:

@@ -14,6 +14,7 @@ import msgspec
 from fencerow.core.errors import DeclarationError
 from fencerow.core.model.conditions import unheeded_conditions
 from fencerow.core.model.hooks import is_model
+from fencerow.core.model.text import said_of
 
 STARRED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -158,7 +159,7 @@ def _resolved(function: Callable[..., Any], name: str, annotation: Any) -> Any:
     except Exception as error:
         raise DeclarationError(
             f"the type hint {annotation!r} for {name!r} of {name_of(function)} cannot be resolved",
-            f"{type(error).__name__}: {error}",
+            said_of(error),
             "define or import the type at module level, outside 'if TYPE_CHECKING'",
         ) from None
     return hints[name]

@@ -73,11 +73,26 @@ def _check_characters(value: str, what: str, lines: bool) -> None:
 
 
 def shortened(text: str, length_max: int) -> str:
-    """The beginning of a long text, up to the end of a word."""
+    """The beginning of a long text, up to the end of a word where one ends in the second half of it."""
     if len(text) <= length_max:
         return text
     cut = text[: length_max - 2]
-    return f"{cut[: cut.rfind(' ')] if ' ' in cut else cut} …"
+    end = cut.rfind(" ")
+    return f"{cut[:end] if end > length_max // 2 else cut} …"
+
+
+def kind_and_text(kind: str, text: str) -> str:
+    """What is said of an error in a line: its kind, and behind a colon its text, as far as it has both."""
+    return ": ".join(each for each in (kind.strip(), text.strip()) if each)
+
+
+def said_of(error: BaseException) -> str:
+    """`kind_and_text` of an error, also of one whose own `__str__` fails."""
+    try:
+        text = str(error)
+    except Exception as broken:
+        text = f"<no message: str() of this error raised {type(broken).__name__}>"
+    return kind_and_text(type(error).__name__, text)
 
 
 def storable(text: str) -> str:

@@ -28,6 +28,7 @@ from fencerow.core.model.job import Claimed
 from fencerow.core.model.outcome import Failed, Outcome, Released, Stopped
 from fencerow.core.model.retry import RetryRule, after_failure, describe
 from fencerow.core.model.state import State
+from fencerow.core.model.text import said_of
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Moved, Requeued
 from fencerow.core.telemetry import Fact, Telemetry
@@ -120,7 +121,7 @@ class Decider:
         self._meet(error)
         if not attempt.started and (is_trouble(error) or is_shortage(error)):
             log.warning("job %s was not started: %s", attempt.claimed.id, error)
-            return Released(f"{type(error).__name__}: {error}"[:500])
+            return Released(said_of(error)[:500])
         log.error("job %s met a fault of the worker", attempt.claimed.id, exc_info=error)
         self._telemetry.counters.add("worker_faults")
         return Failed(describe(error, FAULT_CODE))

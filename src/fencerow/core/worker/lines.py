@@ -15,6 +15,7 @@ from fencerow.core.config import CoreConfig
 from fencerow.core.db.strikes import sheltered
 from fencerow.core.model.describe import ErrorRecord, FailureCode
 from fencerow.core.model.outcome import Crashed, Failed, Outcome, Released, Retried, Snoozed, Stopped
+from fencerow.core.model.text import kind_and_text
 from fencerow.core.store.outcomes import RULES
 from fencerow.core.telemetry import Fact, clean
 from fencerow.core.worker.attempt import Attempt, facts
@@ -80,7 +81,7 @@ class JobLines:
                 what = (
                     f"failed {_after(attempt, duration_s)} ({count}), next attempt in {outcome.delay_s:.1f} s"
                 )
-            what += f": {clean(error.type)}: {clean(error.message)} [{error.code}]"
+            what += f": {clean(kind_and_text(error.type, error.message))} [{error.code}]"
             more = {"code": error.code, "error": error.type}
             _say(level, attempt, outcome, duration_s, what, more, trace=_trace(error))
 

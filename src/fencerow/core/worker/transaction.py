@@ -20,6 +20,7 @@ from fencerow.core.db.own import own_asession, own_session
 from fencerow.core.db.run import Operation, joining
 from fencerow.core.db.strikes import SHELTER, sheltered
 from fencerow.core.errors import Busy, TransactionMisuse
+from fencerow.core.model.text import said_of
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Moved, Requeued
 from fencerow.core.worker.attempt import Attempt, lease_lost
@@ -202,7 +203,7 @@ class JobTransaction(Generic[T]):
                 await stack.__aexit__(type(error), error, error.__traceback__)
             except Exception as other:
                 if other is not error:
-                    error.add_note(f"rolling back also failed: {type(other).__name__}: {other}")
+                    error.add_note(f"rolling back also failed: {said_of(other)}")
 
     def _bound(self) -> Operation[None]:
         return store.bound_idle(self._attempt.claimed.id)
@@ -240,4 +241,4 @@ def _quietly(leave: Any, error: BaseException) -> None:
         leave()
     except Exception as other:
         if other is not error:
-            error.add_note(f"rolling back also failed: {type(other).__name__}: {other}")
+            error.add_note(f"rolling back also failed: {said_of(other)}")

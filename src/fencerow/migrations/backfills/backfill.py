@@ -15,7 +15,7 @@ from fencerow.core.model.control import Snooze
 from fencerow.core.model.defaults import check_number
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.core.model.text import check_text
+from fencerow.core.model.text import check_text, said_of
 from fencerow.core.worker.context import Job, Middleware
 from fencerow.migrations.backfills import operations as backfills
 from fencerow.migrations.backfills.operations import Range, Source, TakenRange, Walk
@@ -241,7 +241,7 @@ class Backfill:
 
     def _failed(self, walk: Walk, tried: Range | None, error: Exception) -> None:
         """Count it, and put the job back; or give up on the lane, loudly. Returns if the lane is another attempt's."""
-        told = f"{type(error).__name__}: {error}"[:ERROR_LENGTH_MAX]
+        told = said_of(error)[:ERROR_LENGTH_MAX]
         counted = self._app.engine.run(backfills.fail(walk, tried, told, self._failures_max))
         if counted is None:
             return

@@ -11,6 +11,7 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.state import State, WorkerState
+from fencerow.core.model.text import kind_and_text
 from fencerow.core.store import store
 from fencerow.operators.queues import paused_queues
 
@@ -125,4 +126,4 @@ def latest_failures() -> Steps[list[FailedJob]]:
 
 def _message(text: str | None) -> str:
     error = stored_error(text)
-    return f"{error.type}: {error.message}" if error.type else error.message
+    return kind_and_text(error.type, error.message)

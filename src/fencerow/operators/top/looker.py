@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from fencerow.core.db.trouble import is_trouble
 from fencerow.core.errors import FencerowError
+from fencerow.core.model.text import said_of
 from fencerow.operators.top.look import Glance
 
 PART = 10  # a look that takes long is followed by a pause of so many times its length
@@ -65,8 +66,4 @@ class Looker:
 
 
 def _shown(error: Exception) -> str:
-    return (
-        f"{error.code}: {error.what}"
-        if isinstance(error, FencerowError)
-        else f"{type(error).__name__}: {error}"
-    )
+    return f"{error.code}: {error.what}" if isinstance(error, FencerowError) else said_of(error)

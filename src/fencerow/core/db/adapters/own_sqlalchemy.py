@@ -32,6 +32,7 @@ from fencerow.core.db.sqlite_file import in_doubt
 from fencerow.core.db.sqlite_session import in_one_thread
 from fencerow.core.db.strikes import doorway
 from fencerow.core.errors import OutcomeUnknown, UnusableConnection
+from fencerow.core.model.text import said_of
 
 T = TypeVar("T")
 S = TypeVar("S", Session, AsyncSession)
@@ -100,7 +101,7 @@ class Own:
         log.warning("the commit of a session raised: %s", error)
         return OutcomeUnknown(
             "the commit of the session raised an error that leaves its outcome open",
-            f"it may have happened or not ({type(error).__name__}: {error})",
+            f"it may have happened or not ({said_of(error)})",
             "ask before repeating it",
         )
 
@@ -303,7 +304,7 @@ def _noted(error: BaseException) -> Iterator[None]:
     try:
         yield
     except Exception as other:
-        error.add_note(f"rolling back also failed: {type(other).__name__}: {other}")
+        error.add_note(f"rolling back also failed: {said_of(other)}")
 
 
 def _nothing() -> None:
