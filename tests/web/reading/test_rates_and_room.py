@@ -73,6 +73,20 @@ def test_full_buckets_make_place_for_newcomers() -> None:
     assert len(rates) <= 100
 
 
+def test_those_who_never_rest_keep_no_newcomers_out() -> None:
+    rates, busy = Rates(per_s=1, burst=5, callers_max=100), ["busy", "busier"]
+    for who in busy:
+        taken(rates, who, 0.0)
+    for at in range(98):
+        rates.take(f"old {at}", 0.0)
+
+    for now in range(1, 60):
+        for who in busy:
+            rates.take(who, now)
+
+    assert len(rates) == len(busy)
+
+
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 2)), max_size=60), st.integers(1, 5))
 def test_no_order_of_requests_passes_more_than_rate_and_burst(

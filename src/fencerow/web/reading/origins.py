@@ -106,7 +106,7 @@ def address_of(
 
 
 def _address(value: str) -> Address | None:
-    if len(value) > 45 or "%" in value:
+    if "%" in value:
         return None
     try:
         found = ipaddress.ip_address(value)
