@@ -78,3 +78,16 @@ def test_anything_can_be_shown() -> None:
     assert shown(LONGER) == "of type int and cannot be shown"
     assert shown(Silent()) == "of type Silent and cannot be shown"
     assert is_finite(sys.maxsize) and not is_finite(HUGE) and not is_finite(True)
+
+
+def test_hours_in_utc_need_no_database_of_zones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fencerow.core.model.zones.zone_names", frozenset[str])
+
+    assert str(Limit("a", hours=["09:00-17:00"])) == "open 09:00-17:00"
+    with pytest.raises(InvalidInput, match="no time zone 'Europe/Malta'"):
+        Limit("a", hours=["09:00-17:00 Europe/Malta"])
+
+
+def test_a_zone_is_named_as_all_hosts_name_it() -> None:
+    with pytest.raises(InvalidInput, match="no time zone 'posix/Europe/Malta'"):
+        Limit("a", hours=["09:00-17:00 posix/Europe/Malta"])

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from fencerow.core.errors import InvalidInput
+from fencerow.core.model.zones import OF_THIS_MACHINE, zone_named
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 WRITTEN = re.compile(
@@ -24,7 +24,6 @@ WRITTEN = re.compile(
 MINUTES_PER_DAY = 24 * 60
 DAY_US = 86_400_000_000
 AHEAD_DAYS = 9  # each weekday once, wherever on earth it is already tomorrow
-OF_THIS_MACHINE = frozenset({"localtime", "posixrules", "Factory"})  # another zone on every host
 WHOLE_WEEK = frozenset(range(7))
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -115,7 +114,7 @@ def _instants(day: date, minute: int, zone: str) -> tuple[int, ...]:
     return tuple(_us(each) for each in shown)
 
 
-def _gap_ends(both: Sequence[datetime], zone: ZoneInfo) -> datetime:
+def _gap_ends(both: Sequence[datetime], zone: tzinfo) -> datetime:
     """The instant at which the wall clock jumps. It lies between the two readings of a time that no clock shows."""
     first, last = min(both), max(both)
     before = first.astimezone(zone).utcoffset()
@@ -133,21 +132,20 @@ def _us(instant: datetime) -> int:
 
 
 @lru_cache(maxsize=256)
-def _zone(name: str) -> ZoneInfo:
+def _zone(name: str) -> tzinfo:
     if name in OF_THIS_MACHINE:
         raise InvalidInput(
             f"the time zone {name} is refused",
             "it means another zone on every host, so workers would open at different instants",
             "name the zone itself, such as Europe/Berlin",
         )
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
+    if (found := zone_named(name)) is None:
         raise InvalidInput(
             f"there is no time zone {ascii(name)[:60]}",
             "zones have names such as Europe/Berlin or UTC, from this machine's tz database or the package tzdata",
             "correct the name, or install tzdata",
-        ) from None
+        )
+    return found
 
 
 def _days(text: str) -> Iterator[int]:

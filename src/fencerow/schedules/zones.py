@@ -9,18 +9,17 @@ from __future__ import annotations
 import difflib
 import hashlib
 import zoneinfo
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 
+import fencerow.core.model.zones as known_zones
 from fencerow.schedules.errors import UnknownZone
 from fencerow.schedules.walls import offset
 
 NONE = "none"
 ZONES_MIN = 100  # a machine with fewer has no database, but a file or two that something left there
-OWN_RULES = frozenset({"UTC", "Etc/UTC"})  # known without any database
-OF_THIS_MACHINE = frozenset({"localtime", "posixrules", "Factory"})  # another zone on every host
 NO_DATABASE = 'install the zones of your system (the package "tzdata"), or `pip install "fencerow[tz]"`'
 SAMPLE = ("Europe/Berlin", "America/New_York", "Africa/Casablanca", "Asia/Gaza", "America/Santiago")
 SAMPLED = (1_704_067_200, 2_019_686_400, 6 * 3600)  # 2024 to 2033, every six hours
@@ -28,23 +27,15 @@ SAMPLED = (1_704_067_200, 2_019_686_400, 6 * 3600)  # 2024 to 2033, every six ho
 
 def zone(name: str) -> tzinfo:
     """The time zone of that name. Raises UnknownZone: nothing is guessed, and no host's own local time is taken."""
-    if name in OWN_RULES:
-        return UTC
-    known = names()
-    if name not in known or name in OF_THIS_MACHINE:
-        raise _unknown(name, known)
-    return zoneinfo.ZoneInfo(name)
-
-
-@cache
-def names() -> frozenset[str]:
-    """All zones that this machine knows; read once, because it looks at several hundred files."""
-    return frozenset(zoneinfo.available_timezones())
+    found = known_zones.zone_named(name)
+    if found is None:
+        raise _unknown(name, known_zones.zone_names())
+    return found
 
 
 def database_missing() -> bool:
     """Whether this machine has no time zones, as slim images do: then no schedule in a zone can be computed here."""
-    return len(names()) < ZONES_MIN
+    return len(known_zones.zone_names()) < ZONES_MIN
 
 
 @cache
@@ -63,7 +54,7 @@ def tzdata_version() -> str:
 def _unknown(name: str, known: frozenset[str]) -> UnknownZone:
     if database_missing():
         return UnknownZone(f"no time zone {name!r}", "this machine has no time zone database", NO_DATABASE)
-    if name in OF_THIS_MACHINE:
+    if name in known_zones.OF_THIS_MACHINE:
         why = "it means another zone on every host, so workers would compute different instants"
         return UnknownZone(
             f"time zone {name!r} is refused", why, "name the zone itself, such as Europe/Berlin"
