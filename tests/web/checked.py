@@ -16,8 +16,11 @@ UNROUTED = (404, 405)
 class Checked(httpx.AsyncBaseTransport):
     """Passes requests on, and each answer back when it is one that the document tells of."""
 
-    def __init__(self, inner: httpx.AsyncBaseTransport, document: Mapping[str, Any]) -> None:
+    def __init__(
+        self, inner: httpx.AsyncBaseTransport, document: Mapping[str, Any], *, base: str = ""
+    ) -> None:
         self._inner = inner
+        self._base = base  # below which the gateway is mounted
         self._document = document
         # The longest first: `/v1/jobs:batch` is no job of this id.
         self._paths = [(_pattern(path), path) for path in sorted(document["paths"], key=_rank)]
@@ -29,6 +32,9 @@ class Checked(httpx.AsyncBaseTransport):
         assert answer.status_code != 500, f"{_about(request, answer)}: a fault of the gateway"
         media = answer.headers.get("content-type", "").partition(";")[0]
         assert answer.headers["x-request-id"], "every answer names its request"
+        if "content" not in declared:
+            assert not media and not await answer.aread(), _about(request, answer)
+            return answer
         assert media in declared["content"], f"{_about(request, answer)}: {media!r} is not declared"
         if not media.endswith("json"):
             return answer
@@ -45,7 +51,7 @@ class Checked(httpx.AsyncBaseTransport):
         await self._inner.aclose()
 
     def _operation(self, request: httpx.Request) -> Mapping[str, Any] | None:
-        path = request.url.path
+        path = request.url.path.removeprefix(self._base)
         found = next((each for pattern, each in self._paths if pattern.fullmatch(path)), None)
         method = "get" if request.method == "HEAD" else request.method.lower()
         operation: Mapping[str, Any] | None = self._document["paths"].get(found, {}).get(method)

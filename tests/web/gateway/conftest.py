@@ -88,9 +88,9 @@ async def http(gateway: Gateway) -> AsyncIterator[httpx.AsyncClient]:
         yield made
 
 
-def calling(gateway: Gateway) -> httpx.AsyncClient:
-    """A caller of a gateway."""
-    transport = Checked(httpx.ASGITransport(gateway), gateway.openapi)
+def calling(gateway: Gateway, host: Any = None, base: str = "") -> httpx.AsyncClient:
+    """A caller of a gateway, also of one that a host has mounted below a path."""
+    transport = Checked(httpx.ASGITransport(host or gateway), gateway.openapi, base=base)
     return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
+import msgspec
 
 from fencerow import App, Backoff
 from fencerow.testing.clock import clock_of
+from fencerow.web.gateway.asgi import Gateway
+from fencerow.web.gateway.given import Submit
 from fencerow.web.tokens.scope import Scope
-from tests.web.gateway.conftest import Door, ended
+from tests.web.gateway.conftest import ALL, Door, calling, ended
 
 YEAR_S = 365 * 86400
 PAGES = {"job": "pages", "args": {"path": "a.pdf"}}
@@ -141,6 +144,24 @@ async def test_what_does_not_fit_is_refused_and_nothing_is_stored(app: App, http
             assert together["where"].startswith("$.jobs[1]" if isinstance(body, dict) else "$.jobs"), together
             assert checked | {"request_id": ""} == told | {"request_id": ""}
     assert await app.client.alist_jobs() == []
+
+
+WEIRD: list[Any] = [
+    None, True, -1, 2**63 - 1, 1e308, "", "\n", "x" * 300, [None], ["a"] * 70, {"by": {}, "key": 1},
+    "0001-01-01T00:00:00Z",
+]  # fmt: skip
+
+
+async def test_nothing_that_a_field_may_hold_is_a_fault_of_the_gateway(lite_app: App, door: Door) -> None:
+    told = set()
+    async with lite_app, calling(Gateway(lite_app, authorize=door)) as http:
+        for name in Submit.__struct_fields__:
+            door.grant = msgspec.structs.replace(ALL, id=name)  # each with the rate of one caller
+            for value in WEIRD:
+                body = {"key": "k", "unique": True, **PAGES, name: value}
+                told.add((await http.post("/v1/jobs:validate", json=body)).status_code)
+
+    assert told == {200, 422}
 
 
 async def test_a_batch_is_stored_whole_or_not_and_answered_in_its_order(

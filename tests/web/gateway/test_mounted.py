@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fastapi
-import httpx
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -12,7 +11,7 @@ from starlette.routing import Mount
 from fencerow import App
 from fencerow.web.gateway.asgi import Gateway
 from fencerow.web.tokens.scope import Grant
-from tests.web.gateway.conftest import ALL, Door
+from tests.web.gateway.conftest import ALL, Door, calling
 
 
 @pytest.mark.parametrize("kind", ["starlette", "fastapi"])
@@ -25,7 +24,7 @@ async def test_links_begin_where_it_is_mounted(lite_app: App, door: Door, kind: 
         host.mount("/gate", gateway)
     async with (
         lite_app,
-        httpx.AsyncClient(transport=httpx.ASGITransport(host), base_url="http://127.0.0.1") as http,
+        calling(gateway, host, "/gate") as http,
     ):
         answer = await http.post("/gate/v1/jobs", json={"job": "pages", "args": {"path": "a.pdf"}})
         found = await http.get(answer.headers["location"])
@@ -41,7 +40,7 @@ async def test_the_host_may_say_who_asks(lite_app: App) -> None:
     gateway = Gateway(lite_app, authorize=by_session)
     async with (
         lite_app,
-        httpx.AsyncClient(transport=httpx.ASGITransport(gateway), base_url="http://127.0.0.1") as http,
+        calling(gateway) as http,
     ):
         nobody = await http.get("/v1/jobs/x")
         ada = await http.get("/v1/jobs/x", headers={"cookie": "session=ada"})

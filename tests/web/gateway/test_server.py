@@ -16,7 +16,8 @@ from fencerow.web.gateway import server as serving
 from fencerow.web.gateway.asgi import Gateway
 from fencerow.web.gateway.server import Server, listening
 from fencerow.web.settings import WebSettings
-from tests.web.gateway.conftest import Door
+from tests.web.checked import Checked
+from tests.web.gateway.conftest import Door, calling
 
 PATIENCE_S = 60
 
@@ -56,14 +57,16 @@ async def served(lite: App, door: Door) -> AsyncIterator[Served]:
 
 
 @pytest.fixture
-async def http(served: Served) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{served.port}", timeout=PATIENCE_S) as made:
+async def http(lite: App, served: Served) -> AsyncIterator[httpx.AsyncClient]:
+    transport = Checked(httpx.AsyncHTTPTransport(), Gateway(lite).openapi)
+    address = f"http://127.0.0.1:{served.port}"
+    async with httpx.AsyncClient(transport=transport, base_url=address, timeout=PATIENCE_S) as made:
         yield made
 
 
 async def until(fact: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE_S):
-        while not fact():  # noqa: ASYNC110 - it comes about in another thread
+        while not fact():
             await asyncio.sleep(0.01)
 
 
@@ -133,7 +136,7 @@ async def test_a_second_request_of_a_connection_is_bounded_too(
 
 async def test_while_it_leaves_only_health_is_answered(lite: App, door: Door) -> None:
     gateway = Gateway(lite, authorize=door)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(gateway), base_url="http://127.0.0.1") as http:
+    async with calling(gateway) as http:
         assert (await http.get("/readyz")).status_code == 200
         gateway.leave()
         answers = [(await http.get(path)) for path in ("/livez", "/readyz", "/v1/jobs/x")]

@@ -22,7 +22,7 @@ from fencerow.web.gateway.asgi import Gateway
 from fencerow.web.gateway.watcher import SETTLED_US, Watch, watcher_of
 from fencerow.web.tokens.scope import Scope
 from tests.kit.pace import PATIENCE_S
-from tests.web.gateway.conftest import Door, ended
+from tests.web.gateway.conftest import Door, calling, ended
 
 
 @dataclass(frozen=True)
@@ -112,10 +112,8 @@ def talking(app: App) -> App:
 @pytest.fixture
 async def elsewhere(talking: App, url: str, door: Door) -> AsyncIterator[httpx.AsyncClient]:
     """A caller of another gateway, of another app on the same database."""
-    async with App(url) as other:
-        transport = httpx.ASGITransport(Gateway(other, authorize=door))
-        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as made:
-            yield made
+    async with App(url) as other, calling(Gateway(other, authorize=door)) as made:
+        yield made
 
 
 async def test_a_reader_who_comes_again_anywhere_is_told_all_once(

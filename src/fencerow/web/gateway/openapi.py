@@ -79,7 +79,7 @@ def _operation(
         "description": said,
         "parameters": [*_in_path(route), *_in_query(route), *_in_headers(route)],
         "responses": {
-            **{str(status): _answer(route, kind, schemas) for status, kind in route.answers.items()},
+            **{str(status): _answer(route, status, kind, schemas) for status, kind in route.answers.items()},
             **_refusals(_met(route, always), schemas),
         },
     }
@@ -119,7 +119,9 @@ def _in_headers(route: Route) -> Iterable[dict[str, Any]]:
         yield {"name": name, "in": "header", "schema": {"type": "string"}, "description": meaning}
 
 
-def _answer(route: Route, kind: type | None, schemas: Mapping[type, Any]) -> dict[str, Any]:
+def _answer(route: Route, status: int, kind: type | None, schemas: Mapping[type, Any]) -> dict[str, Any]:
+    if status == HTTPStatus.NO_CONTENT:
+        return {"description": "nothing is left to be told"}
     schema = ANY if kind is None else schemas[kind]
     said = "as asked" if kind is None else _sentence(kind.__doc__)
     return {"description": said, "content": {route.content_type: {"schema": schema}}}
