@@ -14,14 +14,13 @@ from fencerow.command.groups import group_of
 from fencerow.command.layout import Column
 from fencerow.command.options import asked, usual_options, utc_option
 from fencerow.command.times import Times
-from fencerow.core.db.engine import Engine
+from fencerow.core.client.base import ClientBase
 from fencerow.core.errors import exits
-from fencerow.core.model.state import FINAL, LIVE, State
+from fencerow.core.model.state import State
 from fencerow.core.model.text import check_text
-from fencerow.operators import looking
 from fencerow.operators.known_queues import nobody_knows
 from fencerow.operators.queue_verbs import QueueVerbs
-from fencerow.operators.queues import paused_queues
+from fencerow.operators.summaries import summaries
 
 NAME_MAX = 100
 REASON_MAX = 500
@@ -44,7 +43,7 @@ COLUMNS = (
 def list_(context: click.Context) -> None:
     """List queues: jobs by state, how long the first due job has waited, and whether the queue is paused."""
     with working(asked(context)) as engine:
-        found = list(summaries(engine).values())
+        found = list(ClientBase(engine).run(summaries()).values())
         at = times(engine, asked(context))
     if asked(context).json:
         output.say_json([_document(each) for each in found])
@@ -113,31 +112,6 @@ def resume(context: click.Context, queue: str) -> int:
     if unknown:
         output.warn(unknown)
     return exits.OK
-
-
-def summaries(engine: Engine) -> dict[str, dict[str, Any]]:
-    """Each known queue: jobs by state, seconds that its first due job has waited, its pause."""
-    found: dict[str, dict[str, Any]] = {}
-
-    def of(queue: str) -> dict[str, Any]:
-        empty = {state.value: 0 for state in (*sorted(LIVE), *sorted(FINAL))}
-        return found.setdefault(queue, {"queue": queue, "jobs": empty, "oldest_due_s": None, "paused": None})
-
-    for count in engine.run(looking.counts()):
-        entry = of(count.queue)
-        entry["jobs"][count.state.value] += count.jobs
-        waited_s = (count.now_us - count.first_us) / 1e6
-        if count.state in (State.QUEUED, State.WAITING) and waited_s >= 0:
-            entry["oldest_due_s"] = max(entry["oldest_due_s"] or 0.0, waited_s)
-    for queue, state, jobs in engine.run(looking.finished_counts()):
-        of(queue)["jobs"][state.value] += jobs
-    for pause in engine.run(paused_queues()):
-        of(pause.name)["paused"] = {
-            "at_us": pause.paused_at_us,
-            "by": pause.paused_by,
-            "reason": pause.reason,
-        }
-    return dict(sorted(found.items()))
 
 
 def _first_due(found: dict[str, Any], at: Times) -> str | None:

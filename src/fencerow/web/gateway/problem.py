@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from fencerow import errors as wings
 from fencerow.core import errors
 from fencerow.core.errors import FencerowError
 from fencerow.web.gateway.shapes import ErrorDocument, error_document
@@ -37,6 +38,13 @@ STATUS: Mapping[type[BaseException], int] = MappingProxyType(
         errors.SealKeyUnknown: 409,
         errors.PayloadMissing: 409,
         errors.DatabaseError: 503,
+        errors.WorkerNotFound: 404,
+        errors.WorkerGone: 409,
+        errors.OrderRefused: 409,
+        wings.UnknownLimit: 404,
+        wings.UnknownSchedule: 404,
+        wings.UnknownZone: 409,
+        wings.UnknownGroup: 404,
     }
 )
 STATES: Mapping[type[BaseException], str] = MappingProxyType(

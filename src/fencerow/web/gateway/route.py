@@ -67,7 +67,9 @@ class Call:
     def acting(self) -> Client:
         """The verbs that change something: what they change is told under the token's name."""
         common = self.app.client
-        made = Client(common.engine, actor=self.grant.name, telemetry=common.telemetry)
+        made = Client(
+            common.engine, actor=self.grant.name, telemetry=common.telemetry, ready=common.make_ready
+        )
         made.encode_arguments, made.packing = common.encode_arguments, common.packing
         return made
 
