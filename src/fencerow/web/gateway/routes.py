@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from fencerow.web.gateway import about, jobs, listing, queues, streams, turns
+from fencerow.web.gateway import about, jobs, listing, queues, schedules, streams, turns, workers
 from fencerow.web.gateway.route import Route
 
 
 def routes() -> tuple[Route, ...]:
     """All of them, in the order in which the OpenAPI document tells them."""
-    return (*jobs.ROUTES, *listing.ROUTES, *streams.ROUTES, *queues.ROUTES, *turns.ROUTES, *about.ROUTES)
+    return (
+        *jobs.ROUTES,
+        *listing.ROUTES,
+        *streams.ROUTES,
+        *queues.ROUTES,
+        *turns.ROUTES,
+        *workers.ROUTES,
+        *schedules.ROUTES,
+        *about.ROUTES,
+    )
