@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fencerow.web.gateway import about, jobs, listing, queues, schedules, streams, turns, workers
+from fencerow.web.gateway import about, events, jobs, listing, queues, schedules, streams, turns, workers
 from fencerow.web.gateway.route import Route
 
 
@@ -16,5 +16,6 @@ def routes() -> tuple[Route, ...]:
         *turns.ROUTES,
         *workers.ROUTES,
         *schedules.ROUTES,
+        *events.ROUTES,
         *about.ROUTES,
     )
