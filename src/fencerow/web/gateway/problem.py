@@ -41,7 +41,6 @@ STATUS: Mapping[type[BaseException], int] = MappingProxyType(
         errors.WorkerNotFound: 404,
         errors.WorkerGone: 409,
         errors.OrderRefused: 409,
-        wings.UnknownLimit: 404,
         wings.UnknownSchedule: 404,
         wings.UnknownZone: 409,
         wings.UnknownGroup: 404,
