@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from fencerow.command.times import span
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
-from fencerow.core.finding import Finding, ok, warn
+from fencerow.core.finding import Finding, fail, ok, warn
 from fencerow.core.model.text import amount
+from fencerow.web.webhooks.endpoints import read
 from fencerow.web.webhooks.keeping import EndpointTrouble, troubles
 
 LATE_S = 3600.0
@@ -18,6 +19,13 @@ LOOKED_AT = 10_000
 def examine_webhooks(engine: Engine, _config: CoreConfig) -> Iterator[Finding]:
     """Each endpoint; nothing is said where there is none."""
     found = engine.run(troubles(look=LOOKED_AT))
+    for endpoint in engine.run(read()):
+        if endpoint.damaged:
+            yield fail(
+                "webhook endpoint that cannot be read",
+                f"endpoint {endpoint.name}: {', '.join(endpoint.damaged)} was changed by hand; it is told nothing",
+                f"`fencerow webhooks remove {endpoint.name}`, and add it again",
+            )
     for each in found:
         yield from _endpoint(each)
     if found:

@@ -306,6 +306,8 @@ def _told_of(found: Endpoint) -> str:
 
 
 def _now(found: Endpoint, at: Times) -> str:
+    if found.damaged:
+        return f"told nothing: {', '.join(found.damaged)} cannot be read"
     if found.state != "enabled":
         return f"{found.state}: {found.reason}" if found.reason else found.state
     if found.open_until_us is not None:

@@ -7,11 +7,12 @@ from typing import Final, Literal, TypedDict, get_args
 
 import msgspec
 
-from fencerow.core.db.run import Row, as_int, as_int_or_none, text_or_none
+from fencerow.core.db.run import Row
 from fencerow.core.errors import ConfigError, InvalidInput
 from fencerow.core.model.defaults import check_number
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import check_text
+from fencerow.core.model.value import UNREADABLE
 
 Ending = Literal["succeeded", "failed", "cancelled"]
 Order = Literal["none", "key", "endpoint"]
@@ -65,7 +66,8 @@ class Endpoint(Wanted, frozen=True, kw_only=True):
     """An endpoint as it stands, without its secrets. Instants are microseconds since 1970 by the database's clock.
 
     `failures`: how many attempts failed in a row. Where they opened its circuit, nothing is sent before
-    `open_until_us`. `old_until_us`: until then the secret before the last rotation signs too.
+    `open_until_us`. `old_until_us`: until then the secret before the last rotation signs too. `damaged` names what
+    cannot be read, because something other than Fencerow wrote it: such an endpoint is told nothing.
     """
 
     id: str
@@ -80,6 +82,11 @@ class Endpoint(Wanted, frozen=True, kw_only=True):
     changed_by: str | None
     old_until_us: int | None
     now_us: int
+    damaged: tuple[str, ...] = ()
+
+    def wants(self, ending: str, queue: str, job: str, tags: Sequence[str]) -> bool:
+        """Whether it is told of such an end."""
+        return self.state == "enabled" and not self.damaged and super().wants(ending, queue, job, tags)
 
     @property
     def is_open(self) -> bool:
@@ -88,30 +95,16 @@ class Endpoint(Wanted, frozen=True, kw_only=True):
 
 
 def endpoint_of(row: Row) -> Endpoint:
-    """An endpoint as it was read."""
-    return Endpoint(
-        id=str(row[0]),
-        name=str(row[1]),
-        url=str(row[2]),
-        events=_names(row[3]) or (),
-        queues=_names(row[4]),
-        jobs=_names(row[5]),
-        tags=_names(row[6]),
-        with_result=bool(row[7]),
-        in_order=str(row[8]),
-        timeout_s=float(str(row[9])),
-        attempts_max=as_int(row[10]),
-        state=msgspec.convert(row[11], EndpointState),
-        reason=text_or_none(row[12]),
-        failures=as_int(row[13]),
-        open_until_us=as_int_or_none(row[14]),
-        version=as_int(row[15]),
-        created_at_us=as_int(row[16]),
-        changed_at_us=as_int(row[17]),
-        changed_by=text_or_none(row[18]),
-        old_until_us=as_int_or_none(row[19]),
-        now_us=as_int(row[20]),
-    )
+    """An endpoint as it was read. What something other than Fencerow wrote reads as nothing, and it is told nothing."""
+    values: dict[str, object] = {}
+    damaged: list[str] = []
+    for (name, kind), found in zip(TYPES.items(), row, strict=True):
+        try:
+            values[name] = _value(name, kind, found)
+        except UNREADABLE:
+            values[name] = INSTEAD.get(kind)
+            damaged.append(name)
+    return msgspec.convert({**values, "damaged": damaged}, Endpoint)
 
 
 def wanted_of(known: Wanted, url: str, given: EndpointOptions) -> Wanted:
@@ -183,5 +176,39 @@ def _number(what: str, given: float, least: float, most: float) -> float:
     return float(given)
 
 
-def _names(stored: object) -> tuple[str, ...] | None:
-    return None if stored is None else tuple(msgspec.json.decode(str(stored), type=list[str]))
+COLUMNS: Final = (
+    *("id", "name", "url", "events", "queues", "jobs", "tags", "with_result", "in_order", "timeout_s"),
+    *(
+        "attempts_max",
+        "state",
+        "reason",
+        "failures",
+        "open_until_us",
+        "version",
+        "created_at_us",
+        "changed_at_us",
+    ),
+    *("changed_by", "old_until_us", "now_us"),
+)
+LISTS: Final = ("events", "queues", "jobs", "tags")
+KINDS: Final = {each.name: each.type for each in msgspec.structs.fields(Endpoint)}
+TYPES: Final = {name: KINDS[name] for name in COLUMNS}
+INSTEAD: Final[dict[object, object]] = {
+    str: "",
+    int: 0,
+    float: TIMEOUT_S,
+    bool: False,
+    tuple[str, ...]: (),
+    EndpointState: "disabled",
+}
+
+
+def _value(name: str, kind: object, found: object) -> object:
+    """A column as what it is to be; lists lie there as JSON.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if name in LISTS and found is not None:
+        return msgspec.json.decode(str(found), type=kind)
+    return msgspec.convert(bool(found) if kind is bool else found, kind)

@@ -51,7 +51,7 @@ class FanOut:
         """One event: its deliveries and their jobs, in the transaction that acknowledges it."""
         if event.data["name"] == JOB or event.key is None:
             return  # of the ends of deliveries nobody is told
-        known = [each for each in await self._app.engine.arun(endpoints.read()) if each.state == "enabled"]
+        known = await self._app.engine.arun(endpoints.read())
         if not known:
             return
         ended = await self._ended(event.key)
