@@ -265,6 +265,73 @@ def test_a_removed_endpoint_is_told_something_without_the_guard(race: Race) -> N
     race.turns_red(removal, REMOVED_TOO)
 
 
+def made_before(story: Story) -> None:
+    """What was made was made before the endpoint was disabled."""
+    (endpoint,) = story.run(endpoints.read())
+    made_us = [each.created_at_us for each in shown(story)]
+    assert all(each <= endpoint.changed_at_us for each in made_us), (
+        "a disabled endpoint is to be told something"
+    )
+
+
+disabled = Scenario(
+    "make_deliveries × disable_endpoint",
+    with_endpoint,
+    [doing("reader", making()), doing("person", endpoints.disable("shop", reason=None, actor=None))],
+    made_before,
+)
+disabled_again = Scenario(
+    "redeliver × disable_endpoint",
+    with_failed,
+    [
+        Actor("one", lambda found: redelivering(found)),
+        doing("person", endpoints.disable("shop", reason=None, actor=None)),
+    ],
+    lambda story: none_once_more(story),
+)
+
+
+def none_once_more(story: Story) -> None:
+    """Whoever redelivers after the disable redelivers nothing."""
+    (endpoint,), (found,) = story.run(endpoints.read()), shown(story)
+    live = story.run(store.read([found.job_id])).get(found.job_id)
+    if story.results["one"]:
+        assert live is not None
+        assert live.submitted_at_us <= endpoint.changed_at_us, "it was redelivered to a disabled endpoint"
+
+
+TOLD_ALL_THE_SAME = Cut(
+    "make_deliveries",
+    ("WHERE endpoint.state = 'enabled'", "WHERE true"),
+    ("WHERE endpoint.state = 'enabled'", "WHERE true"),
+)
+AGAIN_ALL_THE_SAME = Cut("redeliver", sqlite=("AND endpoint.state = 'enabled'", ""))
+
+
+@named(82)
+@in_modes("plain", "sqlite")
+def test_a_disabled_endpoint_is_told_nothing_more(race: Race) -> None:
+    race(disabled)
+
+
+@named(82)
+@in_modes("plain", "sqlite")
+def test_a_disabled_endpoint_is_told_more_without_the_guard(race: Race) -> None:
+    race.turns_red(disabled, TOLD_ALL_THE_SAME)
+
+
+@named(82)
+@in_modes("sqlite")
+def test_a_disabled_endpoint_is_sent_nothing_once_more(race: Race) -> None:
+    race(disabled_again)
+
+
+@named(82)
+@in_modes("sqlite")
+def test_a_disabled_endpoint_is_sent_it_once_more_without_the_guard(race: Race) -> None:
+    race.turns_red(disabled_again, AGAIN_ALL_THE_SAME)
+
+
 # Secrets.
 
 

@@ -49,12 +49,17 @@ class Receiver:
     got: list[Got] = field(default_factory=list)
     answer: Callable[[Got], Answer | None] = lambda _got: OK
     came: threading.Condition = field(default_factory=threading.Condition)
+    free: threading.Event = field(default_factory=threading.Event)
 
     def take(self, got: Got) -> Answer | None:
         with self.came:
             self.got.append(got)
             self.came.notify_all()
         return self.answer(got)
+
+    def hold(self) -> None:
+        """Answer nothing until it is `free`: who waits runs out of time."""
+        self.free.wait()
 
     def ids(self) -> list[str]:
         return [each.id for each in self.got]
@@ -88,13 +93,14 @@ def receiving() -> Iterator[Receiver]:
         try:
             yield receiver
         finally:
+            receiver.free.set()
             server.shutdown()
             thread.join()
 
 
-def app_at(url: str, receiver_url: str) -> App:
+def app_at(url: str, receiver_url: str, **more: Any) -> App:
     """An app with jobs that end in each way, whose workers deliver there."""
-    app = App(url, config=Config(webhook_allow=receiver_url.removesuffix("/hooks"), poll_max_s=0.2))
+    app = App(url, config=Config(webhook_allow=receiver_url.removesuffix("/hooks"), poll_max_s=0.2), **more)
 
     @app.job(queue="mail", name="send", attempts_max=1)
     async def send(to: str) -> str:

@@ -9,8 +9,8 @@ from fencerow.events.bus import EventBus
 from fencerow.testing import drain
 from fencerow.testing.clock import DatabaseClock
 from fencerow.web.webhooks.endpoints import GROUP
-from fencerow.web.webhooks.job import JOB
-from tests.web.webhooks.stage import Got, Receiver, after, end, hooks_of, is_signed
+from fencerow.web.webhooks.job import DELAYS_S, JOB, RETRY_AFTER_S_MAX
+from tests.web.webhooks.stage import Receiver, after, end, hooks_of, is_signed
 
 
 def test_what_ends_is_told_signed_with_what_it_was(app: App, receiver: Receiver) -> None:
@@ -31,6 +31,7 @@ def test_each_endpoint_is_told_what_it_wants_and_no_delivery_is_told(app: App, r
     hooks = hooks_of(app)
     hooks.add("failures", receiver.url + "/failures", events=["failed"])
     hooks.add("others", receiver.url + "/others", queues=["letters"])
+    hooks.add("letters", receiver.url + "/letters", jobs=["letter"])
     hooks.add("tagged", receiver.url + "/tagged", tags=["eu", "us"])
     hooks.add("off", receiver.url + "/off")
     hooks.disable("off")
@@ -66,10 +67,11 @@ def test_it_is_sent_again_under_one_id_until_it_is_taken(
     end(app, "ada")
 
     for failures in (1, 2, 3):
+        moved.advance(DELAYS_S[failures - 1] - 2)
         drain(app)
-        assert len(receiver.got) == failures
-        moved.advance(after(failures))
-    drain(app)
+        assert len(receiver.got) == failures, "it was sent too early"
+        moved.advance(after(failures) - DELAYS_S[failures - 1] + 2)
+        drain(app)
     moved.advance(after(8))
     drain(app)
 
@@ -111,16 +113,18 @@ def test_410_ends_it_and_the_endpoint_is_told_nothing_more(app: App, receiver: R
     assert [each.state for each in hooks.deliveries()] == ["failed"]
 
 
-@pytest.mark.parametrize("status", [429, 503])
-def test_it_is_left_alone_for_as_long_as_it_asks(
-    app: App, receiver: Receiver, moved: DatabaseClock, status: int
+@pytest.mark.parametrize(
+    ("status", "asks_s", "waits_s"), [(429, 7200, 7200.0), (503, 10**9, RETRY_AFTER_S_MAX)]
+)
+def test_it_is_left_alone_for_as_long_as_it_asks_and_no_longer_than_a_day(
+    app: App, receiver: Receiver, moved: DatabaseClock, status: int, asks_s: int, waits_s: float
 ) -> None:
-    answers = iter([(status, {"retry-after": "7200"}), (204, {})])
+    answers = iter([(status, {"retry-after": str(asks_s)}), (204, {})])
     receiver.answer = lambda _got: next(answers)
     hooks_of(app).add("shop", receiver.url)
     end(app, "ada")
 
-    moved.advance(7100)
+    moved.advance(waits_s - 100)
     drain(app)
     assert len(receiver.got) == 1
     moved.advance(200)
@@ -132,21 +136,21 @@ def test_it_is_left_alone_for_as_long_as_it_asks(
 def test_it_goes_where_the_endpoint_is_now_signed_by_its_secrets(
     app: App, receiver: Receiver, moved: DatabaseClock
 ) -> None:
-    def answer(got: Got) -> tuple[int, dict[str, str]]:
-        return (500, {}) if len(receiver.got) == 1 else (200, {})
-
-    receiver.answer = answer
+    receiver.answer = lambda _got: (500, {})
     hooks = hooks_of(app)
     first = hooks.add("shop", receiver.url + "/old").secret
     end(app, "ada")
 
-    second = hooks.rotate("shop")
+    second = hooks.rotate("shop", overlap_s=600)
     hooks.change("shop", url=receiver.url + "/new")
     moved.advance(after(1))
     drain(app)
+    moved.advance(600)
+    drain(app)
 
-    assert [each.path for each in receiver.got] == ["/hooks/old", "/hooks/new"]
+    assert [each.path for each in receiver.got] == ["/hooks/old", "/hooks/new", "/hooks/new"]
     assert is_signed(receiver.got[0], first) and is_signed(receiver.got[1], second, first)
+    assert is_signed(receiver.got[2], second)
 
 
 def test_the_deliveries_of_a_removed_endpoint_end_unsent(

@@ -15,6 +15,7 @@ from fencerow.web.webhooks.endpoint_verbs import OVERLAP_S
 from fencerow.web.webhooks.verbs import Webhooks
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
+from tests.core.store.stage import rows, table
 from tests.kit.jobs import AnyEngine
 
 _clean, cli, url = command_line._clean, command_line.cli, command_line.url  # fixtures
@@ -78,6 +79,7 @@ def test_a_name_is_one_endpoint_s_until_it_is_removed(engine: AnyEngine) -> None
         hooks.remove("shop")
     with pytest.raises(EndpointNotFound):
         hooks.secrets("shop")
+    assert rows(engine, f"SELECT secret FROM {table(engine, 'webhook_endpoints')}") == [{"secret": ""}]
     assert hooks.add("shop", URL).endpoint.state == "enabled"
 
 

@@ -13,7 +13,7 @@ from fencerow.testing import drain
 from fencerow.testing.clock import DatabaseClock
 from fencerow.web.settings import WebSettings
 from fencerow.web.webhooks.checks import examine_webhooks
-from fencerow.web.webhooks.keeping import purges
+from fencerow.web.webhooks.keeping import purge_removed, purges
 from tests.core.store.stage import rows, table
 from tests.web.webhooks.stage import Receiver, after, end, hooks_of
 
@@ -63,8 +63,15 @@ def test_all_of_a_removed_endpoint_goes_and_the_row_last(
     hooks.remove("shop")
 
     purge(app)
+    purge(app)
     left = [count(app, each) for each in ("deliveries", "attempts", "endpoints")]
+    hooks.add("shop", receiver.url)
+    end(app, "bob")
+    hooks.remove("shop")
     moved.advance(3700)
+    app.engine.run(purge_removed(limit=0))
+    assert count(app, "endpoints") == 1  # what it was told is still there
+    purge(app)
     purge(app)
 
     assert left == [0, 0, 1]

@@ -14,7 +14,8 @@ from fencerow.core.model.job import moment
 from fencerow.errors import EndpointConflict
 from fencerow.testing import drain
 from fencerow.testing.clock import DatabaseClock
-from fencerow.web.webhooks.deliveries import CIRCUIT_FAILURES, CIRCUIT_S, CIRCUIT_S_MAX
+from fencerow.web.webhooks import verbs
+from fencerow.web.webhooks.deliveries import CIRCUIT_FAILURES, CIRCUIT_S, CIRCUIT_S_MAX, Attempt, note_failed
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
 from tests.web.webhooks.stage import Answer, Receiver, after, end, hooks_of
@@ -45,11 +46,13 @@ def test_what_failed_is_sent_once_more_under_the_same_id_and_body(app: App, rece
     assert [(each.state, each.attempts) for each in hooks.deliveries()] == [("delivered", 2)]
     assert hooks.redeliver("shop") == []
     assert len(hooks.redeliver("shop", state="delivered")) == 1
-    assert hooks.redeliver("shop", state=None) == []  # on its way
+    assert (
+        hooks.redeliver("shop", state=None, dry_run=True) == hooks.redeliver("shop", state=None) == []
+    )  # on its way
 
 
 def test_a_range_is_sent_once_more_and_what_is_outside_is_not(
-    app: App, receiver: Receiver, moved: DatabaseClock
+    app: App, receiver: Receiver, moved: DatabaseClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed(app, receiver, "ada", "bob")
     moved.advance(3600)
@@ -63,12 +66,15 @@ def test_a_range_is_sent_once_more_and_what_is_outside_is_not(
     done = hooks.redeliver(until=since)
     drain(app)
 
-    assert len(done) == 2
+    assert len(done) == 2 and done[0].event_id < done[1].event_id  # the oldest first
     assert [each.event_id for each in hooks.deliveries(state="failed")] == [last.event_id]
     assert [each.event_id for each in hooks.deliveries(since=since)] == [last.event_id]
     assert [each.endpoint for each in hooks.deliveries(job=last.ended_id)] == ["shop"]
     with pytest.raises(InvalidInput):
         hooks.redeliver()
+    monkeypatch.setattr(verbs, "LIMIT_MAX", 0)
+    with pytest.raises(InvalidInput):
+        hooks.redeliver("shop")
 
 
 def test_an_endpoint_that_is_not_enabled_is_sent_nothing_once_more(app: App, receiver: Receiver) -> None:
@@ -79,6 +85,26 @@ def test_an_endpoint_that_is_not_enabled_is_sent_nothing_once_more(app: App, rec
     with pytest.raises(EndpointConflict):
         hooks.redeliver("shop")
     assert hooks.redeliver(job=hooks.deliveries()[0].ended_id) == []
+
+
+def test_what_is_under_way_to_a_disabled_endpoint_fails_unsent_and_can_be_sent_later(
+    app: App, receiver: Receiver, moved: DatabaseClock
+) -> None:
+    receiver.answer = lambda _got: (500, {})
+    hooks = hooks_of(app)
+    hooks.add("shop", receiver.url)
+    end(app, "ada")
+    hooks.disable("shop")
+    moved.advance(after(1))
+    drain(app)
+    assert (len(receiver.got), [each.state for each in hooks.deliveries()]) == (1, ["failed"])
+
+    receiver.answer = lambda _got: (200, {})
+    hooks.enable("shop")
+    hooks.redeliver("shop")
+    drain(app)
+
+    assert (len(receiver.got), [each.state for each in hooks.deliveries()]) == (2, ["delivered"])
 
 
 def test_an_endpoint_that_fails_is_left_alone_and_one_probe_goes_first(
@@ -119,6 +145,35 @@ def test_a_circuit_is_open_for_no_longer_than_an_hour(
     found = hooks.get("shop")
     assert found.open_until_us is not None
     assert found.open_until_us - found.now_us <= CIRCUIT_S_MAX * 1e6
+
+
+def test_what_was_under_way_when_the_circuit_opened_does_not_count(app: App, receiver: Receiver) -> None:
+    receiver.answer = lambda _got: (500, {})
+    hooks = hooks_of(app)
+    hooks.add("shop", receiver.url)
+    end(app, *["ada"] * CIRCUIT_FAILURES)
+    was = hooks.get("shop")
+
+    app.engine.run(note_failed(hooks.deliveries()[0].job_id, Attempt(1.0, None, "timeout"), is_probe=False))
+
+    assert (hooks.get("shop").failures, hooks.get("shop").open_until_us) == (was.failures, was.open_until_us)
+
+
+@pytest.mark.parametrize("anew", ["another url", "enabled again"])
+def test_who_begins_anew_begins_with_a_closed_circuit(app: App, receiver: Receiver, anew: str) -> None:
+    receiver.answer = lambda _got: (500, {})
+    hooks = hooks_of(app)
+    hooks.add("shop", receiver.url)
+    end(app, *["ada"] * CIRCUIT_FAILURES)
+    assert hooks.change("shop", timeout_s=20).is_open
+
+    if anew == "another url":
+        hooks.change("shop", url=receiver.url + "/new")
+    else:
+        hooks.disable("shop")
+        hooks.enable("shop")
+
+    assert (hooks.get("shop").failures, hooks.get("shop").is_open) == (0, False)
 
 
 @pytest.mark.parametrize("in_order", ["endpoint", "key"])
