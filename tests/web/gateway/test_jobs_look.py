@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -130,6 +133,19 @@ async def test_a_result_comes_as_it_is_stored_and_a_sealed_one_opened(url: str, 
     assert answer.json() == told
     assert "ü" in answer.text
     assert answer.headers["content-type"] == "application/json"
+
+
+async def test_a_result_that_is_no_json_is_not_handed_on(
+    lite_app: App, door: Door, sqlite_path: Path
+) -> None:
+    async with lite_app, calling(Gateway(lite_app, authorize=door)) as http:
+        job_id = await submitted(http)
+        await ended(lite_app, job_id)
+        with closing(sqlite3.connect(sqlite_path)) as db, db:
+            db.execute("UPDATE fencerow_finished_jobs SET result = '{oops'")
+        answer = await http.get(f"/v1/jobs/{job_id}/result")
+
+    assert (answer.status_code, answer.json()["code"]) == (409, "FR-308")
 
 
 async def test_the_trace_goes_with_the_job_and_comes_back(app: App, http: httpx.AsyncClient) -> None:

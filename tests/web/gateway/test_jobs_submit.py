@@ -6,9 +6,11 @@ from typing import Any
 
 import httpx
 import msgspec
+import pytest
 
 from fencerow import App, Backoff
 from fencerow.testing.clock import clock_of
+from fencerow.web.gateway import submitting
 from fencerow.web.gateway.asgi import Gateway
 from fencerow.web.gateway.given import Submit
 from fencerow.web.tokens.scope import Scope
@@ -194,6 +196,16 @@ async def test_a_batch_has_bounds(http: httpx.AsyncClient) -> None:
         assert (answer.status_code, answer.json()["where"]) == (422, "$.jobs")
     keyed = await http.post("/v1/jobs:batch", json={"jobs": [PAGES]}, headers={"idempotency-key": "k"})
     assert keyed.status_code == 422
+
+
+async def test_a_batch_that_would_take_several_transactions_is_refused(
+    app: App, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(submitting, "CHUNK_BYTES", 40)
+    answer = await http.post("/v1/jobs:batch", json={"jobs": [PAGES] * 3})
+
+    assert (answer.status_code, answer.json()["code"]) == (413, "FR-204")
+    assert await app.client.alist_jobs() == []
 
 
 async def test_a_check_says_what_would_be_stored(app: App, http: httpx.AsyncClient) -> None:
