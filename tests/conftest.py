@@ -6,6 +6,7 @@ import inspect
 import itertools
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -192,10 +193,40 @@ def _emptied_database(
         superuser.drop(made.name)
 
 
+@pytest.fixture(scope="session")
+def _emptied_awaited(superuser: Superuser) -> Iterator[list[EmptiedDatabase]]:
+    free: list[EmptiedDatabase] = []
+    yield free
+    for each in free:
+        each.end()
+
+
+@pytest.fixture
+async def _emptied_pg(
+    superuser: Superuser, _template: str, _emptied_awaited: list[EmptiedDatabase]
+) -> AsyncIterator[PostgresEngine]:
+    """An engine of its own on a database that others had before: its connections are this event loop's."""
+    if not _emptied_awaited:
+        superuser.make(name := f"awaited_{next(_numbers)}", _template)
+        _emptied_awaited.append(EmptiedDatabase(superuser.server, name, ROLE))
+    emptied = _emptied_awaited.pop()
+    with no_threads_left():
+        yield (made := postgres_engine(emptied.engine.conninfo))
+        await made.aclose()
+    no_connections_left(superuser, emptied.name, role=ROLE)
+    if emptied.is_as_new():
+        _emptied_awaited.append(emptied)
+    else:
+        emptied.end()
+        superuser.drop(emptied.name)
+
+
 @pytest.fixture(params=["lite", "pg"], ids=["sqlite", "postgres"])
 def engine(request: pytest.FixtureRequest) -> SqliteEngine | PostgresEngine:
     """Each of the two in turn, for what both must do. Its database is new, or as new: see `_takes_emptied`."""
     if request.param == "pg" and _takes_emptied(request):
+        if inspect.iscoroutinefunction(request.function):
+            return cast(PostgresEngine, request.getfixturevalue("_emptied_pg"))
         emptied: EmptiedDatabase = request.getfixturevalue("_emptied_database")
         return emptied.engine
     made: SqliteEngine | PostgresEngine = request.getfixturevalue(request.param)
@@ -205,18 +236,18 @@ def engine(request: pytest.FixtureRequest) -> SqliteEngine | PostgresEngine:
 @pytest.fixture
 def clock(request: pytest.FixtureRequest, engine: SqliteEngine | PostgresEngine) -> DatabaseClock:
     """Moves the time that this engine's statements see: `clock.advance(seconds)`."""
-    if isinstance(engine, PostgresEngine) and _takes_emptied(request):
+    awaits = inspect.iscoroutinefunction(request.function)
+    if isinstance(engine, PostgresEngine) and _takes_emptied(request) and not awaits:
         emptied: EmptiedDatabase = request.getfixturevalue("_emptied_database")
         return emptied
     return clock_of(engine)
 
 
 def _takes_emptied(request: pytest.FixtureRequest) -> bool:
-    """Whether a test may have a database that others had: it needs no new one by name, and waits in no event loop,
-    which would have to close what it opened. Not behind a pooler: that is asked who is connected."""
-    awaits = inspect.iscoroutinefunction(request.function)
+    """Whether a test may have a database that others had: it needs no new one by name. Not behind a pooler: that is
+    asked who is connected."""
     pooled = request.config.getoption("--through") is not None
-    return not (awaits or pooled or "postgres_url" in request.fixturenames)
+    return not (pooled or {"postgres_url", "pg"} & set(request.fixturenames))
 
 
 def postgres_engine(url: str) -> PostgresEngine:

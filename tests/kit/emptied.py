@@ -2,7 +2,8 @@
 
 Between two tests its rows are deleted, its counters begin anew and its clock is set back. What a test sees is as new,
 but for plans that its connections remember and pages that are empty. One whose tables, functions or rows from
-migrations a test has changed is dropped, and the next test gets a new one.
+migrations a test has changed is dropped, and the next test gets a new one. A test in an event loop has an engine of
+its own there: what that opened is closed with its loop.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ LEFT = """
     FROM pg_stat_activity
     WHERE backend_type = 'client backend'
       AND datname = %s
+      AND usename = coalesce(%s::text, usename)
 """
 WAIT_S = 30.0  # an ended thread and a closed connection's backend take a moment to go
 
@@ -42,11 +43,16 @@ def no_threads_left() -> Iterator[None]:
     _until(lambda: not ours(), lambda: f"these threads were left: {ours()}")
 
 
-def no_connections_left(superuser: Superuser, database: str, pooler: PgBouncer | None = None) -> None:
-    """Complain of connections to a database that nobody closed; a pooler keeps its own, and tells of its clients'."""
+def no_connections_left(
+    superuser: Superuser, database: str, pooler: PgBouncer | None = None, *, role: str | None = None
+) -> None:
+    """Complain of connections to a database (of a role, if one is named) that nobody closed.
+
+    A pooler keeps its own, and tells of its clients'.
+    """
 
     def found() -> Sequence[object]:
-        return pooler.clients(database) if pooler else superuser.rows(LEFT, [database])
+        return pooler.clients(database) if pooler else superuser.rows(LEFT, [database, role])
 
     _until(lambda: not found(), lambda: f"these connections were left open: {found()}")
 

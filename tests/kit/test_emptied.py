@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from fencerow.core.store import store
+from fencerow.testing.clock import clock_of
 from tests.conftest import ROLE
 from tests.core.store import stage
 from tests.kit.databases import Superuser
@@ -46,6 +47,15 @@ def test_rows_counters_queries_and_a_moved_clock_go(emptied: EmptiedDatabase) ->
     assert engine.run(store.list_workers()) == []
     assert stage.dump(engine) == {}
     assert place(emptied) == 1
+
+
+def test_a_clock_that_the_test_itself_moved_goes_as_time_does(emptied: EmptiedDatabase) -> None:
+    before = emptied.engine.run(store.clock())
+    clock_of(emptied.engine).advance(1e6)
+
+    assert emptied.is_as_new()
+
+    assert before < emptied.engine.run(store.clock()) < before + 9e11
 
 
 @pytest.mark.parametrize(
