@@ -22,7 +22,8 @@ from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
 from tests.core.store.stage import bring
 from tests.kit.jobs import AnyEngine, new_job, running, submit
-from tests.kit.terminal import PATIENCE_S, terminal
+from tests.kit.pace import PATIENCE_S
+from tests.kit.terminal import terminal
 
 cli, url, _clean = command_line.cli, command_line.url, command_line._clean
 
