@@ -27,7 +27,7 @@ class RequestTooLarge(InvalidInput):
     status: int = 413
     closes: ClassVar[bool] = True  # what was not read would be taken for the next request
 
-    def __init__(self, what: str, why: str, fix: str, *, status: int = 413) -> None:
+    def __init__(self, what: str, why: str = "", fix: str = "", *, status: int = 413) -> None:
         super().__init__(what, why, fix)
         self.status = status
 
@@ -56,7 +56,9 @@ class InvalidRequest(InvalidInput):
     status: int = 400
     closes: bool = False
 
-    def __init__(self, what: str, why: str, fix: str, *, status: int = 400, closes: bool = False) -> None:
+    def __init__(
+        self, what: str, why: str = "", fix: str = "", *, status: int = 400, closes: bool = False
+    ) -> None:
         super().__init__(what, why, fix)
         self.status = status
         self.closes = closes
@@ -69,7 +71,9 @@ class TooManyRequests(FencerowError):
     repeat = "yes"
     status: int = 429
 
-    def __init__(self, what: str, why: str, fix: str, *, retry_after_s: float, status: int = 429) -> None:
+    def __init__(
+        self, what: str, why: str = "", fix: str = "", *, retry_after_s: float = 1.0, status: int = 429
+    ) -> None:
         super().__init__(what, why, fix)
         self.retry_after_s = retry_after_s
         self.status = status
@@ -93,13 +97,6 @@ class NotAuthenticated(FencerowError):
     code = "FR-870"
     status: ClassVar[int] = 401
 
-    def __init__(self) -> None:
-        super().__init__(
-            "the request has no token that is good here",
-            "a token that is missing, unknown, revoked or expired is answered alike",
-            "send `Authorization: Bearer TOKEN`; `fencerow tokens create` makes one",
-        )
-
 
 class NotAllowed(FencerowError):
     """The token is not good for this: it lacks the scope, or the queue. Use another one."""
@@ -112,13 +109,10 @@ class NoSuchRoute(InvalidInput):
     """The gateway has nothing at this path, or not with this method. `/openapi.json` has all there is."""
 
     code = "FR-872"
+    status: int = 404
 
-    def __init__(self, method: str, path: str, status: int) -> None:
-        super().__init__(
-            f"there is no {ascii(method)[1:-1][:20]} {ascii(path)[1:-1][:100]}",
-            "the path is another one" if status == 404 else "the path takes other methods",
-            "look in /openapi.json",
-        )
+    def __init__(self, what: str, why: str = "", fix: str = "", *, status: int = 404) -> None:
+        super().__init__(what, why, fix)
         self.status = status
 
 
@@ -129,9 +123,6 @@ class Unready(FencerowError):
     status: ClassVar[int] = 503
     repeat = "yes"
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason, "it takes no requests now", "repeat a little later")
-
 
 class TooLate(FencerowError):
     """The answer took longer than a request may. What was asked for may have been done: repeat it under the same
@@ -140,10 +131,3 @@ class TooLate(FencerowError):
     code = "FR-874"
     status: ClassVar[int] = 503
     repeat = "ask"
-
-    def __init__(self, limit_s: float) -> None:
-        super().__init__(
-            f"there was no answer within {limit_s:g} s",
-            "what was asked for may have been done",
-            "repeat it under the same idempotency key, or look",
-        )

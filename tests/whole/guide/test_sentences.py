@@ -110,6 +110,9 @@ PLAYED = {
 DOCTOR, PAYLOADS = "doctor/test_doctor.py", "payloads/test_outside.py"
 SHOWN_BY = {
     "deploy.md: `fencerow doctor` says how many are in use": "doctor/test_connections.py::test_what_all_workers",
+    "errors.md: `fencerow doctor` run as that role": "doctor/test_doctor.py::test_missing_privileges",
+    "errors.md: `fencerow webhooks list` shows": "web/webhooks/test_endpoints.py::test_the_commands_make",
+    "guide/webhooks.md: `fencerow webhooks rotate shop`": "web/webhooks/test_endpoints.py::test_the_commands_make",
     "errors.md: `fencerow tokens list` has the ids": "web/tokens/test_commands.py::test_a_token_is_printed_once",
     "guarantees.md: On PostgreSQL workers that had seen more": "whole/failover/test_lost_commits.py::test_commits_that",
     "guide/affinity.md: `fencerow doctor` finds jobs": "doctor/test_affinity.py::test_doctor_finds_labels",

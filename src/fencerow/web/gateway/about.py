@@ -7,6 +7,7 @@ from typing import Literal
 from fencerow.core.errors import DatabaseError
 from fencerow.core.store import store
 from fencerow.web.errors import Unready
+from fencerow.web.gateway.chain import unready
 from fencerow.web.gateway.route import Answer, Call, Route
 from fencerow.web.gateway.shapes import Told
 
@@ -28,11 +29,11 @@ async def alive(_call: Call) -> Answer:
 async def ready(call: Call) -> Answer:
     """Whether requests would be served now: the gateway takes them, and the database answers."""
     if call.standing is not None:
-        raise Unready(call.standing)
+        raise unready(call.standing)
     try:
         await call.app.engine.arun(store.clock())
     except DatabaseError:
-        raise Unready("the database cannot be used now") from None
+        raise unready("the database cannot be used now") from None
     return Answer(200, OK)
 
 

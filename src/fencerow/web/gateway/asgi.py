@@ -86,13 +86,22 @@ class Gateway:
         """No route has this path, or none with this method."""
         assert isinstance(error, HTTPException)
         response = refusal_of(
-            NoSuchRoute(request.method, request.url.path, error.status_code),
+            _no_route(request, error.status_code),
             origin_of(request, self._house.settings),
             "none",
         )
         for name, value in (error.headers or {}).items():
             response.headers[name] = value
         return response
+
+
+def _no_route(request: Request, status: int) -> NoSuchRoute:
+    return NoSuchRoute(
+        f"there is no {ascii(request.method)[1:-1][:20]} {ascii(request.url.path)[1:-1][:100]}",
+        "the path is another one" if status == 404 else "the path takes other methods",
+        "look in /openapi.json",
+        status=status,
+    )
 
 
 class _Methods:

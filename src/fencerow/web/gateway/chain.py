@@ -24,8 +24,8 @@ from fencerow.core.errors import FencerowError, InvalidInput
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.text import shortened
 from fencerow.web.errors import NotAllowed, NotAuthenticated, TooLate, Unready
-from fencerow.web.gateway import problem
 from fencerow.web.gateway.bearer import Authorize
+from fencerow.web.gateway.problem import CONTENT_TYPE, placed, problem_of, retry_after_of
 from fencerow.web.gateway.route import WAIT_S_MAX, Answer, Call, Origin, Route
 from fencerow.web.reading import headers as read
 from fencerow.web.reading.body import Gone, body_of
@@ -100,7 +100,7 @@ class Endpoint:
     async def _answered(self, request: Request, origin: Origin) -> Answer:
         route, house = self.route, self.house
         if house.standing.reason is not None and route.scope is not None:
-            raise Unready(house.standing.reason)
+            raise unready(house.standing.reason)
         read.check_headers(request.scope["headers"], house.settings)
         check_host(request.headers.getlist("host"), house.settings)
         grant = await self._grant(request, origin)
@@ -140,7 +140,7 @@ class Endpoint:
         grant = await self.house.authorize(request)
         if grant is None:
             self.house.rates.check(caller_of("", origin.address), asyncio.get_running_loop().time())
-            raise NotAuthenticated()
+            raise _nobody()
         if not grant.may(wanted):
             raise _unscoped(wanted)
         return grant
@@ -167,7 +167,28 @@ class Endpoint:
         except TimeoutError:
             if not limit.expired():
                 raise  # an error of ours that is one too, such as that there is no result yet
-            raise TooLate(limit_s) from None
+            raise _too_late(limit_s) from None
+
+
+def unready(reason: str) -> Unready:
+    """The refusal while the gateway takes no requests."""
+    return Unready(reason, "it takes no requests now", "repeat a little later")
+
+
+def _nobody() -> NotAuthenticated:
+    return NotAuthenticated(
+        "the request has no token that is good here",
+        "a token that is missing, unknown, revoked or expired is answered alike",
+        "send `Authorization: Bearer TOKEN`; `fencerow tokens create` makes one",
+    )
+
+
+def _too_late(limit_s: float) -> TooLate:
+    return TooLate(
+        f"there was no answer within {limit_s:g} s",
+        "what was asked for may have been done",
+        "repeat it under the same idempotency key, or look",
+    )
 
 
 def _unscoped(wanted: Permission) -> NotAllowed:
@@ -186,7 +207,7 @@ def converted(data: object, into: type[msgspec.Struct], what: str, *, strict: bo
         refused = InvalidInput(
             f"{what} does not fit", shortened(str(error), 300), "see /openapi.json for what is taken"
         )
-        raise problem.placed(refused, "$" if strict else "?") from None
+        raise placed(refused, "$" if strict else "?") from None
 
 
 def _query(request: Request, into: type[msgspec.Struct]) -> msgspec.Struct:
@@ -261,14 +282,14 @@ def refusal_of(error: Exception, origin: Origin, name: str) -> Response:
             "route %s met %s (request %s)", name, type(error).__name__, origin.request_id, exc_info=error
         )
         error = FencerowError("the gateway met a fault of its own")
-    document = problem.problem_of(error, origin.request_id)
+    document = problem_of(error, origin.request_id)
     if document.status >= 500 and not isinstance(error, Unready):
         log.warning("request %s to %s: %s", origin.request_id, name, error)
     headers = {**ALWAYS, "x-request-id": origin.request_id}
-    if (wait_s := problem.retry_after_of(error, document.status)) is not None:
+    if (wait_s := retry_after_of(error, document.status)) is not None:
         headers["retry-after"] = str(wait_s)
     if document.status == 401:
         headers["www-authenticate"] = 'Bearer realm="fencerow"'
     if getattr(error, "closes", False):
         headers["connection"] = "close"
-    return Response(msgspec.json.encode(document), document.status, headers, problem.CONTENT_TYPE)
+    return Response(msgspec.json.encode(document), document.status, headers, CONTENT_TYPE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from fencerow.web.gateway import looking, moving, submitting
+from fencerow.web.gateway.looking import ROUTES as LOOKING
+from fencerow.web.gateway.moving import ROUTES as MOVING
+from fencerow.web.gateway.submitting import ROUTES as SUBMITTING
 
-ROUTES = (*submitting.ROUTES, *looking.ROUTES, *moving.ROUTES)
+ROUTES = (*SUBMITTING, *LOOKING, *MOVING)

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from fencerow.web.gateway import about, events, jobs, listing, queues, schedules, streams, turns, workers
+from fencerow.web.gateway.about import ROUTES as ABOUT
+from fencerow.web.gateway.events import ROUTES as EVENTS
+from fencerow.web.gateway.jobs import ROUTES as JOBS
+from fencerow.web.gateway.listing import ROUTES as LISTING
+from fencerow.web.gateway.queues import ROUTES as QUEUES
 from fencerow.web.gateway.route import Route
+from fencerow.web.gateway.schedules import ROUTES as SCHEDULES
+from fencerow.web.gateway.streams import ROUTES as STREAMS
+from fencerow.web.gateway.turns import ROUTES as TURNS
+from fencerow.web.gateway.workers import ROUTES as WORKERS
 
 
 def routes() -> tuple[Route, ...]:
     """All of them, in the order in which the OpenAPI document tells them."""
     return (
-        *jobs.ROUTES,
-        *listing.ROUTES,
-        *streams.ROUTES,
-        *queues.ROUTES,
-        *turns.ROUTES,
-        *workers.ROUTES,
-        *schedules.ROUTES,
-        *events.ROUTES,
-        *about.ROUTES,
+        *JOBS,
+        *LISTING,
+        *STREAMS,
+        *QUEUES,
+        *TURNS,
+        *WORKERS,
+        *SCHEDULES,
+        *EVENTS,
+        *ABOUT,
     )

@@ -115,7 +115,7 @@ class Server:
     async def run(self, sockets: list[socket.socket]) -> None:
         """Serve on these sockets until `leave` was called."""
         # Signals are the command's: uvicorn's own way to take them raises them again at the end.
-        serving = asyncio.ensure_future(self._uvicorn._serve(sockets))
+        serving = asyncio.ensure_future(self._uvicorn._serve(sockets))  # pyright: ignore[reportPrivateUsage]
         leaving = asyncio.ensure_future(self._leave.wait())
         await asyncio.wait({serving, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not serving.done():

@@ -19,7 +19,7 @@ import msgspec
 from fencerow.core.errors import InvalidInput, JobNotFound
 from fencerow.core.model.state import FINAL, State
 from fencerow.operators.watching import KeptLine, Watched
-from fencerow.web.errors import Unready
+from fencerow.web.gateway.chain import unready
 from fencerow.web.gateway.route import Answer, Call, Route
 from fencerow.web.gateway.shapes import Instant, JobState, Told, iso
 from fencerow.web.gateway.watcher import Watch, Watcher, watcher_of
@@ -206,7 +206,7 @@ async def events(call: Call) -> Answer:
         return Answer(204)
     settings, watcher = WebSettings.of(call.app.config), watcher_of(call.app)
     if watcher.count >= settings.web_streams_max:
-        raise Unready(f"{watcher.count} streams are open")
+        raise unready(f"{watcher.count} streams are open")
     stream = _stream(call, watcher, Watch(job.id, seen.position), Teller(seen), settings.web_stream_s)
     # A proxy that gathers a while what it passes on would keep events back.
     return Answer(200, headers={"x-accel-buffering": "no"}, content=stream, content_type="text/event-stream")

@@ -24,7 +24,7 @@ class WebhookRefused(FencerowError):
     code = "FR-860"
     exit_code = exits.REFUSED
 
-    def __init__(self, reason: Refusal, what: str, why: str, fix: str) -> None:
+    def __init__(self, what: str, why: str = "", fix: str = "", *, reason: Refusal = Refusal.HEADERS) -> None:
         super().__init__(what, why, fix)
         self.reason = reason
 
@@ -68,6 +68,6 @@ class PostFailed(FencerowError):
     repeat = "yes"  # it may have arrived; under its old id the receiver knows it again
 
     def __init__(self, kind: FailedBy, took_s: float = 0.0) -> None:
-        super().__init__(f"the receiver did not answer: {SAYS[kind]}", f"kind: {kind}")
+        super().__init__(f"the receiver did not answer: {SAYS.get(kind, kind)}", f"kind: {kind}")
         self.kind = kind
         self.took_s = took_s

@@ -111,8 +111,8 @@ def _any_equal(expected: Sequence[str], given: Sequence[bytes]) -> bool:
 
 def _refused(reason: Refusal, what: str) -> WebhookRefused:
     return WebhookRefused(
-        reason,
         what,
         "a webhook is believed if it is signed with a secret of this receiver, of now, and comes once",
         "answer 400 and do nothing; if all are refused, compare the secret and the clock, and pass the raw body",
+        reason=reason,
     )
