@@ -44,13 +44,13 @@ def parsed(text: str) -> list[Event]:
 class Reader:
     """Who reads a stream without a network between, as slowly as it likes, until it hangs up."""
 
-    def __init__(self, gateway: Gateway, job_id: str) -> None:
+    def __init__(self, gateway: Gateway, job_id: str, method: str = "GET") -> None:
         self._gone = asyncio.Event()
         self._chunks: asyncio.Queue[str | None] = asyncio.Queue()
         self._asked = False
         scope = {
             "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1",
-            "method": "GET", "path": f"/v1/jobs/{job_id}/events", "raw_path": b"", "root_path": "",
+            "method": method, "path": f"/v1/jobs/{job_id}/events", "raw_path": b"", "root_path": "",
             "query_string": b"", "scheme": "http", "headers": [(b"host", b"127.0.0.1")],
             "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80),
         }  # fmt: skip
@@ -156,6 +156,16 @@ async def test_who_hangs_up_is_forgotten_and_nobody_is_looked_for(app: App, gate
         await reader.hang_up()
 
     await nobody_looks(app)
+    assert watcher_of(app).count == 0
+
+
+async def test_who_asks_for_the_head_of_a_stream_alone_is_answered_at_once(
+    app: App, gateway: Gateway
+) -> None:
+    job_id = (await app.asubmit_by_name("pages", {"path": "a"})).id
+
+    assert await Reader(gateway, job_id, "HEAD").over() == ""
+
     assert watcher_of(app).count == 0
 
 

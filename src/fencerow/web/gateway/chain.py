@@ -90,7 +90,8 @@ class Endpoint:
         request = Request(scope, receive)
         origin = origin_of(request, self.house.settings)
         try:
-            response = response_of(await self._answered(request, origin), origin)
+            answer = await self._answered(request, origin)
+            response = response_of(answer, origin, only_head=request.method == "HEAD")
         except Gone:
             return  # nobody is there to read an answer
         except Exception as error:
@@ -263,10 +264,14 @@ async def _hung_up(request: Request) -> AsyncIterator[asyncio.Future[None]]:
         task.cancel()
 
 
-def response_of(answer: Answer, origin: Origin) -> Response:
-    """An answer on its way out."""
+def response_of(answer: Answer, origin: Origin, *, only_head: bool = False) -> Response:
+    """An answer on its way out. The server keeps the body of a HEAD back; a stream would last all the same."""
     headers = {**ALWAYS, "x-request-id": origin.request_id, **answer.headers}
     if answer.content is not None and not isinstance(answer.content, bytes):
+        if only_head:
+            response = Response(b"", answer.status, headers, answer.content_type)
+            del response.headers["content-length"]  # a stream has none
+            return response
         return StreamingResponse(answer.content, answer.status, headers, answer.content_type)
     content = answer.content
     if content is None:
