@@ -192,8 +192,9 @@ class Show:
 
     def _window(self) -> None:
         title("A maintenance window")
-        # A new clock counts from the true time, whatever the last one was moved to.
-        clock_of(app.engine).advance(_until_window_s(time.time()))
+        clock_of(app.engine).advance(
+            _until_window_s(now_us() / 1e6)
+        )  # on from where the last one was moved to
         while app.schedules.tick():
             pass
         jobs = self._jobs(UNFINISHED)

@@ -61,7 +61,7 @@ def worker(engine: AnyEngine, app: str) -> Iterator[subprocess.Popen[str]]:
     """With few descriptors."""
     process = command("worker", "-A", app, "--name", "w1")
     try:
-        until(lambda: stated(engine) is not None)
+        until(lambda: has_renewed(engine))  # one that is only registered has not opened all that it needs
         limit(process, LIMIT)
         yield process
     finally:
@@ -80,6 +80,20 @@ def until(happened: Callable[[], bool]) -> None:
     while not happened():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def read_until(process: subprocess.Popen[str], words: str) -> str:
+    """What it has said until it said this, or ended."""
+    assert process.stderr is not None
+    heard = ""
+    while words not in heard and (line := process.stderr.readline()):
+        heard += line
+    return heard
+
+
+def has_renewed(engine: AnyEngine) -> bool:
+    found = engine.run(store.list_workers())
+    return bool(found) and found[0].stated is not None and found[0].renewed_at_us > found[0].registered_at_us
 
 
 def stated(engine: AnyEngine) -> Stated | None:
@@ -120,10 +134,10 @@ def test_a_process_that_has_nearly_all_open_is_seen(
 
 def test_a_shortage_that_is_over_is_told_for_a_while(cli: Cli, url: str, engine: AnyEngine, app: str) -> None:
     with worker(engine, app) as process:
-        assert process.stderr is not None
         limit(process, NONE)
         with trouble(engine):  # alone it would notice nothing: what is open stays good
-            assert any("could not renew its lease" in line for line in process.stderr), "it has ended"
+            heard = read_until(process, "could not renew its lease")
+            assert "could not renew its lease" in heard, f"it has ended: {heard}"
         limit(process, LIMIT)
         until(lambda: (said := stated(engine)) is not None and said.shortage is not None)
 

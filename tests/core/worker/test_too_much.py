@@ -83,12 +83,20 @@ async def test_a_server_with_room_for_three_rows_gets_all_done(
 
 async def test_a_file_with_little_room_gets_all_done(lite: SqliteEngine) -> None:
     """The outcomes of 400 jobs at once need more pages than it may have."""
-    await lite.arun(store.submit([job_of("brief") for _ in range(400)]))
-    connection = lite._connected_to_jobs().connection
-    ((pages,),) = connection.execute("PRAGMA page_count").fetchall()
-    connection.execute(f"PRAGMA max_page_count = {pages + 20}")
+    await lite.arun(store.submit([job_of("work") for _ in range(400)]))
+    ends, running = asyncio.Event(), set()
 
-    async with working(lite, brief, queues={QUEUE: 400}) as stage:
+    async def work() -> None:
+        running.add(asyncio.current_task())
+        await ends.wait()
+
+    connection = lite._connected_to_jobs().connection
+
+    async with working(lite, work, queues={QUEUE: 400}) as stage:
+        await until(lambda: len(running) == 400)
+        ((pages,),) = connection.execute("PRAGMA page_count").fetchall()
+        connection.execute(f"PRAGMA max_page_count = {pages + 20}")
+        ends.set()
         await stage.heard.wait("succeeded", 400)
 
         assert stage.worker._parts.loops.too_large() is not None

@@ -44,6 +44,35 @@ UNRECORDED = {
         ("purge_handovers", "write_missed", "shorten_holds"),
         "handovers that receivers are done with, or never had, or that a clock held too long",
     ),
+    **dict.fromkeys(
+        ("create_token", "revoke_token", "note_use", "forget_tokens"),
+        "whom a token lets pass: tests/proof/race/test_tokens.py; no job is touched",
+    ),
+    **dict.fromkeys(
+        (
+            *(
+                "add_endpoint",
+                "change_endpoint",
+                "rotate_endpoint",
+                "retire_endpoint_secret",
+                "enable_endpoint",
+            ),
+            *("disable_endpoint", "remove_endpoint", "forget_removed", "purge_removed", "note_gone"),
+            *("take_probe", "count_failure", "close_circuit"),
+        ),
+        "where webhooks go, and whether: tests/proof/race/test_webhooks.py; no job is touched",
+    ),
+    **dict.fromkeys(
+        (
+            "make_deliveries",
+            "redeliver",
+            "note_delivered",
+            "purge_delivered",
+            "note_attempt",
+            "count_attempt",
+        ),
+        "webhooks: what is sent is judged by receivers, tests/web/webhooks; their jobs come by submit",
+    ),
     "mark_awaited": "says only that the end is to be announced",
     "keep_key": "goes with revive, in one transaction",
     "purge_row_leases": "which attempt claimed a row of the user's; its fence lies in the row itself",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -308,9 +309,15 @@ def _check_history(books: Books, engine: ledger.Engine, folder: Path) -> None:
     # Jumps of the clock are faults of ours; recovery within its bound is measured elsewhere.
     options = Options(effects=TRANSACTIONAL, limits=LIMITS, clock_moved=True)
     report = check([folder / HISTORY], engine, options)
+    found = [each for each in report.violations if not _is_forged(each.job)]
     for number, name in NAMES.items():
-        broken = [f"{each.what} (job {each.job})" for each in report.violations if each.invariant == number]
+        broken = [f"{each.what} (job {each.job})" for each in found if each.invariant == number]
         books.refuse(f"history: {name} ({number})", broken, report.looked[number])
+
+
+def _is_forged(job_id: str | None) -> bool:
+    """Whether a fault of ours wrote the row, under a random id: no history can tell who submitted it."""
+    return job_id is not None and uuid.UUID(job_id).version == 4
 
 
 def _with_proofs(report: Report, found: Breach) -> str:
