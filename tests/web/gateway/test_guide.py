@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+import pytest
 
 from fencerow import App
 from fencerow.testing.ports import free_port
@@ -20,6 +23,7 @@ BLOCKS = re.findall(r"^```(sh|python|json|text)\n(.+?)^```", PAGE, re.MULTILINE 
 END = "--- the next block ---"
 
 
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl on this machine")
 def test_its_blocks_run_and_say_what_stands_below_them(tmp_path: Path) -> None:
     (_, program), (_, mounted) = (block for block in BLOCKS if block[0] == "python")
     (tmp_path / "shop.py").write_text(program)
