@@ -23,6 +23,7 @@ from tests.web.webhooks.test_verifying import at, headers_of
 
 FOLDER = ROOT / "examples" / "webhooks"
 BELIEVED, REFUSED, TOO_LARGE = 204, 400, 413
+LARGE = 1024 * 1024 + 1
 LANGUAGES = ("py", "mjs", "go")
 
 
@@ -59,11 +60,13 @@ def _command(language: str, folder: Path) -> list[str]:
     return [str(program)]
 
 
-def sent(port: int, message: Message) -> int:
+def sent(port: int, message: Message, *, length: int | None = None) -> int:
+    """The status of the answer. `length`: what the header says, where that is not what is sent."""
+    told = len(message.body) if length is None else length
     connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     try:
         connection.putrequest("POST", "/hook")
-        for name, value in (*message.headers, ("content-length", str(len(message.body)))):
+        for name, value in (*message.headers, ("content-length", str(told))):
             connection.putheader(name, value.encode("latin-1"))
         connection.endheaders(message.body)
         return connection.getresponse().status
@@ -85,7 +88,10 @@ def test_a_receiver_believes_genuine_messages_only(language: str, tmp_path: Path
         now_s = int(time.time())
         messages = [*genuine(now_s), *forged(now_s)]
         answers = {message.name: sent(port, message) for message in messages}
-        large = sent(port, Message("large", (), bytes(1024 * 1024 + 1)))
+        # The one in Python answers by the header and hangs up. A body that is still on its way then breaks the pipe,
+        # and the answer may be lost with it.
+        body = b"" if language == "py" else bytes(LARGE)
+        large = sent(port, Message("large", (), body), length=LARGE)
 
     assert len(answers) == len(messages)
     assert answers == {message.name: believed(message, now_s) for message in messages}
