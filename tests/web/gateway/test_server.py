@@ -37,6 +37,11 @@ class Served:
         await writer.drain()
         return reader, writer
 
+    def unread(self) -> int:
+        """How many bytes have come that are no whole request yet."""
+        found = self.server._uvicorn.server_state.connections
+        return sum(len(each.conn.trailing_data[0]) for each in found if isinstance(each, serving.Bounded))
+
 
 @pytest.fixture
 async def lite(lite_app: App) -> AsyncIterator[App]:
@@ -44,16 +49,23 @@ async def lite(lite_app: App) -> AsyncIterator[App]:
         yield lite_app
 
 
-@pytest.fixture
-async def served(lite: App, door: Door) -> AsyncIterator[Served]:
+@contextlib.asynccontextmanager
+async def serving_on(server: Server) -> AsyncIterator[Served]:
+    """It serves on a port of its own while this lasts."""
     found = listening(Address("127.0.0.1", 0))
-    server = Server(Gateway(lite, authorize=door), replace(WebSettings(), web_drain_s=PATIENCE_S))
     running = asyncio.create_task(server.run([found]))
     yield Served(server, found.getsockname()[1], running)
     server.leave()
     server.leave()
     async with asyncio.timeout(PATIENCE_S):
         await running
+
+
+@pytest.fixture
+async def served(lite: App, door: Door) -> AsyncIterator[Served]:
+    settings = replace(WebSettings(), web_drain_s=PATIENCE_S)
+    async with serving_on(Server(Gateway(lite, authorize=door), settings)) as found:
+        yield found
 
 
 @pytest.fixture
@@ -132,6 +144,22 @@ async def test_a_second_request_of_a_connection_is_bounded_too(
     writer.close()
     with contextlib.suppress(ConnectionError):
         await writer.wait_closed()
+
+
+@pytest.mark.parametrize(("most", "sent", "status"), [(4096, 5_000, 431), (128 * 1024, 100_000, 200)])
+async def test_how_large_headers_may_be_is_what_the_setting_says(
+    lite: App, most: int, sent: int, status: int
+) -> None:
+    object.__setattr__(lite.config, "web_headers_bytes_max", most)
+    fields = b"x-large: %s\r\n" % (b"a" * sent)
+    async with serving_on(Server(Gateway(lite), WebSettings.of(lite.config))) as served:
+        reader, writer = await served.raw(b"GET /livez HTTP/1.1\r\nhost: 127.0.0.1\r\n" + fields)
+        answer = asyncio.create_task(reader.read())
+        await until(lambda: answer.done() or served.unread() >= sent)
+        writer.write(b"connection: close\r\n\r\n")
+        async with asyncio.timeout(PATIENCE_S):
+            assert (await answer).startswith(b"HTTP/1.1 %d" % status)
+        writer.close()
 
 
 async def test_while_it_leaves_only_health_is_answered(lite: App, door: Door) -> None:

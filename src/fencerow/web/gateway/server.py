@@ -24,7 +24,7 @@ log = logging.getLogger("fencerow.web")
 
 HEADERS_S = 10.0
 KEEP_ALIVE_S = 15
-HEADER_BYTES_MAX = 32 * 1024
+REQUEST_LINE_BYTES_MAX = 8 * 1024
 BACKLOG = 512
 
 
@@ -105,7 +105,9 @@ class Server:
             timeout_keep_alive=KEEP_ALIVE_S,
             limit_concurrency=settings.web_connections_max,
             timeout_graceful_shutdown=int(settings.web_drain_s) or 1,
-            h11_max_incomplete_event_size=HEADER_BYTES_MAX,
+            # h11 counts the request line and the headers together, and answers plain text: what is within this is
+            # judged by `check_headers`.
+            h11_max_incomplete_event_size=settings.web_headers_bytes_max + REQUEST_LINE_BYTES_MAX,
         )
         config.load()
         config.ssl = tls
