@@ -185,6 +185,13 @@ async def test_no_connection_and_no_address_are_told_so() -> None:
     _tells_nothing(unconnected.value, "127.0.0.1", str(port))
 
 
+def test_its_error_is_made_of_a_text_like_all_others_and_of_a_kind() -> None:
+    plain, of_kind = PostFailed("nobody was there", "why", "fix"), PostFailed.by(FailedBy.DNS, 1.5)
+
+    assert (plain.what, plain.why, plain.kind) == ("nobody was there", "why", FailedBy.PROTOCOL)
+    assert (of_kind.kind, of_kind.took_s, "no address" in str(of_kind)) == (FailedBy.DNS, 1.5, True)
+
+
 def _tells_nothing(error: PostFailed, *secrets: str) -> None:
     """Neither it nor what it was caused by, which is stored with a failed job."""
     told = "".join(traceback.format_exception_only(error))

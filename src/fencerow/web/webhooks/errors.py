@@ -67,7 +67,20 @@ class PostFailed(FencerowError):
     code = "FR-862"
     repeat = "yes"  # it may have arrived; under its old id the receiver knows it again
 
-    def __init__(self, kind: FailedBy, took_s: float = 0.0) -> None:
-        super().__init__(f"the receiver did not answer: {SAYS.get(kind, kind)}", f"kind: {kind}")
+    def __init__(
+        self,
+        what: str,
+        why: str = "",
+        fix: str = "",
+        *,
+        kind: FailedBy = FailedBy.PROTOCOL,
+        took_s: float = 0.0,
+    ) -> None:
+        super().__init__(what, why, fix)
         self.kind = kind
         self.took_s = took_s
+
+    @classmethod
+    def by(cls, kind: FailedBy, took_s: float = 0.0) -> PostFailed:
+        """The error of this kind, in its general words."""
+        return cls(f"the receiver did not answer: {SAYS[kind]}", f"kind: {kind}", kind=kind, took_s=took_s)

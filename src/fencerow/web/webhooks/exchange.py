@@ -90,8 +90,8 @@ class Exchange:
             if isinstance(event, h11.InformationalResponse):
                 interim += 1
             elif not await self._read():
-                raise PostFailed(FailedBy.RESET)
-        raise PostFailed(FailedBy.PROTOCOL)
+                raise PostFailed.by(FailedBy.RESET)
+        raise PostFailed.by(FailedBy.PROTOCOL)
 
     async def rest(self, deadline: float) -> bytes:
         """The start of the answer's body. Whatever befalls it changes nothing: the status is there, and decides."""
@@ -116,7 +116,7 @@ class Exchange:
             return self._http.next_event()
         except h11.RemoteProtocolError as error:
             too_large = error.error_status_hint == 431
-        raise PostFailed(FailedBy.TOO_LARGE if too_large else FailedBy.PROTOCOL)
+        raise PostFailed.by(FailedBy.TOO_LARGE if too_large else FailedBy.PROTOCOL)
 
     async def _read(self) -> int:
         data = await self._reader.read(READ_BYTES)

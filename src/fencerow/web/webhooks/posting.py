@@ -69,7 +69,7 @@ async def post(
         kind = FailedBy.RESET
     else:
         return Reply(response.status_code, loop.time() - begun, retry_after_s(response.headers), start)
-    raise PostFailed(kind, loop.time() - begun)  # outside of the handlers, so that it has no context
+    raise PostFailed.by(kind, loop.time() - begun)  # outside of the handlers, so that it has no context
 
 
 async def _exchanged(
@@ -86,7 +86,7 @@ async def _exchanged(
     async with asyncio.timeout_at(deadline):
         addresses = await addresses_of(target, resolve)
         if not allow.permits(target, addresses):
-            raise PostFailed(FailedBy.REFUSED_ADDRESS)
+            raise PostFailed.by(FailedBy.REFUSED_ADDRESS)
         reader, writer = await _connected(target, addresses[:TRIED_MAX], deadline, tls)
     try:
         exchange = Exchange(reader, writer)
@@ -101,7 +101,7 @@ def _checked(url: str, allow: Allowed) -> Target:
     try:
         return target_of(url, allow)
     except WebhookUrlRefused as error:
-        raise PostFailed(FailedBy.REFUSED_ADDRESS) from error
+        raise PostFailed.by(FailedBy.REFUSED_ADDRESS) from error
 
 
 async def _connected(
@@ -127,7 +127,7 @@ async def _connected(
             kind = FailedBy.TLS
         except OSError:
             kind = FailedBy.CONNECT
-    raise PostFailed(kind)
+    raise PostFailed.by(kind)
 
 
 @functools.cache

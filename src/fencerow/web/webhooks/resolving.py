@@ -40,9 +40,9 @@ async def addresses_of(target: Target, resolve: Resolve) -> tuple[Address, ...]:
         texts = await LOOKUPS.look_up(lambda: resolve(target.host, target.port))
         found = tuple(ipaddress.ip_address(text) for text in texts)
     except (OSError, ValueError) as error:  # what is no name for DNS is a UnicodeError
-        raise PostFailed(FailedBy.DNS) from error
+        raise PostFailed.by(FailedBy.DNS) from error
     if not 1 <= len(found) <= ADDRESSES_MAX:
-        raise PostFailed(FailedBy.DNS)
+        raise PostFailed.by(FailedBy.DNS)
     return found
 
 
