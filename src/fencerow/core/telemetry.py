@@ -27,6 +27,8 @@ class Fact(StrEnum):
 
     SUBMITTED = "submitted"
     CLAIMED = "claimed"
+    SWEPT = "swept"
+    STARTED = "started"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     RETRIED = "retried"
@@ -39,6 +41,8 @@ class Fact(StrEnum):
     EXPIRED = "expired"
     RECLAIMED = "reclaimed"
     TIMED_OUT = "timed_out"
+    WORKER_DIED = "worker_died"
+    REAPED = "reaped"
     LEASE_LOST = "lease_lost"
     RENEWED = "renewed"
     REFUSED = "refused"
@@ -59,6 +63,7 @@ class Fact(StrEnum):
     EVENTS_LAG = "events_lag"
     EVENTS_AT_RISK = "events_at_risk"
     EVENTS_TRIMMED = "events_trimmed"
+    WEBHOOK_SENT = "webhook_sent"
 
 
 _ATTEMPT = ("job_id", "job", "queue", "attempt")
@@ -66,8 +71,12 @@ _ENDED = (*_ATTEMPT, "duration_s")
 
 # What every fact of that name carries. More may come; a listener must not mind.
 FIELDS: Mapping[Fact, tuple[str, ...]] = {
-    Fact.SUBMITTED: ("job", "queue", "count", "replayed"),
+    Fact.SUBMITTED: ("job", "queue", "count", "replayed", "replaced"),
     Fact.CLAIMED: ("queue", "count", "duration_s"),
+    # Jobs that no wake-up told of and that were due for a while: a look from the beginning of the lanes found them.
+    Fact.SWEPT: ("job", "queue", "count"),
+    # A slot takes the attempt. `waited_s`: since the job was due, by the database's clock; None where that is unknown.
+    Fact.STARTED: (*_ATTEMPT, "waited_s"),
     Fact.SUCCEEDED: _ENDED,
     Fact.FAILED: (*_ENDED, "code"),
     Fact.RETRIED: (*_ENDED, "delay_s"),
@@ -80,6 +89,9 @@ FIELDS: Mapping[Fact, tuple[str, ...]] = {
     Fact.EXPIRED: ("count",),
     Fact.RECLAIMED: ("count", "worker"),
     Fact.TIMED_OUT: ("count",),
+    Fact.WORKER_DIED: ("worker",),
+    # What the reaper ended or took back, by what it became.
+    Fact.REAPED: ("state", "count"),
     Fact.LEASE_LOST: _ATTEMPT,
     Fact.RENEWED: ("worker", "duration_s"),
     Fact.REFUSED: ("code",),
@@ -100,6 +112,8 @@ FIELDS: Mapping[Fact, tuple[str, ...]] = {
     Fact.EVENTS_LAG: ("group", "events", "seconds"),
     Fact.EVENTS_AT_RISK: ("group", "events", "seconds"),
     Fact.EVENTS_TRIMMED: ("count",),
+    # One POST of a webhook. `outcome`: delivered, or why it failed; `status`: the answer's, None where none came.
+    Fact.WEBHOOK_SENT: ("outcome", "status", "duration_s"),
 }
 
 

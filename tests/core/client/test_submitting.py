@@ -292,8 +292,8 @@ def test_listeners_hear_how_many_were_submitted_and_replayed(engine: AnyEngine) 
     Client(engine, telemetry=telemetry).submit([keyed("k")])
 
     assert heard == [
-        (Fact.SUBMITTED, {"job": "send", "queue": "mail", "count": 3, "replayed": 0}),
-        (Fact.SUBMITTED, {"job": "send", "queue": "mail", "count": 1, "replayed": 1}),
+        (Fact.SUBMITTED, {"job": "send", "queue": "mail", "count": 3, "replayed": 0, "replaced": 0}),
+        (Fact.SUBMITTED, {"job": "send", "queue": "mail", "count": 1, "replayed": 1, "replaced": 0}),
     ]
 
 

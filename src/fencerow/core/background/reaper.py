@@ -8,6 +8,7 @@ not stranded.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -85,6 +86,7 @@ class Reaper:
         else:
             dead = store.die(judge=warrant.judge, until_us=warrant.until_us)
             for holder in await self._engine.arun(dead):
+                self._telemetry.emit(Fact.WORKER_DIED, worker=holder)
                 log.warning("worker %s is dead: its lease ran out", holder)
             await self._bury_ahead()
             if lost := await self._engine.arun(store.lost_holders()):
@@ -107,6 +109,7 @@ class Reaper:
             return
         dead = store.die_ahead(silent, judge=warrant.judge, until_us=warrant.until_us)
         for holder in await self._engine.arun(dead):
+            self._telemetry.emit(Fact.WORKER_DIED, worker=holder)
             log.warning("worker %s is dead: it has not renewed since the database's clock went back", holder)
 
     async def _reclaim(self) -> None:
@@ -141,6 +144,7 @@ class Reaper:
                 return
             self._telemetry.counters.add("jobs_expired", len(moved))
             self._telemetry.emit(Fact.EXPIRED, count=len(moved))
+            self._telemetry.emit(Fact.REAPED, state=State.CANCELLED, count=len(moved))
             self._announce([], moved)
             if len(moved) < limit:
                 return
@@ -154,6 +158,8 @@ class Reaper:
         return await self.portion.fit(BATCH_ROWS, do)
 
     def _announce(self, reclaimed: Sequence[Reclaimed], moved: Sequence[Moved]) -> None:
+        for state, count in Counter(job.state for job in reclaimed).items():
+            self._telemetry.emit(Fact.REAPED, state=state, count=count)
         queued = [job for job in reclaimed if job.state is State.QUEUED]
         self._announcer.announce_queued(
             [Requeued(job.id, job.queue, job.priority, job.run_at_us) for job in queued]

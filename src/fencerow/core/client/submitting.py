@@ -152,11 +152,14 @@ class Submits(ClientBase):
     def _emit_submitted(self, submissions: Sequence[Submission], answers: Sequence[Submitted]) -> None:
         counts: dict[tuple[str, str], list[int]] = {}
         for each, answer in zip(submissions, answers, strict=True):
-            count = counts.setdefault((each.job.template.name, each.job.template.queue), [0, 0])
+            count = counts.setdefault((each.job.template.name, each.job.template.queue), [0, 0, 0])
             count[0] += 1
             count[1] += answer.replay
-        for (name, queue), (count_all, replayed) in counts.items():
-            self.telemetry.emit(Fact.SUBMITTED, job=name, queue=queue, count=count_all, replayed=replayed)
+            count[2] += answer.replaced
+        for (name, queue), (count_all, replayed, replaced) in counts.items():
+            self.telemetry.emit(
+                Fact.SUBMITTED, job=name, queue=queue, count=count_all, replayed=replayed, replaced=replaced
+            )
 
 
 def _is_plain(submission: Submission) -> bool:

@@ -85,6 +85,7 @@ class Attempt:
     line_us: int | None = (
         None  # claimed in the turn of its share: it counts as due as early as the lane's first
     )
+    due_s: float | None = None  # since it was due, when it was claimed; gathered only where somebody listens
     crashed = False  # its child process died of its own doing
     overran = False  # it kept the event loop beyond its own deadline
     may_start = False  # it was let start here, and cannot be withdrawn any more

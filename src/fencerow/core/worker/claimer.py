@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
@@ -42,6 +42,7 @@ log = logging.getLogger("fencerow.worker")
 T = TypeVar("T")
 
 LOST_PAUSE_S = 0.2
+UNTOLD_US = 1_000_000  # a wake-up of a job that is due for longer was lost, or was never sent
 LOCK_WAIT_MS = 100  # for a row that claims pass over, once after each look from the beginning
 
 
@@ -80,6 +81,7 @@ class Claimer:
         self._here_first = False
         self.paused = False
         self.claiming_since: float | None = None  # when the claim in flight was sent
+        self._untold_us: int | None = None  # what was due before then is found now, and nobody had told of it
         self.portion = Portion(f"claims from {' '.join(pool.queues)}", PREFETCH_MAX)
 
     def follow(self) -> None:
@@ -114,7 +116,9 @@ class Claimer:
     async def _serve(self, view: QueueView, wanted: int) -> None:
         # Whoever was declared dead meanwhile, during any of these awaits, has no holder until it registers anew.
         await self._claim_passed_over(view, locked_only=True)
+        self._untold_us = None
         if view.wants_sweep(time.monotonic()):
+            is_untold = view.is_untold(time.monotonic())
             began, sent = time.monotonic(), steady()
             lanes, now_us = await self._engine.arun(store.lanes(view.queue))
             if self._labels:
@@ -123,6 +127,7 @@ class Claimer:
             if now_us:
                 self._clock.read(sent, now_us)
             view.swept(lanes, now_us, began, due_us=self._clock.due().until_us)
+            self._untold_us = now_us - UNTOLD_US if is_untold else None
             wanted = self.pool.wanted()
         due_at = view.suspect_due_at
         if due_at is not None and time.monotonic() >= due_at and self._may_claim():
@@ -347,6 +352,17 @@ class Claimer:
             if line_us is not None:
                 for attempt in attempts:
                     attempt.line_us = line_us
-            self._life.claimed(self.pool, attempts)
             if self._telemetry.is_heard:
-                self._telemetry.emit(Fact.CLAIMED, queue=queue, count=len(jobs), duration_s=duration_s)
+                self._tell(queue, attempts, duration_s)
+            self._life.claimed(self.pool, attempts)
+
+    def _tell(self, queue: str, attempts: Sequence[Attempt], duration_s: float) -> None:
+        self._telemetry.emit(Fact.CLAIMED, queue=queue, count=len(attempts), duration_s=duration_s)
+        now_us = self._clock.now_us()
+        if now_us is not None:
+            for each in attempts:
+                each.due_s = max(0.0, (now_us - each.claimed.run_at_us) / 1e6)
+        if self._untold_us is not None:
+            untold = [each.claimed.name for each in attempts if each.claimed.run_at_us < self._untold_us]
+            for name, count in Counter(untold).items():
+                self._telemetry.emit(Fact.SWEPT, job=name, queue=queue, count=count)

@@ -89,6 +89,7 @@ class Dispatch:
             for attempt in attempts:
                 self._executor.report(attempt, Released(TAKEN))
             return True
+        self._executor.tell_started(attempts)
         first = attempts[0]
         if not first.claimed.suspect and not first.handler.process:
             return await self._run_beside(attempts, slot_lost)

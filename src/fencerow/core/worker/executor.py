@@ -185,6 +185,15 @@ class Executor:
             return Released(f"asked to end before it started ({attempt.interrupt})")
         return Released("the lease was not renewed in time")
 
+    def tell_started(self, attempts: Sequence[Attempt]) -> None:
+        """A slot takes these: tell who listens how long each was due."""
+        if not self._telemetry.is_heard:
+            return
+        now = time.monotonic()
+        for each in attempts:
+            waited_s = None if each.due_s is None else each.due_s + max(0.0, now - each.taken)
+            self._telemetry.emit(Fact.STARTED, **facts(each), waited_s=waited_s)
+
     def count_hung(self) -> None:
         """One more handler was given up, and may still run."""
         self.hung_count += 1

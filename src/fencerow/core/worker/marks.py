@@ -58,6 +58,11 @@ class QueueView:
         """Whether the lanes should be looked at from the beginning."""
         return now >= self._sweep_at or (self._due_at is not None and now >= self._due_at)
 
+    def is_untold(self, now: float) -> bool:
+        """Whether nothing but its interval asks for a look from the beginning now: no hint has come, nothing was known
+        to become due, and it is neither the first look nor one after hints may have been lost."""
+        return self._dry and self._sweep_at > 0 and (self._due_at is None or now < self._due_at)
+
     def swept(self, lanes: Iterable[Lane], now_us: int, began: float, due_us: int = 0) -> None:
         """Start every lane from its first queued job, and note what is due later; `due_us` may lie beyond now."""
         now = time.monotonic()

@@ -10,6 +10,7 @@ from fencerow.core.app.app import JobsApp
 from fencerow.core.db.locator import arun_back
 from fencerow.core.db.run import joining
 from fencerow.core.model.control import Fail, Retry, Snooze
+from fencerow.core.telemetry import Fact
 from fencerow.core.worker.context import Job
 from fencerow.web.webhooks import deliveries
 from fencerow.web.webhooks.deliveries import Attempt, DueDelivery
@@ -44,6 +45,10 @@ class Delivering:
                 f"the endpoint {due.endpoint} is left alone for a while",
             )
         attempt, retry_after_s = await self._post(due)
+        outcome = attempt.failure or "delivered"
+        self._app.telemetry.emit(
+            Fact.WEBHOOK_SENT, outcome=outcome, status=attempt.status, duration_s=attempt.took_s
+        )
         if attempt.failure is None:
             async with job.transaction() as connection:
                 arrived = deliveries.note_arrived(job.id, attempt)
