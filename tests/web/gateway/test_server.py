@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 
@@ -175,3 +176,51 @@ async def test_while_it_leaves_only_health_is_answered(lite: App, door: Door) ->
         (503, "FR-873"),
     ]
     assert answers[1].headers["retry-after"]
+
+
+async def test_who_reads_nothing_of_an_answer_is_cut_off(
+    monkeypatch: pytest.MonkeyPatch, lite: App, served: Served, http: httpx.AsyncClient
+) -> None:
+    monkeypatch.setattr(serving, "WRITE_S", 0.2)
+    job_id = (await lite.asubmit_by_name("pages", {"path": "a"})).id
+    with socket.create_connection(("127.0.0.1", served.port)) as caller:
+        # The answers of many requests, none of which is read: more than the sockets hold.
+        asking = b"GET /openapi.json HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n" * 200
+        caller.settimeout(PATIENCE_S)
+        caller.sendall(asking)
+
+        await until(lambda: served.server._uvicorn.server_state.total_requests > 0)
+        await until(lambda: not served.server._uvicorn.server_state.connections)
+
+    assert (await http.get(f"/v1/jobs/{job_id}")).status_code == 200
+
+
+async def test_who_reads_slowly_but_enough_is_not_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "WRITE_S", 0.01)
+    transport = Reading(3.5 * serving.WRITE_BYTES_MIN, takes=serving.WRITE_BYTES_MIN)
+    waiting = serving.Unread(transport, asyncio.get_running_loop())
+
+    waiting.begin()
+    await until(lambda: transport.is_aborted)
+
+    assert transport.left == 0.5 * serving.WRITE_BYTES_MIN  # the last look found nothing more taken
+
+
+class Reading(asyncio.WriteTransport):
+    """What waits for a caller who takes so much between two looks, as long as there is so much."""
+
+    def __init__(self, left: float, *, takes: int) -> None:
+        super().__init__()
+        self.left = left
+        self.is_aborted = False
+        self._takes = takes
+        self._looks = 0
+
+    def get_write_buffer_size(self) -> int:
+        self._looks += 1
+        if self._looks % 2 == 0 and self.left >= self._takes:
+            self.left -= self._takes
+        return int(self.left)
+
+    def abort(self) -> None:
+        self.is_aborted = True

@@ -1,7 +1,8 @@
 """The gateway as the main thing of a process: uvicorn, with bounds on what a connection may take.
 
-uvicorn bounds neither how long a request's headers may take nor how long a connection may say nothing at all, so
-hundreds of callers that send a byte now and then would keep all places. `Bounded` ends such connections.
+uvicorn bounds neither how long a request's headers may take, nor how long a connection may say nothing at all, nor how
+long an answer may wait to be read. So hundreds of callers that send a byte now and then, or read nothing of what they
+asked for, would keep all places. `Bounded` ends such connections.
 """
 
 from __future__ import annotations
@@ -25,17 +26,38 @@ log = logging.getLogger("fencerow.web")
 HEADERS_S = 10.0
 KEEP_ALIVE_S = 15
 REQUEST_LINE_BYTES_MAX = 8 * 1024
+WRITE_S = 30.0
+WRITE_BYTES_MIN = 32 * 1024
 BACKLOG = 512
 
 
 class Bounded(H11Protocol):
-    """A connection whose requests must have all their headers within `HEADERS_S` seconds of their begin."""
+    """A connection that does not wait for its caller for ever.
+
+    A request must have all its headers within `HEADERS_S` seconds of its begin. Of an answer that waits to be read, all
+    or `WRITE_BYTES_MIN` must be taken in each `WRITE_S` seconds; a caller that takes less is cut off.
+    """
 
     _until: asyncio.TimerHandle | None = None
+    _unread: Unread | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._unread = Unread(transport, self.loop)
+        transport.set_write_buffer_limits(
+            high=0
+        )  # `pause_writing` when one byte has to wait, not only at 64 KiB
         self._expect()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._unread is not None:
+            self._unread.begin()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.end()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -43,6 +65,8 @@ class Bounded(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()
+        if self._unread is not None:
+            self._unread.end()
         super().connection_lost(exc)
 
     def _expect(self) -> None:
@@ -61,6 +85,37 @@ class Bounded(H11Protocol):
         if self._until is not None:
             self._until.cancel()
             self._until = None
+
+
+class Unread:
+    """The clock of what waits in a connection to be read: it ends a connection whose caller takes too little."""
+
+    def __init__(self, transport: asyncio.WriteTransport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._timer: asyncio.TimerHandle | None = None
+        self._waiting = 0  # bytes, when the clock was looked at last
+
+    def begin(self) -> None:
+        """From now on something waits."""
+        if self._timer is None:
+            self._waiting = self._transport.get_write_buffer_size()
+            self._timer = self._loop.call_later(WRITE_S, self._look)
+
+    def end(self) -> None:
+        """Nothing waits any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        self._timer = None
+        left = self._transport.get_write_buffer_size()
+        if self._waiting - left < WRITE_BYTES_MIN:
+            log.info("a caller was cut off who took less than %d bytes in %g s", WRITE_BYTES_MIN, WRITE_S)
+            self._transport.abort()  # `close` would wait for the reader
+        else:
+            self.begin()
 
 
 def listening(address: Address) -> socket.socket:
