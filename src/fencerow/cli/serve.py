@@ -87,15 +87,10 @@ async def _served(app: App, address: Address, tls: ssl.SSLContext | None) -> Non
     host, port = found.getsockname()[:2]
     output.warn(f"serving on http{'s' if tls else ''}://{f'[{host}]' if ':' in host else host}:{port}")
     try:
-        with Signals(SIGNALS, lambda _name: _tell(loop, server.leave)):
+        with Signals(SIGNALS, lambda _name: loop.call_soon_threadsafe(server.leave)):
             await server.run([found])
     finally:
         await app.aclose()
-
-
-def _tell(loop: asyncio.AbstractEventLoop, callback: object) -> None:
-    assert callable(callback)
-    loop.call_soon_threadsafe(callback)
 
 
 def refuse_bare(address: Address, *, secured: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
@@ -94,8 +95,9 @@ def waited_for(app: App) -> bool:
 
 
 async def test_a_stop_answers_those_who_wait_and_then_ends(
-    lite: App, served: Served, http: httpx.AsyncClient
+    lite: App, served: Served, http: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     job_id = await submitted(http)
     waiting = asyncio.create_task(http.get(f"/v1/jobs/{job_id}?wait=60"))
     await until(lambda: waited_for(lite))
@@ -105,6 +107,12 @@ async def test_a_stop_answers_those_who_wait_and_then_ends(
     answer = await waiting
     assert (answer.status_code, answer.json()["state"]) == (200, "queued")
     await served.running
+    told = [(each.name, each.getMessage()) for each in caplog.records]
+    assert [each for each in told if each[0] == "uvicorn.error"] == []
+    assert [each for each in told if each[0] == "fencerow.web"] == [
+        ("fencerow.web", "the gateway stops: it takes no new requests, and 1 are under way"),
+        ("fencerow.web", "the gateway has stopped"),
+    ]
 
 
 async def test_who_hangs_up_waits_no_more(lite: App, served: Served, http: httpx.AsyncClient) -> None:

@@ -22,6 +22,7 @@ from fencerow.web.gateway.asgi import Gateway
 from fencerow.web.settings import WebSettings
 
 log = logging.getLogger("fencerow.web")
+theirs = logging.getLogger("uvicorn.error")
 
 HEADERS_S = 10.0
 KEEP_ALIVE_S = 15
@@ -147,6 +148,10 @@ class Server:
     def __init__(self, gateway: Gateway, settings: WebSettings, *, tls: ssl.SSLContext | None = None) -> None:
         self._gateway = gateway
         self._settings = settings
+        if theirs.level == logging.NOTSET:
+            # It tells of its process and of CTRL+C, and by a line for each request that is no HTTP strangers could fill
+            # the log.
+            theirs.setLevel(logging.ERROR)
         config = uvicorn.Config(
             gateway,
             http=Bounded,
@@ -177,6 +182,7 @@ class Server:
         await asyncio.wait({serving, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not serving.done():
             self._gateway.leave()
+            log.info("the gateway stops: it takes no new requests, and %d are under way", self._under_way())
             # Who balances load learns from /readyz that nothing is served here any more, before the door is closed.
             await asyncio.sleep(self._settings.web_unready_s)
             self._uvicorn.should_exit = True
@@ -185,6 +191,10 @@ class Server:
             await serving
         finally:
             await self._gateway.aclose()
+        log.info("the gateway has stopped")
+
+    def _under_way(self) -> int:
+        return len(self._uvicorn.server_state.tasks)
 
     def leave(self) -> None:
         """Begin to stop; in this event loop. A second call ends what is still under way."""
