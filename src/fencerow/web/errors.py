@@ -83,12 +83,14 @@ class EndpointNotFound(FencerowError):
     """There is no webhook endpoint of this name: nobody made one, or it was removed."""
 
     code = "FR-863"
+    status: ClassVar[int] = 404
 
 
 class EndpointConflict(FencerowError):
     """The webhook endpoint is not as the change expects it, so nothing was changed. Look at it, and decide again."""
 
     code = "FR-864"
+    status: ClassVar[int] = 409
 
 
 class NotAuthenticated(FencerowError):

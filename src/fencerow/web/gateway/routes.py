@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from fencerow.web.gateway.about import ROUTES as ABOUT
+from fencerow.web.gateway.deliveries import ROUTES as DELIVERIES
+from fencerow.web.gateway.endpoints import ROUTES as ENDPOINTS
 from fencerow.web.gateway.events import ROUTES as EVENTS
 from fencerow.web.gateway.jobs import ROUTES as JOBS
 from fencerow.web.gateway.listing import ROUTES as LISTING
@@ -25,5 +27,7 @@ def routes() -> tuple[Route, ...]:
         *WORKERS,
         *SCHEDULES,
         *EVENTS,
+        *ENDPOINTS,
+        *DELIVERIES,
         *ABOUT,
     )

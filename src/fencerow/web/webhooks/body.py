@@ -19,7 +19,7 @@ def body_of(event: Event, job: JobRecord | None, *, with_result: bool) -> str:
     """The JSON text: `type`, `timestamp`, `data`. `job`: the one that ended, None if it is gone already."""
     document = {
         "type": event.topic,
-        "timestamp": _iso(event.published_at),
+        "timestamp": iso(event.published_at),
         "data": _data(event.data, job, with_result),
     }
     return msgspec.json.encode(document).decode()
@@ -33,8 +33,8 @@ def _data(told: Mapping[str, Any], job: JobRecord | None, with_result: bool) -> 
             "tags": job.tags or [],
             "metadata": job.metadata or {},
             "headers": job.headers or {},
-            "submitted_at": _iso(moment(job.submitted_at_us)),
-            "ended_at": None if job.ended_at_us is None else _iso(moment(job.ended_at_us)),
+            "submitted_at": iso(moment(job.submitted_at_us)),
+            "ended_at": None if job.ended_at_us is None else iso(moment(job.ended_at_us)),
         }
     if "error" in told:
         return {**data, "error": _error(told["error"])}
@@ -53,5 +53,6 @@ def _result(told: Mapping[str, Any]) -> dict[str, Any]:
     return {"result": told.get("result")}
 
 
-def _iso(at: datetime) -> str:
+def iso(at: datetime) -> str:
+    """An instant as webhooks tell it, always with microseconds."""
     return at.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 import click
@@ -16,12 +16,11 @@ from fencerow.command.layout import Column
 from fencerow.command.options import asked, limit_option, usual_options, utc_option
 from fencerow.command.times import Times, told_instant
 from fencerow.core.errors import exits
-from fencerow.core.model.ids import new_id
 from fencerow.core.model.text import amount
 from fencerow.web.webhooks.commands import verbs
-from fencerow.web.webhooks.errors import PostFailed
 from fencerow.web.webhooks.looking import Delivery
 from fencerow.web.webhooks.settings import allowed_of
+from fencerow.web.webhooks.tried import tried
 from fencerow.web.webhooks.verbs import LIMIT, LIMIT_MAX, STATES
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -59,6 +58,7 @@ def meant_options(command: F) -> F:
 @meant_options
 @click.option("--state", type=click.Choice(STATES), help="Only those in this state.")
 @click.option("--before", type=int, metavar="EVENT", help="Only those of earlier events: the next page.")
+@click.option("--behind", metavar="ENDPOINT", help="And those of this event to endpoints behind this one.")
 @limit_option(LIMIT, most=LIMIT_MAX)
 @utc_option
 @usual_options
@@ -76,7 +76,7 @@ def deliveries(context: click.Context, /, endpoint: str | None, limit: int, **gi
         none="nothing is told",
     )
     if len(found) == limit:
-        output.say(f"(there may be more: --before {found[-1].event_id})")
+        output.say_text(f"(there may be more: --before {found[-1].event_id} --behind {found[-1].endpoint})")
 
 
 @click.command()
@@ -131,39 +131,16 @@ def redeliver(context: click.Context, /, endpoint: str | None, dry_run: bool, **
 @click.pass_context
 def test(context: click.Context, endpoint: str) -> int:
     """Send a webhook of type webhook.test from here, signed as all others, and say what was answered."""
-    from fencerow.web.webhooks.posting import Reply, post
-    from fencerow.web.webhooks.signing import Secret, signed_headers
-
     with verbs(context) as known:
-        found = known.get(endpoint)
-        secrets = [Secret.parsed(each) for each in known.secrets(endpoint)]
-    body = msgspec.json.encode(
-        {"type": "webhook.test", "timestamp": Times(found.now_us, True).full(found.now_us), "data": {}}
-    )
-    headers = signed_headers(f"msg_test_{new_id()}", int(time.time()), body, secrets)
-    reply: Reply | None = None
-    failure = None
-    try:
-        reply = asyncio.run(
-            post(
-                found.url, body, headers, timeout_s=found.timeout_s, allow=allowed_of(asked(context).config())
-            )
-        )
-    except PostFailed as error:
-        failure = error.kind.value
-    taken = reply is not None and 200 <= reply.status < 300
-    status, took_s = (None, None) if reply is None else (reply.status, reply.took_s)
+        found, secrets = known.get(endpoint), known.secrets(endpoint)
+    came = asyncio.run(tried(found, secrets, allowed_of(asked(context).config())))
     if asked(context).json:
-        output.say_json(
-            {"name": endpoint, "taken": taken, "status": status, "failure": failure, "took_s": took_s}
-        )
+        output.say_json({"name": endpoint, **asdict(came)})
+    elif came.failure is not None:
+        output.say(f"{endpoint} did not answer: {came.failure}")
     else:
-        output.say(
-            f"{endpoint} answered {status} after {took_s:.3f} s"
-            if reply
-            else f"{endpoint} did not answer: {failure}"
-        )
-    return exits.OK if taken else exits.FAILED
+        output.say(f"{endpoint} answered {came.status} after {came.took_s:.3f} s")
+    return exits.OK if came.taken else exits.FAILED
 
 
 def delivery_document(found: Delivery) -> dict[str, Any]:

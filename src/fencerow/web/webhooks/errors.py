@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import ClassVar
 
 import fencerow.core.errors.exits as exits
 from fencerow.core.errors.base import FencerowError
@@ -34,6 +35,7 @@ class WebhookUrlRefused(FencerowError):
 
     code = "FR-861"
     exit_code = exits.REFUSED
+    status: ClassVar[int] = 422
 
 
 class FailedBy(StrEnum):

@@ -59,6 +59,7 @@ class Meant:
     since_us: int | None = None
     until_us: int | None = None
     before: int | None = None
+    behind: str | None = None  # an endpoint: of the event `before` itself, what is told those behind it
     over: bool = False
 
     @property
@@ -72,6 +73,7 @@ class Meant:
             "since": self.since_us,
             "until": self.until_us,
             "before": self.before,
+            "behind": self.behind,
             "over": self.over,
         }
 

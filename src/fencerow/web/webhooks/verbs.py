@@ -50,15 +50,17 @@ class Webhooks(EndpointVerbs):
         since: datetime | None = None,
         until: datetime | None = None,
         before: int | None = None,
+        behind: str | None = None,
         limit: int = LIMIT,
     ) -> Procedure[list[Delivery]]:
         """Deliveries, the newest first: of one endpoint, in one state, of the end of one job, under one webhook-id,
-        made from `since` on and before `until`. For the next page pass the last `event_id` as `before`.
+        made from `since` on and before `until`. For the next page pass the last `event_id` as `before`, and its
+        `endpoint` as `behind`: an event is told to several.
 
         Raises:
             InvalidInput: one of them cannot be used.
         """
-        meant = meant_of(endpoint, state, job, webhook_id, since, until, before)
+        meant = meant_of(endpoint, state, job, webhook_id, since, until, before, behind)
         return (yield from ask(looking.listed(meant, limit=check_limit(limit))))
 
     adeliveries = averb(deliveries)
@@ -154,6 +156,7 @@ def meant_of(
     since: datetime | None,
     until: datetime | None,
     before: int | None = None,
+    behind: str | None = None,
 ) -> Meant:
     """Which deliveries are meant, checked.
 
@@ -172,6 +175,7 @@ def meant_of(
         since_us=None if since is None else instant_us(since, "since"),
         until_us=None if until is None else instant_us(until, "until"),
         before=before,
+        behind=None if behind is None else check_endpoint_name(behind),
     )
 
 

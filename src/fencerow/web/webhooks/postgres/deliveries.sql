@@ -109,7 +109,8 @@ CASE WHEN delivery.delivered_at IS NOT NULL THEN 'delivered'
   AND (CAST(:webhook AS text) IS NULL OR delivery.webhook_id = :webhook)
   AND (CAST(:since AS bigint) IS NULL OR delivery.created_at >= fencerow.at(CAST(:since AS bigint)))
   AND (CAST(:until AS bigint) IS NULL OR delivery.created_at < fencerow.at(CAST(:until AS bigint)))
-  AND (CAST(:before AS bigint) IS NULL OR delivery.event_id < CAST(:before AS bigint))
+  AND (CAST(:before AS bigint) IS NULL OR delivery.event_id < CAST(:before AS bigint)
+       OR (delivery.event_id = CAST(:before AS bigint) AND endpoint.name > CAST(:behind AS text)))
   AND (CAST(:state AS text) IS NULL OR {{state of a delivery}} = :state)
   AND (NOT CAST(:over AS boolean)
        OR (endpoint.state = 'enabled'

@@ -105,7 +105,8 @@ CASE WHEN delivery.delivered_at IS NOT NULL THEN 'delivered'
   AND (:webhook IS NULL OR delivery.webhook_id = :webhook)
   AND (:since IS NULL OR delivery.created_at >= :since)
   AND (:until IS NULL OR delivery.created_at < :until)
-  AND (:before IS NULL OR delivery.event_id < :before)
+  AND (:before IS NULL OR delivery.event_id < :before
+       OR (delivery.event_id = :before AND endpoint.name > :behind))
   AND (:state IS NULL OR {{state of a delivery}} = :state)
   AND (NOT :over
        OR (endpoint.state = 'enabled'

@@ -1,0 +1,271 @@
+"""Endpoints of webhooks over HTTP: made, looked at, changed, enabled and disabled, removed; and one that is tried.
+
+They are told of the ends of jobs in all queues, so a token that is good for some queues is refused here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from fencerow.errors import EndpointConflict, EndpointNotFound, WebhookUrlRefused
+from fencerow.web.gateway.reached import everywhere
+from fencerow.web.gateway.route import WAIT_S_MAX, Answer, Call, Route
+from fencerow.web.gateway.shapes import Given, Instant, Told
+from fencerow.web.gateway.telling import each, told
+from fencerow.web.tokens.scope import Scope
+from fencerow.web.webhooks.endpoint import (
+    FILTER_MAX,
+    NAME_LENGTH_MAX,
+    Ending,
+    EndpointState,
+    Order,
+)
+from fencerow.web.webhooks.endpoint_verbs import OVERLAP_S, OVERLAP_S_MAX, REASON_LENGTH_MAX
+from fencerow.web.webhooks.settings import allowed_of
+from fencerow.web.webhooks.tried import tried
+from fencerow.web.webhooks.verbs import Webhooks
+
+EndpointName = Annotated[str, Meta(min_length=1, max_length=NAME_LENGTH_MAX)]
+Url = Annotated[str, Meta(min_length=1, max_length=4_000)]
+SecretText = Annotated[
+    str, Meta(max_length=200, description="one of your own, `whsec_…`; by default a new one")
+]
+Filter = Annotated[list[Annotated[str, Meta(min_length=1, max_length=200)]], Meta(max_length=FILTER_MAX)]
+TRY_S_MAX = WAIT_S_MAX / 2  # of one try, whatever the endpoint's own time is: somebody waits for the answer
+
+
+class EndpointDocument(Told, frozen=True, kw_only=True):
+    """An endpoint as it stands, without its secrets. `open_until`: it is left alone until then, after `failures` in a
+    row. `old_until`: so long the secret before the last rotation signs too. `damaged`: what cannot be read."""
+
+    name: str
+    url: str
+    events: list[str]
+    queues: list[str] | None
+    jobs: list[str] | None
+    tags: list[str] | None
+    with_result: bool
+    in_order: str
+    timeout_s: float
+    attempts_max: int
+    state: EndpointState
+    reason: str | None
+    failures: int
+    open_until: Instant | None
+    version: int
+    created_at: Instant
+    changed_at: Instant
+    changed_by: str | None
+    old_until: Instant | None
+    damaged: list[str]
+
+
+class EndpointList(Told, frozen=True, kw_only=True):
+    """All endpoints, by name."""
+
+    endpoints: list[EndpointDocument]
+
+
+class EndpointMade(Told, frozen=True, kw_only=True):
+    """An endpoint that was made, and the secret for its receiver: it is told this once."""
+
+    endpoint: EndpointDocument
+    secret: str
+
+
+class SecretRotated(Told, frozen=True, kw_only=True):
+    """The new secret of an endpoint: it is told this once."""
+
+    name: str
+    secret: str
+
+
+class EndpointMoved(Told, frozen=True, kw_only=True):
+    """An endpoint after a verb, and whether that changed anything."""
+
+    name: str
+    changed: bool
+
+
+class EndpointTried(Told, frozen=True, kw_only=True):
+    """What came of one `webhook.test`: the status, or what kind of failure kept it from being answered."""
+
+    name: str
+    taken: bool
+    status: int | None
+    failure: str | None
+    took_s: float
+
+
+class EndpointQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which endpoint."""
+
+    name: EndpointName
+
+
+class EndpointGiven(Given, frozen=True, kw_only=True):
+    """What is chosen for an endpoint; docs/guide/webhooks.md has what each means. `null` takes a filter away."""
+
+    events: Annotated[list[Ending], Meta(min_length=1)] | UnsetType = UNSET
+    queues: Filter | UnsetType | None = UNSET
+    jobs: Filter | UnsetType | None = UNSET
+    tags: Filter | UnsetType | None = UNSET
+    with_result: bool | UnsetType = UNSET
+    in_order: Order | UnsetType = UNSET
+    timeout_s: Annotated[float, Meta(ge=1, le=300)] | UnsetType = UNSET
+    attempts_max: Annotated[int, Meta(ge=1, le=100)] | UnsetType = UNSET
+
+
+class NewEndpoint(EndpointGiven, frozen=True, kw_only=True):
+    """An endpoint to be made. What is left out is as by default."""
+
+    name: EndpointName
+    url: Url
+    secret: SecretText | UnsetType = UNSET
+
+
+class ChangeEndpoint(EndpointGiven, frozen=True, kw_only=True):
+    """What is to be changed; what is left out stays. With `version`, only if it is in that version still."""
+
+    name: EndpointName
+    url: Url | UnsetType = UNSET
+    version: Annotated[int, Meta(ge=1, le=2**62)] | UnsetType = UNSET
+
+
+class NamedEndpoint(Given, frozen=True, kw_only=True):
+    """Which endpoint."""
+
+    name: EndpointName
+
+
+class DisableEndpoint(NamedEndpoint, frozen=True, kw_only=True):
+    """Which endpoint, and why."""
+
+    reason: Annotated[str, Meta(min_length=1, max_length=REASON_LENGTH_MAX)] | None = None
+
+
+class RotateSecret(NamedEndpoint, frozen=True, kw_only=True):
+    """Of which endpoint, and for how many seconds the old secret signs beside the new one."""
+
+    overlap_s: Annotated[float, Meta(ge=0, le=OVERLAP_S_MAX)] = OVERLAP_S
+    secret: SecretText | UnsetType = UNSET
+
+
+def hooks(call: Call) -> Webhooks:
+    """The verbs, in the name of the token; refused to one that is good for some queues only.
+
+    Raises:
+        NotAllowed: it is such a token.
+    """
+    everywhere(call, "webhooks")
+    return Webhooks(call.acting, allowed_of(call.app.config))
+
+
+async def list_endpoints(call: Call) -> Answer:
+    """All endpoints of webhooks, by name, without their secrets."""
+    return Answer(200, EndpointList(endpoints=each(EndpointDocument, await hooks(call).aknown())))
+
+
+async def show_endpoint(call: Call) -> Answer:
+    """One endpoint as it stands, without its secrets."""
+    return Answer(200, told(EndpointDocument, await hooks(call).aget(call.query.name)))
+
+
+async def add_endpoint(call: Call) -> Answer:
+    """Make an endpoint: it is told of jobs that are submitted from now on. The answer has its secret, this once.
+
+    Where that answer was lost, the repeat is refused (409): rotate the secret, or send one of your own.
+    """
+    added = await hooks(call).aadd(**_said(call.body))
+    return Answer(201, EndpointMade(endpoint=told(EndpointDocument, added.endpoint), secret=added.secret))
+
+
+async def change_endpoint(call: Call) -> Answer:
+    """Change an endpoint; what is left out stays. It counts for ends from now on."""
+    return Answer(200, told(EndpointDocument, await hooks(call).achange(**_said(call.body))))
+
+
+async def rotate_secret(call: Call) -> Answer:
+    """Give an endpoint a new secret, which the answer has, this once. For a while every webhook is signed by both."""
+    wanted: RotateSecret = call.body
+    secret = None if wanted.secret is UNSET else wanted.secret
+    made = await hooks(call).arotate(wanted.name, overlap_s=wanted.overlap_s, secret=secret)
+    return Answer(200, SecretRotated(name=wanted.name, secret=made))
+
+
+async def retire_secret(call: Call) -> Answer:
+    """Let the secret before the last rotation sign no more. It may be repeated."""
+    return _moved(call, await hooks(call).aretire(call.body.name))
+
+
+async def enable_endpoint(call: Call) -> Answer:
+    """Tell an endpoint again of ends, from now on; of one that answered 410 too. It may be repeated."""
+    return _moved(call, await hooks(call).aenable(call.body.name))
+
+
+async def disable_endpoint(call: Call) -> Answer:
+    """Tell an endpoint nothing more until it is enabled. Its deliveries under way fail, and can be redelivered."""
+    return _moved(call, await hooks(call).adisable(call.body.name, reason=call.body.reason))
+
+
+async def remove_endpoint(call: Call) -> Answer:
+    """Forget an endpoint, its secrets and its deliveries."""
+    await hooks(call).aremove(call.body.name)
+    return _moved(call, True)
+
+
+async def try_endpoint(call: Call) -> Answer:
+    """Send a webhook of type `webhook.test` from the gateway, signed as all others, and say what was answered.
+
+    It waits half a minute at most, and changes nothing: not the endpoint's failures, nor what stands of deliveries.
+    """
+    known, name = hooks(call), call.body.name
+    found, secrets = await known.aget(name), await known.asecrets(name)
+    came = await tried(found, secrets, allowed_of(call.app.config), timeout_s_max=TRY_S_MAX)
+    return Answer(200, told(EndpointTried, came, name=name))
+
+
+def _said(given: EndpointGiven) -> dict[str, Any]:
+    return {name: value for name in given.__struct_fields__ if (value := getattr(given, name)) is not UNSET}
+
+
+def _moved(call: Call, changed: bool) -> Answer:
+    return Answer(200, EndpointMoved(name=call.body.name, changed=changed))
+
+
+def _verb(
+    name: str, operation: str, answer: Any, body: type[Given], document: type[Told], *refusals: Any
+) -> Route:
+    return Route(
+        "POST", f"/v1/webhooks/endpoints/{name}", operation, answer, Scope.OPERATE, {200: document},
+        body=body, refusals=(EndpointNotFound, *refusals), waits=name == "test", tag="webhooks",
+    )  # fmt: skip
+
+
+ROUTES = (
+    Route(
+        "GET", "/v1/webhooks/endpoints", "listEndpoints", list_endpoints, Scope.READ, {200: EndpointList},
+        tag="webhooks",
+    ),
+    Route(
+        "GET", "/v1/webhooks/endpoints/show", "showEndpoint", show_endpoint, Scope.READ, {200: EndpointDocument},
+        query=EndpointQuery, refusals=(EndpointNotFound,), tag="webhooks",
+    ),
+    Route(
+        "POST", "/v1/webhooks/endpoints", "addEndpoint", add_endpoint, Scope.OPERATE, {201: EndpointMade},
+        body=NewEndpoint, refusals=(EndpointConflict, WebhookUrlRefused), tag="webhooks",
+    ),
+    _verb(
+        "change", "changeEndpoint", change_endpoint, ChangeEndpoint, EndpointDocument,
+        EndpointConflict, WebhookUrlRefused,
+    ),
+    _verb("rotate", "rotateSecret", rotate_secret, RotateSecret, SecretRotated, EndpointConflict),
+    _verb("retire", "retireSecret", retire_secret, NamedEndpoint, EndpointMoved),
+    _verb("enable", "enableEndpoint", enable_endpoint, NamedEndpoint, EndpointMoved),
+    _verb("disable", "disableEndpoint", disable_endpoint, DisableEndpoint, EndpointMoved),
+    _verb("remove", "removeEndpoint", remove_endpoint, NamedEndpoint, EndpointMoved),
+    _verb("test", "testEndpoint", try_endpoint, NamedEndpoint, EndpointTried),
+)  # fmt: skip
