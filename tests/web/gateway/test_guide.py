@@ -27,6 +27,8 @@ END = "--- the next block ---"
 def test_its_blocks_run_and_say_what_stands_below_them(tmp_path: Path) -> None:
     (_, program), (_, mounted) = (block for block in BLOCKS if block[0] == "python")
     (tmp_path / "shop.py").write_text(program)
+    shutil.copy(ROOT / "examples" / "webhooks" / "receive.py", tmp_path)
+    port, hooks = str(free_port()), str(free_port())
     commands = [text for kind, text in BLOCKS if kind == "sh"]
     told = [
         [text for kind, text in _after(number) if kind in ("json", "text")] for number in range(len(commands))
@@ -35,6 +37,7 @@ def test_its_blocks_run_and_say_what_stands_below_them(tmp_path: Path) -> None:
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "FENCEROW_APP": "shop:app",
+        "FENCEROW_WEBHOOK_ALLOW": f"http://127.0.0.1:{hooks}",
     }
     prepare, start, *asking = commands
 
@@ -42,9 +45,8 @@ def test_its_blocks_run_and_say_what_stands_below_them(tmp_path: Path) -> None:
     with ExitStack() as running:
         assert start.count("\n") == 2
         running.enter_context(_started(["worker"], "waits for jobs", tmp_path, env))
-        port = str(free_port())
         running.enter_context(_started(["serve", "--bind", port], f"127.0.0.1:{port}", tmp_path, env))
-        said = _said([each.replace("8080", port) for each in asking], tmp_path, env)
+        said = _said([each.replace("8080", port).replace("9000", hooks) for each in asking], tmp_path, env)
 
     for command, wanted, found in zip(asking, told[2:], said, strict=True):
         assert re.fullmatch(_pattern("".join(wanted)), found, re.DOTALL), f"{command}\n{found}"
