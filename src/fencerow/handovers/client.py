@@ -21,7 +21,7 @@ from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import Busy, ConfigError, InvalidInput, NotReady, OutcomeUnknown, Unavailable
 from fencerow.core.model.defaults import DAY_S, check_number
 from fencerow.core.model.handover import DEFAULT_RECEIVER
-from fencerow.core.model.ids import new_id
+from fencerow.core.model.ids import new_id, parse_id
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import check_text
 from fencerow.core.model.wakeup import HandoverFree, encode
@@ -55,10 +55,10 @@ class Receiver(Verbs):
     over again, to whoever takes next: deliver so that twice does no harm, or confirm in the transaction that delivers.
     """
 
-    def __init__(self, client: ClientBase, receiver: str = DEFAULT_RECEIVER) -> None:
+    def __init__(self, client: ClientBase, receiver: str = DEFAULT_RECEIVER, *, after: str = "") -> None:
         super().__init__(client)
         self.receiver = check_text(receiver, "the receiver", RECEIVER_LENGTH_MAX)
-        self._after = ""  # the key that was served last
+        self._after = after  # the key that was served last
 
     # --- taking ------------------------------------------------------------------------------------
 
@@ -84,10 +84,16 @@ class Receiver(Verbs):
             return self._wait(bell, taker, limit, until)
 
     async def atake(
-        self, limit: int = 1, *, lease_s: Seconds = LEASE_S, wait_s: Seconds | None = 0.0
+        self,
+        limit: int = 1,
+        *,
+        lease_s: Seconds = LEASE_S,
+        wait_s: Seconds | None = 0.0,
+        take_id: str | None = None,
     ) -> list[Handover]:
-        """`take` for async code. A caller that is cancelled may have taken some: they come again after the lease."""
-        taker, until = self._taker(limit, lease_s), _until(wait_s)
+        """`take` for async code. A caller that is cancelled may have taken some: they come again after the lease; or at
+        once, to who takes again with the same `take_id`, a UUID of the caller's own for this one take."""
+        taker, until = self._taker(limit, lease_s, take_id), _until(wait_s)
         if wait_s == 0.0:
             return self._readable(await self._arun(taking(taker, limit)))
         async with AsyncBell(self._client.engine) as bell:
@@ -216,11 +222,12 @@ class Receiver(Verbs):
         packing = self._client.packing
         return [msgspec.structs.replace(each, packing=packing) for each in found]
 
-    def _taker(self, limit: int, lease_s: Seconds) -> TakeOf:
+    def _taker(self, limit: int, lease_s: Seconds, take_id: str | None = None) -> TakeOf:
         if isinstance(limit, bool) or not 1 <= limit <= LIMIT_MAX:
             raise InvalidInput(f"limit is {limit}", f"1 to {LIMIT_MAX} are taken at once", "correct limit")
         by = self._client.actor or f"{socket.gethostname()}, pid {os.getpid()}"
-        return TakeOf(self.receiver, new_id(), _checked("lease_s", lease_s, 1.0), by[:200], self._after)
+        holder = new_id() if take_id is None else parse_id(take_id)
+        return TakeOf(self.receiver, holder, _checked("lease_s", lease_s, 1.0), by[:200], self._after)
 
 
 FREE: Final = encode(HandoverFree())

@@ -44,6 +44,8 @@ STATUS: Mapping[type[BaseException], int] = MappingProxyType(
         wings.UnknownSchedule: 404,
         wings.UnknownZone: 409,
         wings.UnknownGroup: 404,
+        wings.HandoverNotFound: 404,
+        wings.HandoverLost: 409,
     }
 )
 STATES: Mapping[type[BaseException], str] = MappingProxyType(

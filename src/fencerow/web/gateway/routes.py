@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fencerow.web.gateway.about import ROUTES as ABOUT
+from fencerow.web.gateway.confirming import ROUTES as CONFIRMING
 from fencerow.web.gateway.deliveries import ROUTES as DELIVERIES
 from fencerow.web.gateway.endpoints import ROUTES as ENDPOINTS
 from fencerow.web.gateway.events import ROUTES as EVENTS
@@ -27,6 +28,7 @@ def routes() -> tuple[Route, ...]:
         *WORKERS,
         *SCHEDULES,
         *EVENTS,
+        *CONFIRMING,
         *ENDPOINTS,
         *DELIVERIES,
         *ABOUT,
