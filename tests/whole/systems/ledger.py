@@ -16,14 +16,10 @@ SCENARIOS = {
 
 # The later part of the product that each scenario needs.
 WAITS_FOR = {
-    "A.5": "webhooks",
     "A.9": "stages",
     "A.10": "stages",
-    "A.12": "webhooks",
-    "A.14": "stages and the HTTP gateway",
+    "A.14": "stages",
     "B.14": "metrics",
-    "C.1": "the HTTP gateway",
     "C.6": "flows",
-    "C.14": "the HTTP gateway",
     "C.18": "metrics",
 }

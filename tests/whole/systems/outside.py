@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import inspect
 import json
 import os
 import sqlite3
@@ -52,7 +53,7 @@ class Service:
         """Call it, as the systems do."""
         step = self._next(subject)
         if step == "hang":
-            await until(self._file("release").exists)
+            await until(lambda: self._file("release").exists() or self._of(subject).exists())
         if step == "deaf":
             await self._ignoring_cancels()
         return self._answer(step, subject)
@@ -68,9 +69,9 @@ class Service:
         self._file("calls").unlink(missing_ok=True)
         self._file("script").write_text(json.dumps(steps))
 
-    def release(self) -> None:
-        """Let hanging calls go on, and all that come."""
-        self._file("release").touch()
+    def release(self, subject: str | None = None) -> None:
+        """Let hanging calls go on, and all that come; or those with this subject alone."""
+        (self._file("release") if subject is None else self._of(subject)).touch()
 
     def answered_late(self) -> bool:
         """Whether a call that heard no cancel is through."""
@@ -115,6 +116,9 @@ class Service:
         file = self._file("calls")
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
+    def _of(self, subject: str) -> Path:
+        return self._file(f"release of {subject}")
+
     def _file(self, kind: str) -> Path:
         return Path(os.environ[FOLDER]) / f"{self.name}.{kind}"
 
@@ -125,9 +129,10 @@ def write(db: Any, statement: str, *values: Any) -> None:
 
 
 async def until(happened: Any, what: str = "what was awaited") -> None:
-    """Wait for a condition that some other process or thread brings about."""
+    """Wait for a condition that something else brings about. `happened` may be async: it must be, where what this event
+    loop does could keep it waiting, such as a transaction that holds a file."""
     deadline = time.monotonic() + WAIT_S
-    while not happened():
+    while not (await found if inspect.isawaitable(found := happened()) else found):
         assert time.monotonic() < deadline, f"{what} did not happen within {WAIT_S:.0f} s"
         await asyncio.sleep(0.01)
 

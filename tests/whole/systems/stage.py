@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
@@ -102,8 +103,8 @@ class Stage:
     async def attempted(self, handle: Handle[Any], attempt: int) -> JobRecord:
         """Wait until a worker is through with this attempt of the job; returns what has become of the job."""
 
-        def over() -> bool:
-            job = plainly(handle.refresh)
+        async def over() -> bool:
+            job = await handle.arefresh()
             return job.attempt >= attempt and job.state is not State.RUNNING
 
         await until(over, f"attempt {attempt}")
@@ -117,16 +118,45 @@ class Stage:
         """From the last happening of this kind to when the job is due."""
         return (plainly(handle.refresh).run_at_us - self.happenings(handle, kind)[-1].at_us) / 1e6
 
-    @contextmanager
-    def process(self, log: Path, **settings: float) -> Iterator[subprocess.Popen[bytes]]:
+    def process(self, log: Path, **settings: float) -> AbstractContextManager[subprocess.Popen[bytes]]:
         """A worker process of the system, killed in the end if it still lives."""
+        return self.command(log, "worker", **settings)
+
+    @contextmanager
+    def command(self, log: Path, *words: str, **settings: float) -> Iterator[subprocess.Popen[bytes]]:
+        """A command of the system that goes on until it is stopped; killed in the end if it still lives."""
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         environment |= {
             f"FENCEROW_{name.upper()}": str(value) for name, value in {**QUICK, **settings}.items()
         }
-        command = [sys.executable, "-m", "fencerow.cli.main", "worker", "-A", f"{self._system.__name__}:app"]
+        name, *options = words
+        app = f"{self._system.__name__}:app"
+        command = [sys.executable, "-m", "fencerow.cli.main", name, "-A", app, *options]
         with log.open("ab") as out, _process(command, environment, out) as running:
             yield running
+
+    async def freeze(self, process: subprocess.Popen[bytes]) -> None:
+        """Let a process stand still, where it holds no lock of the file: with one it would stop all others, too."""
+
+        def frozen() -> bool:
+            process.send_signal(signal.SIGSTOP)
+            if self._is_free():
+                return True
+            process.send_signal(signal.SIGCONT)
+            return False
+
+        await until(frozen, "a moment without a lock")
+
+    def _is_free(self) -> bool:
+        engine = self.app.engine
+        if not isinstance(engine, SqliteEngine):
+            return True
+        with closing(sqlite3.connect(engine.path, timeout=0)) as db:
+            try:
+                db.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return False
+            return True
 
     def living_workers(self) -> list[WorkerRecord]:
         """Those that are registered and not known to be dead."""

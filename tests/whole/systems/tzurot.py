@@ -43,6 +43,14 @@ async def converse(channel: str, message: str) -> Reply:
     return Reply(True, await llm.ask(message))
 
 
+@app.job(queue="ai-requests", timeout_s=1200)
+async def transcribe(job: Job, recording: str) -> str:
+    for percent, part in ((10, "beginning"), (50, "middle"), (100, "end")):
+        await job.progress(percent, part)
+        await llm.ask(f"{part} of {recording}")
+    return f"text of {recording}"
+
+
 async def deliver(channels: dict[str, list[str]]) -> None:
     """The bot posts what is there, in the order of the messages of each channel, and confirms it."""
     bot = app.client.handovers("bot")
