@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import uuid
 from collections import Counter, defaultdict
@@ -12,14 +13,17 @@ from pathlib import Path
 from fencerow.core.db.queries import postgres_names, sqlite_names
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.state import FINAL, State
+from fencerow.errors import PayloadMissing
 from fencerow_proof.arena.invariants import EDGES, together
 from fencerow_proof.history.check import Options, check
 from fencerow_proof.history.report import NAMES, Breach, Report
 from tests.proof.storm import ledger
+from tests.proof.storm.bugs import PAYLOADS_THERE
+from tests.proof.storm.outside import StormStore
 from tests.proof.storm.plan import LIMITS
 from tests.proof.storm.post import HISTORY
 from tests.proof.storm.record import Told, lines, operations
-from tests.proof.storm.work import HEALTHY, TRANSACTIONAL
+from tests.proof.storm.work import HEALTHY, TRANSACTIONAL, number_in
 
 # What ends a claim. Of a job that succeeded each claim but the last has one such line, of any other each claim.
 ENDINGS = frozenset(
@@ -28,6 +32,7 @@ ENDINGS = frozenset(
 SINKLESS = TRANSACTIONAL
 SUBMITTED = (("queued", 0), ("waiting", 0))
 OUT_OF_TIME = "AttemptTimeout"
+LOST = -1  # the number of a job whose arguments are away
 
 
 Standing = tuple[str, int, object]  # state, attempt, holder
@@ -54,6 +59,7 @@ class Books:
     checked: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
     answers: Counter[str] = field(default_factory=Counter)
+    outside: set[str] = field(default_factory=set)  # what rows refer to in the store of large payloads
 
     def refuse(self, promise: str, found: Iterable[str], checked: int) -> None:
         """Note how many were looked at, and which of them broke the promise."""
@@ -66,7 +72,7 @@ class Books:
 def reckon(engine: ledger.Engine, folder: Path) -> Books:
     """Check everything that must hold when the storm is over and all jobs have ended."""
     books = Books()
-    rows = _rows(engine)
+    rows = _rows(books, engine, StormStore(folder, "the books"))
     told = list(operations(sorted(folder.glob("*.client"))))
     books.outcomes.update(f"{row.state}" for row in rows.values())
     books.answers.update(f"{each.verb}: {each.phase}" for each in told)
@@ -92,23 +98,39 @@ def reckon(engine: ledger.Engine, folder: Path) -> Books:
     return books
 
 
-def _rows(engine: ledger.Engine) -> dict[str, Row]:
-    found = {}
+def _rows(books: Books, engine: ledger.Engine, store: StormStore) -> dict[str, Row]:
+    """All jobs. A payload outside that is missing, or is not what was put there, is nothing at all."""
+    found, wrong = {}, []
+
+    def whole(job_id: object, stored: object) -> object:
+        payload = json.loads(stored) if isinstance(stored, str) else stored
+        reference = payload.get("fencerow:outside") if isinstance(payload, dict) else None
+        if reference is None:
+            return payload
+        books.outside.add(reference["name"])
+        try:
+            data = store.get(reference["name"], reference["bytes"])
+        except PayloadMissing:
+            wrong.append(f"{reference['name']} of job {job_id} is missing")
+            return None
+        if hashlib.sha256(data).hexdigest() != reference["sha256"]:
+            wrong.append(f"{reference['name']} of job {job_id} is another")
+        return json.loads(data)
+
     text = "SELECT id, name, state, attempt, args, result, key, priority FROM fencerow.all_jobs"
     for job_id, name, state, attempt, args, result, key, priority in ledger.ask(engine, text):
-        arguments = json.loads(args) if isinstance(args, str) else args
-        stored = json.loads(result) if isinstance(result, str) else result
-        assert isinstance(arguments, dict)
-        number = next(iter(arguments.values()))
+        arguments = whole(job_id, args)
+        number = next(iter(arguments.values())) if isinstance(arguments, dict) else LOST
         found[str(job_id)] = Row(
             str(name),
             State(str(state)),
             int(str(attempt)),
             number,
-            stored,
+            number_in(whole(job_id, result)),
             None if key is None else str(key),
             int(str(priority)),
         )
+    books.refuse(PAYLOADS_THERE, wrong, len(books.outside))
     return found
 
 

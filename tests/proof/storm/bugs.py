@@ -12,6 +12,7 @@ from fencerow_proof.history.engine import RecordingEngine
 from fencerow_proof.history.report import NAMES
 from tests.proof.storm.plan import LIMITS
 
+PAYLOADS_THERE = "payloads outside are there, as they were written"
 TURNS_KEPT = f"history: {NAMES['I18']} (I18)"
 
 # Name of the bug: dialect: (query, the guard, what stands there instead).
@@ -32,6 +33,23 @@ BUGS: Mapping[str, Mapping[str, tuple[tuple[str, str, str], ...]]] = {
             ("succeed", "AND job.attempt = json_extract(o.value, '$.attempt')", ""),
         ),
     },
+    # A sweep of the store outside does not see to which arguments the rows of live jobs refer.
+    "no live job is seen": {
+        "postgres": (
+            (
+                "referred_payloads",
+                "true, job.args -> 'fencerow:outside' ->> 'name', NULL",
+                "true, NULL, NULL",
+            ),
+        ),
+        "sqlite": (
+            (
+                "referred_payloads",
+                "1, CASE WHEN json_valid(job.args) THEN",
+                "1, CASE WHEN false THEN",
+            ),
+        ),
+    },
     # A hand-over takes every turn of a key, and of a limit that jobs name, to be free; a claim all room of its queue.
     "nobody counts": dict.fromkeys(
         ("postgres", "sqlite"),
@@ -47,6 +65,7 @@ BUGS: Mapping[str, Mapping[str, tuple[tuple[str, str, str], ...]]] = {
 # What is found wrong of a storm whose workers have the bug: findings of these promises, with each of these words.
 SHOWN_BY: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "nobody is fenced": (("every move is legal", "no late writer"), ("",)),
+    "no live job is seen": ((PAYLOADS_THERE,), ("missing",)),
     "nobody counts": ((TURNS_KEPT,), ("under the key", *(f"under {name}" for name in LIMITS))),
 }
 

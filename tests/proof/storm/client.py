@@ -17,7 +17,7 @@ from fencerow import Config, FencerowError, Handle, JobCancelled, JobFailed, Res
 from tests.proof.storm.plan import CLIENT_SETTINGS
 from tests.proof.storm.post import Post
 from tests.proof.storm.record import Record
-from tests.proof.storm.work import Work
+from tests.proof.storm.work import HEAVY, Work, arguments_of, loaded, number_in
 
 T = TypeVar("T")
 
@@ -28,10 +28,11 @@ ASYNC_KINDS = {
     "pay": 16, "pay_plain": 8, "pay_again": 8, "look": 16, "read": 8, "nap": 7, "slow": 10, "slow_plain": 10, "long": 8,
     "doomed": 2, "parcel": 12, "keyed": 10, "bulk": 1, "limited": 8, "limited_plain": 6, "guarded": 10,
     "wedge": 1, "turn": 12, "strict": 8, "pair": 6, "metered": 10, "both": 6, "narrow": 8, "labelled": 8,
+    "heavy": 10, "heavy_plain": 6,
 }  # fmt: skip
-CHANGED = ("pay", "nap", "parcel", "turn")
+CHANGED = ("pay", "nap", "parcel", "turn", "heavy")
 CANCELLED = {"slow": 0.6, "slow_plain": 0.6, "strict": 0.15, "both": 0.15}  # how many of them
-PLAIN_KINDS = {"pay": 6, "read": 6, "keyed": 4, "bulk": 1, "borrowed": 4, "turn": 3, "metered": 2}
+PLAIN_KINDS = {"pay": 6, "read": 6, "keyed": 4, "bulk": 1, "borrowed": 4, "turn": 3, "metered": 2, "heavy": 2}
 RESULT_S = 10.0
 
 
@@ -41,7 +42,7 @@ class Client:
     def __init__(self, post: Post) -> None:
         self._post = post
         self._record = Record(post.folder / f"{post.name}.client")
-        self.work = self._work = Work(post.url, Config(**CLIENT_SETTINGS))
+        self.work = self._work = Work(post.url, Config(**CLIENT_SETTINGS), outside=post.store)
         self._chance = random.Random(f"{post.seed} {post.name}")
         self._numbers = itertools.count(post.number * NUMBERS_EACH)
         self._lock = threading.Lock()
@@ -82,12 +83,14 @@ class Client:
             )
         else:
             number = next(self._numbers)
-            job = getattr(self._work, kind)
-            handle = await self._told("submit", lambda: job.asubmit(number), _id, kind=kind, numbers=[number])
+            job, arguments = getattr(self._work, kind), arguments_of(kind, number)
+            handle = await self._told(
+                "submit", lambda: job.asubmit(*arguments), _id, kind=kind, numbers=[number]
+            )
             if handle is not None:
-                await self._afterwards(kind, handle)
+                await self._afterwards(kind, handle, number)
 
-    async def _afterwards(self, kind: str, handle: Handle[Any]) -> None:
+    async def _afterwards(self, kind: str, handle: Handle[Any], number: int) -> None:
         if self._chance.random() < CANCELLED.get(kind, 0.0):
             await asyncio.sleep(self._chance.random())
             await self._told("cancel", lambda: handle.acancel(), _answer, job=handle.id)
@@ -98,10 +101,17 @@ class Client:
                 await self._told("revive", lambda: handle.arevive(), _nothing, job=handle.id)
         elif kind in CHANGED and self._chance.random() < 0.5:
             # Once for each job, and at once: most of them are claimed at about the same time.
-            priority, delay_s = self._chance.randint(1, 5), self._chance.choice([None, 0.0, 0.3])
+            priority = self._chance.randint(1, 5)
+            delay_s = self._chance.choice([None, 0.0, 0.3])
+            args = {"n": number, "load": f"{loaded(number)}!"} if kind in HEAVY else None
             await self._told(
                 "change",
-                lambda: handle.achange(priority=priority, delay_s=delay_s),
+                # In a thread: arguments are put into the store outside.
+                lambda: (
+                    asyncio.to_thread(handle.change, priority=priority, delay_s=delay_s, args=args)
+                    if args
+                    else handle.achange(priority=priority, delay_s=delay_s)
+                ),
                 _nothing,
                 job=handle.id,
                 priority=priority,
@@ -123,7 +133,7 @@ class Client:
             self._refused(op, error)
             return ""
         else:
-            self._record.write("ok", op=op, ended="succeeded", value=value)
+            self._record.write("ok", op=op, ended="succeeded", value=number_in(value))
             return "succeeded"
         self._record.write("ok", op=op, ended=ended)
         return ended
@@ -167,8 +177,8 @@ class Client:
             self._submit_borrowed(next(self._numbers))
         else:
             number = next(self._numbers)
-            job = getattr(self._work, kind)
-            self._told_plainly("submit", lambda: job.submit(number), _id, kind=kind, numbers=[number])
+            job, arguments = getattr(self._work, kind), arguments_of(kind, number)
+            self._told_plainly("submit", lambda: job.submit(*arguments), _id, kind=kind, numbers=[number])
 
     def _told_plainly(self, verb: str, act: Callable[[], T], show: Callable[[T], Any], **facts: Any) -> None:
         op = self._record.ask(verb, **facts)

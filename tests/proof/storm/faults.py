@@ -36,7 +36,7 @@ WHERE worker.name = '{}' AND job.state = 'running'
 
 
 @contextmanager
-def _worker(
+def a_worker(
     scene: Scene[Any], fit: Callable[[Member], bool], within_s: float = INSIDE_S
 ) -> Iterator[Member | None]:
     """A worker that fits, as soon as there is one; None if there is none for so long."""
@@ -54,7 +54,7 @@ def kill_worker(scene: Scene[Any]) -> bool:
 
     It struck if jobs were left behind, which others have to take back; else another is killed besides.
     """
-    with _worker(scene, Member.has_begun) as begun, ExitStack() as stack:
+    with a_worker(scene, Member.has_begun) as begun, ExitStack() as stack:
         victim = begun or stack.enter_context(scene.team.one(scene.chance, is_worker=True))
         if victim is None:
             return False
@@ -72,13 +72,13 @@ def kill_client(scene: Scene[Any]) -> bool:
 
 def stop_inside(scene: Scene[Any], all_stand: Callable[[], bool] | None = None) -> bool:
     """SIGSTOP while a guarded `job.transaction()` is open: its locks must not keep the job from others."""
-    with scene.stops, _worker(scene, _is_inside) as victim:
-        return victim is not None and _stopped(scene, victim, all_stand, still=victim.post.is_inside)
+    with scene.stops, a_worker(scene, _is_inside) as victim:
+        return victim is not None and stopped(scene, victim, all_stand, still=victim.post.is_inside)
 
 
 def block_loop(scene: Scene[Any]) -> bool:
     """The event loop of a worker stands still for longer than a lease: its threads go on, and renew."""
-    with _worker(scene, Member.is_rested, LIMIT_S) as victim:
+    with a_worker(scene, Member.is_rested, LIMIT_S) as victim:
         if victim is None:
             return False
         seconds = LEASE_S * (1.1 + scene.chance.random() / 2)
@@ -105,15 +105,15 @@ def stop_worker(scene: Scene[Any], all_stand: Callable[[], bool] | None = None) 
 
     `all_stand` is asked meanwhile: whether the stopped one keeps all the others from working.
     """
-    with scene.stops, _worker(scene, Member.is_rested, LIMIT_S) as victim:
-        return victim is not None and _stopped(scene, victim, all_stand)
+    with scene.stops, a_worker(scene, Member.is_rested, LIMIT_S) as victim:
+        return victim is not None and stopped(scene, victim, all_stand)
 
 
 def _is_inside(member: Member) -> bool:
     return member.is_rested() and member.post.is_inside()
 
 
-def _stopped(
+def stopped(
     scene: Scene[Any],
     victim: Member,
     all_stand: Callable[[], bool] | None,

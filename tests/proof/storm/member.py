@@ -44,7 +44,9 @@ async def _serve(post: Post, control: Connection) -> None:
     def mark(job_id: str, attempt: int) -> None:
         os.write(sink, f"{job_id} {attempt}\n".encode())
 
-    work = Work(post.url, Config(**WORKER_SETTINGS), mark, post.inside, blocks=not post.spared)
+    work = Work(
+        post.url, Config(**WORKER_SETTINGS), mark, post.inside, outside=post.store, blocks=not post.spared
+    )
     engine = _prepared(post, work, control)
     spoil(engine, post.bug)
     await _run(post, work)

@@ -29,6 +29,11 @@ HOUR_S = 3600.0
 # After the clock was an hour off, leases that were written meanwhile must be seen through before they count as over.
 RECOVERY_AFTER_HOUR_S = RECOVERY_AFTER_TROUBLE_S + 4 * LEASE_S
 
+STORE_S = 1.0  # how long anybody waits for the store of large payloads
+STORE_BYTES_MIN = 1024
+# What no job refers to is removed from this age on: longer than a submit waits between its put and its row.
+STORE_ORPHAN_S = 20.0
+
 # What may run at once under the limits of a storm; its keys say so themselves.
 LIMITS: Mapping[str, int] = {"metered": 3, "queue:narrow": 3}
 QUEUES: Mapping[str, int] = {
@@ -45,6 +50,7 @@ GAP_S = {"postgres": 0.2, "sqlite": 0.3}
 WORKERS = {"postgres": 5, "sqlite": 4}
 CLIENTS = {"postgres": 3, "sqlite": 2}
 
+STORE_SETTINGS: Mapping[str, Any] = {"outside_timeout_s": STORE_S, "outside_bytes_min": STORE_BYTES_MIN}
 WORKER_SETTINGS: Mapping[str, Any] = {
     "lease_s": LEASE_S,
     "renew_s": RENEW_S,
@@ -57,8 +63,14 @@ WORKER_SETTINGS: Mapping[str, Any] = {
     "connect_timeout_s": 2.0,
     "pool_max": 5,
     "labels": LABEL,
+    **STORE_SETTINGS,
 }
-CLIENT_SETTINGS: Mapping[str, Any] = {"connect_timeout_s": 1.0, "pool_max": 5, "busy_timeout_s": 4.0}
+CLIENT_SETTINGS: Mapping[str, Any] = {
+    "connect_timeout_s": 1.0,
+    "pool_max": 5,
+    "busy_timeout_s": 4.0,
+    **STORE_SETTINGS,
+}
 
 
 @dataclass(frozen=True)
@@ -86,6 +98,12 @@ CONTROLS: Mapping[str, Mapping[str, Any]] = {
         "gap_s": 0.5,
         "shares": {"worker stopped beyond its lease": 1},
         "mix": {"long": 1},
+    },
+    "no live job is seen": {
+        "jobs": 200,
+        "gap_s": 1.5,
+        "shares": {"worker killed": 1},
+        "mix": {"heavy": 2, "long": 1},
     },
     "nobody counts": {
         "jobs": 300,

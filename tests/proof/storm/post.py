@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.proof.storm.outside import StormStore
+
 PR_SET_PDEATHSIG = 1
 HISTORY = "history"  # the folder, below that of the storm
 INSIDE = "inside"
@@ -54,6 +56,11 @@ class Post:
     board: Board
     spared: bool = False  # neither killed nor stopped, nor made to end itself
     clock_us: int = 0  # how far the clock of the day is off: SQLite has none but those of its processes
+
+    @property
+    def store(self) -> StormStore:
+        """Where this process keeps large payloads."""
+        return StormStore(self.folder, self.name)
 
     @contextmanager
     def inside(self, job_id: str) -> Iterator[None]:

@@ -55,6 +55,8 @@ class Scene(Generic[G]):
     # So many workers are stopped at a time: others must be there to take over.
     stops: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(2))
 
+    store_turn: threading.Lock = field(default_factory=threading.Lock)  # one weather for all at a time
+
     @contextmanager
     def trouble(self, what: str) -> Iterator[None]:
         """Mark the time of the block as trouble of everybody's."""

@@ -64,6 +64,7 @@ class Team:
 
     def __init__(self, folder: Path, url: Callable[..., str], plan: Plan) -> None:
         self._context = context
+        self.folder = folder
         self.board = Board(self._context.RawArray("q", 1 + plan.clients))
         self._first = Post("", 0, 0, "", folder, plan.seed, plan.bug, plan.mix, self.board)
         self._url = url

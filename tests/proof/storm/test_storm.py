@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.proof.storm.bugs import BUGS, TURNS_KEPT, found_wrong
+from tests.proof.storm.bugs import BUGS, PAYLOADS_THERE, TURNS_KEPT, found_wrong
 from tests.proof.storm.evidence import complaints, line
 from tests.proof.storm.plan import CONTROL_SEEDS, control, planned
 from tests.proof.storm.storm import weather
@@ -20,6 +20,7 @@ pytestmark = pytest.mark.prove
 
 ENGINES = ("postgres", "sqlite")
 JOBS, FAULTS, SEED = 1_200, 120, 20_26  # each kind of fault comes, on both engines
+PAYLOADS_LEAST = 50  # arguments and results outside, likewise
 TURNS_LEAST = 100  # attempts under keys and limits, of which the checker must have looked at so many
 
 
@@ -47,6 +48,7 @@ def test_a_storm_loses_nothing_and_does_nothing_twice(
     assert not wrong, "the complaints are above, one a line"
     assert found.jobs >= plan.jobs
     assert found.books.checked[TURNS_KEPT] >= TURNS_LEAST, "hardly any job with a key or a limit ran"
+    assert found.books.checked[PAYLOADS_THERE] >= PAYLOADS_LEAST, "hardly any payload lay outside"
     # Each of these left jobs behind, so it was measured how long they stayed away; but not around the hour off.
     kills = found.tally.confirmed["worker killed"]
     assert 2 * len(found.recoveries) >= kills > 5, "recovery was hardly ever measured"

@@ -12,12 +12,16 @@ from typing import Any
 from fencerow import App, Backoff, Config, Defaults, Fail, Job
 from fencerow.batches import BatchItem
 from fencerow.guards.once import once
+from fencerow.payloads import PayloadStore
 from tests.proof.storm.plan import LABEL, LIMIT_S, WEDGE_LIMIT_S
 
 # A storm may kill a worker more often than a job's own budget expects; what is tested is not the budget.
 PATIENT = Defaults(
     attempts_max=1000, crashes_max=1000, snoozes_max=1000, backoff=Backoff(base_s=0.05, cap_s=0.2)
 )
+
+HEAVY = frozenset({"heavy", "heavy_plain"})  # their arguments and results lie in the store outside
+LOAD_BYTES = 1500
 
 Mark = Callable[[str, int], None]
 Inside = Callable[[str], AbstractContextManager[None]]
@@ -39,9 +43,10 @@ class Work:
         mark: Mark | None = None,
         inside: Inside = lambda _job_id: nullcontext(),
         *,
+        outside: PayloadStore,
         blocks: bool = True,
     ) -> None:
-        self.app = App(url, config=config, defaults=PATIENT)
+        self.app = App(url, config=config, defaults=PATIENT, outside=outside)
         sink: Mark = mark or (lambda _job_id, _attempt: None)
         table = "fencerow.effect" if url.startswith("postgresql:") else "fencerow_effect"
         held_s = HELD_S[url.partition(":")[0]]
@@ -187,6 +192,19 @@ class Work:
             await asyncio.sleep(TURN_S)
             return job.attempt
 
+        @self.app.job
+        async def heavy(job: Job, n: int, load: str) -> str:
+            sink(job.id, job.attempt)
+            _check_load(n, load)
+            await asyncio.sleep(0.05)
+            return loaded(job.attempt)
+
+        @self.app.job
+        def heavy_plain(job: Job, n: int, load: str) -> str:
+            sink(job.id, job.attempt)
+            _check_load(n, load)
+            return loaded(job.attempt)
+
         @self.app.job(affinity=lambda n: LABEL if n % 2 else "nobody's", affinity_wait_s=0.3)
         async def labelled(job: Job, n: int) -> int:
             # Of every other one the wait for its label ends, and anybody may run it.
@@ -195,6 +213,7 @@ class Work:
             return job.attempt
 
         self.labelled = labelled
+        self.heavy, self.heavy_plain = heavy, heavy_plain
         self.turn, self.strict, self.pair = turn, strict, pair
         self.metered, self.both, self.narrow = metered, both, narrow
         self.pay, self.pay_plain, self.pay_again, self.parcel = pay, pay_plain, pay_again, parcel
@@ -223,8 +242,29 @@ HEALTHY = frozenset(
         "metered",
         "narrow",
         "labelled",
+        *HEAVY,
     }
 )
+
+
+def arguments_of(kind: str, number: int) -> tuple[Any, ...]:
+    """What a job of this kind is called with, beside nothing else that has the number."""
+    return (number, loaded(number)) if kind in HEAVY else (number,)
+
+
+def loaded(number: int) -> str:
+    """The number as a text that is large enough for the store outside."""
+    return f"{number} ".ljust(LOAD_BYTES, ".")
+
+
+def number_in(value: object) -> object:
+    """The number in a result, also in one that was large."""
+    return int(value.partition(" ")[0]) if isinstance(value, str) else value
+
+
+def _check_load(number: int, load: str) -> None:
+    if load.rstrip("!") != loaded(number):
+        raise Fail(f"these are not the arguments of {number}")
 
 
 def _at_last(job: Job, n: int) -> int:
