@@ -29,6 +29,7 @@ from fencerow.command.options import (
     refuse_unknown_variables,
 )
 from fencerow.core.config import COMMAND_PREFIX, masked
+from fencerow.core.db.trouble import is_shortage, out_of_resources
 from fencerow.core.errors import DatabaseError, FencerowError, InvalidInput, exits
 from fencerow.core.model.text import kind_and_text, said_of
 from fencerow.core.wing import wings
@@ -186,6 +187,8 @@ def _known(error: Exception) -> FencerowError | None:
             return _usage(error)
         case click.ClickException():
             return InvalidInput(error.format_message(), "", "see `fencerow --help`")
+    if is_shortage(error):
+        return out_of_resources("the command could not go on", error)
     return _of_database(error)
 
 

@@ -14,6 +14,7 @@ from fencerow.core.background import loop
 from fencerow.core.background.loop import Loop
 from fencerow.core.background.reaper import Reaper
 from fencerow.core.chore import Ticking
+from fencerow.core.errors import OutOfResources
 from fencerow.core.model.wanted import Stated
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
@@ -251,7 +252,7 @@ async def test_a_worker_that_cannot_listen_signs_off(
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(engine, "listen", short)
-    with pytest.raises(OSError, match="Too many open files"):
+    with pytest.raises(OutOfResources, match="Too many open files"):
         await worker_of(engine, one).start()  # the fixture looks for connections and threads that were left
 
     (row,) = await engine.arun(store.list_workers())

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import os
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterable
@@ -18,7 +17,7 @@ from typing import Any
 
 from fencerow.core.background.outage import Outage
 from fencerow.core.db.portion import Portion
-from fencerow.core.db.trouble import SHORT, is_shortage, is_trouble
+from fencerow.core.db.trouble import is_out_of_descriptors, is_shortage, is_trouble, out_of_resources
 from fencerow.core.errors import FencerowError, OutOfResources
 from fencerow.core.errors.base import line_of
 from fencerow.core.model.text import amount, said_of
@@ -190,25 +189,12 @@ class Endurance:
         self._last = clean(f"{self._name}: {said_of(error)}")[:STATED_MAX], now
         if now - self._since < self._limit_s:
             return None
-        return OutOfResources(
-            f"nothing could be done for {now - self._since:.0f} s: {said_of(error)}",
-            "this process has no descriptors, threads or memory left, so it must be restarted",
-            "let a supervisor start it again; raise its limits (ulimit -n), or find what keeps files and sockets open",
-        )
+        return out_of_resources(f"nothing could be done for {now - self._since:.0f} s", error)
 
     def shortage(self) -> str | None:
         """The last shortage that it met, while that is worth telling. From any thread."""
         last = self._last
         return last[0] if last is not None and time.monotonic() - last[1] < STATED_S else None
-
-
-def is_out_of_descriptors() -> bool:
-    """Whether this process can open nothing any more; drivers report that as a server that cannot be reached."""
-    try:
-        os.close(os.open(os.devnull, os.O_RDONLY))
-    except OSError as error:
-        return error.errno in SHORT
-    return False
 
 
 class WorkerDied(RuntimeError):

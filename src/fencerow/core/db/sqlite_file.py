@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fencerow.core.db.filesystem import refuse_network
 from fencerow.core.db.queries import Queries
+from fencerow.core.db.trouble import is_out_of_descriptors
 from fencerow.core.errors import (
     Busy,
     ConfigError,
@@ -127,6 +128,12 @@ def unopened(path: Path, why: str) -> Unavailable:
             f"{path} cannot be made",
             f"there is no folder {path.parent}",
             "make the folder, or correct the path",
+        )
+    if is_out_of_descriptors():
+        return Unavailable(
+            f"{path} cannot be opened",
+            "this process has no file descriptors left",
+            "raise its limit (`ulimit -n`), or find what keeps files and sockets open",
         )
     return Unavailable(f"{path} cannot be opened", why, "check the permissions of the file and of its folder")
 

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 
-from fencerow.core.errors import DatabaseError, SchemaMissing, SchemaTampered, SchemaTooNew, SchemaTooOld
+from fencerow.core.errors import (
+    DatabaseError,
+    OutOfResources,
+    SchemaMissing,
+    SchemaTampered,
+    SchemaTooNew,
+    SchemaTooOld,
+)
+from fencerow.core.model.text import said_of
 
 # The schema will not mend itself while we wait.
 HOPELESS = (SchemaMissing, SchemaTooNew, SchemaTooOld, SchemaTampered)
@@ -33,6 +42,24 @@ def is_shortage(error: BaseException) -> bool:
     # The interpreter has no better error for a thread that the system refuses.
     return isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and "start new thread" in str(error)
+    )
+
+
+def is_out_of_descriptors() -> bool:
+    """Whether this process can open nothing any more; drivers report that as a server that cannot be reached."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return error.errno in SHORT
+    return False
+
+
+def out_of_resources(what: str, error: BaseException) -> OutOfResources:
+    """The error of a process that is short of something; `what`: what it could not do."""
+    return OutOfResources(
+        f"{what}: {said_of(error)}",
+        "this process has no file descriptors, threads or memory left",
+        "raise its limits (`ulimit -n`), or find what keeps files and sockets open; then start it again",
     )
 
 

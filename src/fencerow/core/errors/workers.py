@@ -32,9 +32,9 @@ class OrderRefused(FencerowError):
 
 
 class OutOfResources(FencerowError):
-    """The worker's process had no descriptors, threads or memory left for a whole lease, and has ended.
+    """The process had no descriptors, threads or memory left: at its start, or a worker's for a whole lease.
 
-    Start it again, with a higher limit or without what keeps them open.
+    It has ended. Start it again, with a higher limit or without what keeps them open.
     """
 
     code = "FR-604"

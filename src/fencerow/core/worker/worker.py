@@ -20,7 +20,7 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.db.locator import note_ready
 from fencerow.core.db.run import arun
 from fencerow.core.db.service import soon
-from fencerow.core.db.trouble import is_trouble
+from fencerow.core.db.trouble import is_shortage, is_trouble, out_of_resources
 from fencerow.core.errors import ConfigError, OrderRefused
 from fencerow.core.model.affinity import parsed_labels
 from fencerow.core.model.handler import Handler
@@ -114,7 +114,20 @@ class Worker:
         self._parts.fatal.raise_reason()
 
     async def start(self) -> None:
-        """Check the schema, register, and start the loops."""
+        """Check the schema, register, and start the loops.
+
+        Raises:
+            OutOfResources: the process has no descriptors, threads or memory left; nothing runs. DatabaseError: the
+                worker could not register.
+        """
+        try:
+            await self._start()
+        except (OSError, MemoryError, RuntimeError) as error:
+            if not is_shortage(error):
+                raise
+            raise out_of_resources("the worker could not start", error) from error
+
+    async def _start(self) -> None:
         self._loop = asyncio.get_running_loop()
         await asyncio.to_thread(store.check_schema, self._engine)
         note_ready(self._engine)
