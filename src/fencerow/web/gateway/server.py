@@ -45,9 +45,8 @@ class Bounded(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._unread = Unread(transport, self.loop)
-        transport.set_write_buffer_limits(
-            high=0
-        )  # `pause_writing` when one byte has to wait, not only at 64 KiB
+        # `pause_writing` when a byte has to wait, not only at 64 KiB. At 0 asyncio's TLS would pause for ever.
+        transport.set_write_buffer_limits(high=1)
         self._expect()
 
     def pause_writing(self) -> None:
