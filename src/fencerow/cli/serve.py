@@ -21,6 +21,7 @@ from fencerow.command.options import app_option, asked, database_options
 from fencerow.core.errors import ConfigError, MissingExtra, exits
 from fencerow.core.main_loop import run_main
 from fencerow.supervisor.probes import Address, parsed_address
+from fencerow.web.gateway.certificate import context_of
 
 DEFAULT_BIND = "8080"
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -84,10 +85,14 @@ async def _served(app: App, address: Address, tls: ssl.SSLContext | None) -> Non
     found = listening(address)
     server = Server(Gateway(app), WebSettings.of(app.config), tls=tls)
     loop = asyncio.get_running_loop()
+
+    def leave(_signal: str) -> None:
+        loop.call_soon_threadsafe(server.leave)
+
     host, port = found.getsockname()[:2]
     output.warn(f"serving on http{'s' if tls else ''}://{f'[{host}]' if ':' in host else host}:{port}")
     try:
-        with Signals(SIGNALS, lambda _name: loop.call_soon_threadsafe(server.leave)):
+        with Signals(SIGNALS, leave):
             await server.run([found])
     finally:
         await app.aclose()
@@ -112,7 +117,7 @@ def _tls(cert: Path | None, key: Path | None) -> ssl.SSLContext | None:
     """What a certificate and its key make.
 
     Raises:
-        ConfigError: one of the two is missing, or cannot be read.
+        ConfigError: one of the two is missing, or they cannot be used.
     """
     if cert is None and key is None:
         return None
@@ -120,14 +125,4 @@ def _tls(cert: Path | None, key: Path | None) -> ssl.SSLContext | None:
         raise ConfigError(
             "--tls-cert and --tls-key go together", "one of them is missing", "give both, or neither"
         )
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    made.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        made.load_cert_chain(cert, key)
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(
-            "--tls-cert or --tls-key cannot be used",
-            error.strerror or str(error),
-            "both are files in PEM, and the key belongs to the certificate",
-        ) from None
-    return made
+    return context_of(cert, key)

@@ -56,11 +56,13 @@ async def serving_on(server: Server) -> AsyncIterator[Served]:
     """It serves on a port of its own while this lasts."""
     found = listening(Address("127.0.0.1", 0))
     running = asyncio.create_task(server.run([found]))
-    yield Served(server, found.getsockname()[1], running)
-    server.leave()
-    server.leave()
-    async with asyncio.timeout(PATIENCE_S):
-        await running
+    try:
+        yield Served(server, found.getsockname()[1], running)
+    finally:
+        server.leave()
+        server.leave()
+        async with asyncio.timeout(PATIENCE_S):
+            await running
 
 
 @pytest.fixture
