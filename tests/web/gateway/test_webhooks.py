@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Iterator
 
 import httpx
 import pytest
 
 from fencerow import App
+from fencerow.web import verify_webhook
 from fencerow.web.tokens.scope import Scope
 from tests.web.gateway.conftest import Door
 from tests.web.webhooks.stage import Receiver, app_at, end, hooks_of, is_signed, receiving
@@ -69,6 +71,23 @@ async def test_a_secret_is_told_where_it_is_made_and_nowhere_else(
     assert (await verb(http, "retire")).json()["changed"] is True
     assert await hooks_of(app).asecrets("shop") == [second]
     assert not any(each in answer.text for each in (first, second) for answer in shown)
+
+
+async def test_of_a_key_pair_the_public_key_is_told(
+    app: App, http: httpx.AsyncClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await http.post(ENDPOINTS, json={**SHOP, "url": receiver.url, "asymmetric": True})
+    rotated = await verb(http, "rotate")
+    assert (await verb(http, "test")).json()["taken"] is True
+    keys = [made.json()["secret"], rotated.json()["secret"]]
+    for key in keys:
+        verify_webhook(receiver.got[0].headers, receiver.got[0].body, key)
+
+    assert {each[:5] for each in keys} == {"whpk_"}
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric.ed25519", None)
+    answers = [await http.post(ENDPOINTS, json={"name": "b", "url": receiver.url, "asymmetric": True})]
+    answers += [await verb(http, "test")]
+    assert {(each.status_code, "fencerow[seal]" in each.json()["fix"]) for each in answers} == {(422, True)}
 
 
 async def test_what_cannot_be_an_endpoint_is_refused_and_makes_nothing(

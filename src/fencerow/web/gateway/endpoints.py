@@ -5,11 +5,15 @@ They are told of the ends of jobs in all queues, so a token that is good for som
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from fencerow.core.db.run import ask
+from fencerow.core.errors import InvalidInput, MissingExtra
 from fencerow.errors import EndpointConflict, EndpointNotFound, WebhookUrlRefused
 from fencerow.web.gateway.reached import everywhere
 from fencerow.web.gateway.route import WAIT_S_MAX, Answer, Call, Route
@@ -24,6 +28,7 @@ from fencerow.web.webhooks.endpoint import (
     Order,
 )
 from fencerow.web.webhooks.endpoint_verbs import OVERLAP_S, OVERLAP_S_MAX, REASON_LENGTH_MAX
+from fencerow.web.webhooks.endpoints import secrets_of
 from fencerow.web.webhooks.settings import allowed_of
 from fencerow.web.webhooks.tried import tried
 from fencerow.web.webhooks.verbs import Webhooks
@@ -31,7 +36,7 @@ from fencerow.web.webhooks.verbs import Webhooks
 EndpointName = Annotated[str, Meta(min_length=1, max_length=NAME_LENGTH_MAX)]
 Url = Annotated[str, Meta(min_length=1, max_length=4_000)]
 SecretText = Annotated[
-    str, Meta(max_length=200, description="one of your own, `whsec_…`; by default a new one")
+    str, Meta(max_length=200, description="one of your own, `whsec_…` or `whsk_…`; by default a new one")
 ]
 Filter = Annotated[list[Annotated[str, Meta(min_length=1, max_length=200)]], Meta(max_length=FILTER_MAX)]
 TRY_S_MAX = WAIT_S_MAX / 2  # of one try, whatever the endpoint's own time is: somebody waits for the answer
@@ -70,7 +75,8 @@ class EndpointList(Told, frozen=True, kw_only=True):
 
 
 class EndpointMade(Told, frozen=True, kw_only=True):
-    """An endpoint that was made, and the secret for its receiver: it is told this once."""
+    """An endpoint that was made, and the secret for its receiver: it is told this once. Of a key pair it is the public
+    key, `whpk_…`, which is none."""
 
     endpoint: EndpointDocument
     secret: str
@@ -125,6 +131,7 @@ class NewEndpoint(EndpointGiven, frozen=True, kw_only=True):
     name: EndpointName
     url: Url
     secret: SecretText | UnsetType = UNSET
+    asymmetric: Annotated[bool, Meta(description="signed with a key pair")] = False
 
 
 class ChangeEndpoint(EndpointGiven, frozen=True, kw_only=True):
@@ -152,6 +159,9 @@ class RotateSecret(NamedEndpoint, frozen=True, kw_only=True):
 
     overlap_s: Annotated[float, Meta(ge=0, le=OVERLAP_S_MAX)] = OVERLAP_S
     secret: SecretText | UnsetType = UNSET
+    asymmetric: Annotated[bool, Meta(description="with a key pair or not; by default as before")] | None = (
+        None
+    )
 
 
 def hooks(call: Call) -> Webhooks:
@@ -179,7 +189,8 @@ async def add_endpoint(call: Call) -> Answer:
 
     Where that answer was lost, the repeat is refused (409): rotate the secret, or send one of your own.
     """
-    added = await hooks(call).aadd(**_said(call.body))
+    with _missing_told():
+        added = await hooks(call).aadd(**_said(call.body))
     return Answer(201, EndpointMade(endpoint=told(EndpointDocument, added.endpoint), secret=added.secret))
 
 
@@ -192,7 +203,10 @@ async def rotate_secret(call: Call) -> Answer:
     """Give an endpoint a new secret, which the answer has, this once. For a while every webhook is signed by both."""
     wanted: RotateSecret = call.body
     secret = None if wanted.secret is UNSET else wanted.secret
-    made = await hooks(call).arotate(wanted.name, overlap_s=wanted.overlap_s, secret=secret)
+    with _missing_told():
+        made = await hooks(call).arotate(
+            wanted.name, overlap_s=wanted.overlap_s, secret=secret, asymmetric=wanted.asymmetric
+        )
     return Answer(200, SecretRotated(name=wanted.name, secret=made))
 
 
@@ -223,9 +237,20 @@ async def try_endpoint(call: Call) -> Answer:
     It waits half a minute at most, and changes nothing: not the endpoint's failures, nor what stands of deliveries.
     """
     known, name = hooks(call), call.body.name
-    found, secrets = await known.aget(name), await known.asecrets(name)
-    came = await tried(found, secrets, allowed_of(call.app.config), timeout_s_max=TRY_S_MAX)
+    found = await known.aget(name)
+    secrets = await call.client.arun(ask(secrets_of(name)))
+    with _missing_told():
+        came = await tried(found, secrets, allowed_of(call.app.config), timeout_s_max=TRY_S_MAX)
     return Answer(200, told(EndpointTried, came, name=name))
+
+
+@contextmanager
+def _missing_told() -> Iterator[None]:
+    """A library that a key pair needs: who runs the gateway can install it, and who calls can take a secret."""
+    try:
+        yield
+    except MissingExtra as error:
+        raise InvalidInput(error.what, error.why, error.fix) from None
 
 
 def _said(given: EndpointGiven) -> dict[str, Any]:

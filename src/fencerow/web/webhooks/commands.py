@@ -167,12 +167,13 @@ def show(context: click.Context, name: str) -> None:
 @click.argument("name")
 @click.argument("target", metavar="URL")
 @endpoint_options
+@click.option("--asymmetric", is_flag=True, help="Sign with a key pair, and print its public key.")
 @usual_options
 @click.pass_context
-def add(context: click.Context, /, name: str, target: str, **given: Any) -> None:
+def add(context: click.Context, /, name: str, target: str, asymmetric: bool, **given: Any) -> None:
     """Make an endpoint, and print the secret that its receiver needs, this once."""
     with verbs(context) as known:
-        added = known.add(name, target, **_given(given))
+        added = known.add(name, target, asymmetric=asymmetric, **_given(given))
     if asked(context).json:
         output.say_json({**endpoint_document(added.endpoint), "secret": added.secret})
         return
@@ -206,13 +207,18 @@ def change(context: click.Context, /, name: str, target: str | None, **given: An
     metavar="SECONDS",
     help="So long both sign.",
 )
+@click.option(
+    "--asymmetric/--symmetric",
+    default=None,
+    help="With a key pair, or a shared secret; by default as before.",
+)
 @click.option("--retire", is_flag=True, help="Make none: let the old one sign no more.")
 @usual_options
 @click.pass_context
-def rotate(context: click.Context, name: str, overlap: float, retire: bool) -> None:
+def rotate(context: click.Context, name: str, overlap: float, asymmetric: bool | None, retire: bool) -> None:
     """Give an endpoint a new secret and print it, this once. For a while the old one signs beside it."""
     with verbs(context) as known:
-        secret = None if retire else known.rotate(name, overlap_s=overlap)
+        secret = None if retire else known.rotate(name, overlap_s=overlap, asymmetric=asymmetric)
         retired = known.retire(name) if retire else False
     if asked(context).json:
         output.say_json({"name": name, "secret": secret, "retired": retired})
@@ -227,7 +233,7 @@ def rotate(context: click.Context, name: str, overlap: float, retire: bool) -> N
 @usual_options
 @click.pass_context
 def secret(context: click.Context, name: str) -> None:
-    """Print the secrets of an endpoint, the current one first."""
+    """Print the secrets of an endpoint, the current one first; of a key pair the public key."""
     with verbs(context) as known:
         found = known.secrets(name)
     if asked(context).json:

@@ -9,6 +9,7 @@ from random import random
 from fencerow.core.app.app import JobsApp
 from fencerow.core.db.locator import arun_back
 from fencerow.core.db.run import joining
+from fencerow.core.errors import MissingExtra
 from fencerow.core.model.control import Fail, Retry, Snooze
 from fencerow.core.telemetry import Fact
 from fencerow.core.worker.context import Job
@@ -22,6 +23,7 @@ log = logging.getLogger("fencerow.webhooks")
 
 GONE = 410
 ASKS_TO_WAIT = (429, 503)
+UNSIGNED_S = 60.0  # until somebody has installed what is missing, or another worker takes it
 SPREAD_S = 5.0  # so that those that waited for a probe do not come all at once
 
 
@@ -58,10 +60,8 @@ class Delivering:
 
     async def _post(self, due: DueDelivery) -> tuple[Attempt, float | None]:
         from fencerow.web.webhooks.posting import post  # with h11: only where something is sent
-        from fencerow.web.webhooks.signing import Secret, signed_headers
 
-        secrets = [Secret.parsed(each) for each in due.secrets]
-        headers = signed_headers(due.webhook_id, due.now_us // 1_000_000, due.body, secrets)
+        headers = _signed(due)
         began = time.monotonic()
         try:
             reply = await post(due.url, due.body, headers, timeout_s=due.timeout_s, allow=self._allow)
@@ -93,3 +93,20 @@ class Delivering:
         if retry_after_s is not None:
             after_s = max(after_s, min(retry_after_s, RETRY_AFTER_S_MAX))
         raise Retry(after_s, told)
+
+
+def _signed(due: DueDelivery) -> dict[str, str]:
+    """The headers, signed by each live secret.
+
+    Raises:
+        Snooze: it is a key pair, and nothing here can sign with one: no attempt is used up for that.
+    """
+    from fencerow.web.webhooks.pairs import signer_of
+    from fencerow.web.webhooks.signing import signed_headers
+
+    try:
+        signers = [signer_of(each) for each in due.secrets]
+    except MissingExtra as error:
+        log.error("webhooks to the endpoint %s cannot be signed here: %s", due.endpoint, error)
+        raise Snooze(UNSIGNED_S, str(error)) from None
+    return signed_headers(due.webhook_id, due.now_us // 1_000_000, due.body, signers)

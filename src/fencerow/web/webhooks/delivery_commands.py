@@ -11,17 +11,20 @@ import click
 import msgspec
 
 from fencerow.command import output
+from fencerow.command.database import working
 from fencerow.command.documents import instants
 from fencerow.command.layout import Column
 from fencerow.command.options import asked, limit_option, usual_options, utc_option
 from fencerow.command.times import Times, told_instant
+from fencerow.core.client.base import ClientBase
 from fencerow.core.errors import exits
 from fencerow.core.model.text import amount
 from fencerow.web.webhooks.commands import verbs
+from fencerow.web.webhooks.endpoints import secrets_of
 from fencerow.web.webhooks.looking import Delivery
 from fencerow.web.webhooks.settings import allowed_of
 from fencerow.web.webhooks.tried import tried
-from fencerow.web.webhooks.verbs import LIMIT, LIMIT_MAX, STATES
+from fencerow.web.webhooks.verbs import LIMIT, LIMIT_MAX, STATES, Webhooks
 
 F = TypeVar("F", bound=Callable[..., Any])
 COLUMNS = (
@@ -131,8 +134,9 @@ def redeliver(context: click.Context, /, endpoint: str | None, dry_run: bool, **
 @click.pass_context
 def test(context: click.Context, endpoint: str) -> int:
     """Send a webhook of type webhook.test from here, signed as all others, and say what was answered."""
-    with verbs(context) as known:
-        found, secrets = known.get(endpoint), known.secrets(endpoint)
+    with working(asked(context)) as engine:
+        found = Webhooks(ClientBase(engine)).get(endpoint)
+        secrets = engine.run(secrets_of(endpoint))
     came = asyncio.run(tried(found, secrets, allowed_of(asked(context).config())))
     if asked(context).json:
         output.say_json({"name": endpoint, **asdict(came)})

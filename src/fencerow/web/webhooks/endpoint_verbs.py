@@ -18,6 +18,7 @@ from fencerow.core.model.text import check_text
 from fencerow.web.errors import EndpointConflict, EndpointNotFound
 from fencerow.web.webhooks.addresses import Allowed, target_of
 from fencerow.web.webhooks.endpoint import Endpoint, EndpointOptions, Wanted, check_endpoint_name, wanted_of
+from fencerow.web.webhooks.pairs import PRIVATE, KeyPair, for_receiver, signer_of
 from fencerow.web.webhooks.signing import Secret
 
 OVERLAP_S: Final = DAY_S
@@ -26,7 +27,8 @@ REASON_LENGTH_MAX: Final = 500
 
 
 class AddedEndpoint(msgspec.Struct, frozen=True):
-    """An endpoint that was made, with the secret that its receiver needs."""
+    """An endpoint that was made, with the secret that its receiver needs. Of one with a key pair that is the public
+    key, which is none."""
 
     endpoint: Endpoint
     secret: str
@@ -44,28 +46,36 @@ class EndpointVerbs(Verbs):
 
     @verb
     def add(
-        self, name: str, url: str, *, secret: str | None = None, **given: Unpack[EndpointOptions]
+        self,
+        name: str,
+        url: str,
+        *,
+        secret: str | None = None,
+        asymmetric: bool = False,
+        **given: Unpack[EndpointOptions],
     ) -> Procedure[AddedEndpoint]:
         """Make an endpoint. It is told of jobs that are submitted from now on.
 
         Returns it with its secret, `whsec_...`, by which the receiver knows that a webhook is from here. It is made
-        unless you pass one.
+        unless you pass one. With `asymmetric` it is signed with a key pair (Ed25519), of which the receiver gets the
+        public key, `whpk_...`: so it can check a webhook, and make none. A key pair of your own is `whsk_...`.
 
         Raises:
             InvalidInput: something cannot be used. WebhookUrlRefused: webhooks may not go there.
             EndpointConflict: another endpoint has this name.
+            MissingExtra: a key pair was asked for, and `cryptography` is not installed.
         """
         check_endpoint_name(name)
         wanted = wanted_of(Wanted(url=url), self._checked_url(url), given)
-        shared = Secret.new() if secret is None else Secret.parsed(secret)
-        adding = endpoints.add(new_id(), name, wanted, shared.text, actor=self._client.actor)
+        signer = _signer(secret, asymmetric)
+        adding = endpoints.add(new_id(), name, wanted, signer.text, actor=self._client.actor)
         if not (yield from ask(adding)):
             raise EndpointConflict(
                 f"there is an endpoint {name!r} already",
                 "a name is one endpoint's",
                 "change it, or choose another name",
             )
-        return AddedEndpoint((yield from getting(name)), shared.text)
+        return AddedEndpoint((yield from getting(name)), for_receiver(signer.text))
 
     aadd = averb(add)
 
@@ -89,7 +99,8 @@ class EndpointVerbs(Verbs):
 
     @verb
     def secrets(self, name: str) -> Procedure[list[str]]:
-        """Its secrets: the current one, and the one before while that still signs. Show them to nobody else.
+        """What its receiver verifies by: the current secret, and the one before while that still signs. Show them to
+        nobody else. Of a key pair it is the public key, which anybody may see; the private one is never shown.
 
         Raises:
             EndpointNotFound: there is none.
@@ -97,7 +108,7 @@ class EndpointVerbs(Verbs):
         found = yield from ask(endpoints.secrets_of(check_endpoint_name(name)))
         if not found:
             raise (yield from _unknown(name))
-        return found
+        return [for_receiver(each) for each in found]
 
     asecrets = averb(secrets)
 
@@ -134,9 +145,16 @@ class EndpointVerbs(Verbs):
 
     @verb
     def rotate(
-        self, name: str, *, overlap_s: Seconds = OVERLAP_S, secret: str | None = None
+        self,
+        name: str,
+        *,
+        overlap_s: Seconds = OVERLAP_S,
+        secret: str | None = None,
+        asymmetric: bool | None = None,
     ) -> Procedure[str]:
         """Give it a new secret, and return it. For `overlap_s` seconds every webhook is signed by the old one too.
+
+        A key pair is followed by a key pair, and its public key is returned, unless `asymmetric` says otherwise.
 
         Give the new one to the receiver within that time; then nothing is refused there.
 
@@ -144,9 +162,13 @@ class EndpointVerbs(Verbs):
             EndpointNotFound: there is none.
             EndpointConflict: the secret before the last rotation still signs. `retire` it first, or wait.
         """
-        shared = Secret.new() if secret is None else Secret.parsed(secret)
+        check_endpoint_name(name)
+        if asymmetric is None:
+            current = yield from ask(endpoints.secrets_of(name))
+            asymmetric = bool(current) and current[0].startswith(PRIVATE)
+        signer = _signer(secret, asymmetric)
         rotating = endpoints.rotate(
-            check_endpoint_name(name), shared.text, overlap_s=_overlap(overlap_s), actor=self._client.actor
+            name, signer.text, overlap_s=_overlap(overlap_s), actor=self._client.actor
         )
         if not (yield from ask(rotating)):
             yield from getting(name)
@@ -155,7 +177,7 @@ class EndpointVerbs(Verbs):
                 "the one before the last rotation still signs",
                 "retire that one first",
             )
-        return shared.text
+        return for_receiver(signer.text)
 
     arotate = averb(rotate)
 
@@ -243,6 +265,12 @@ def _unknown(name: str) -> Procedure[EndpointNotFound]:
         f"there are {', '.join(known)[:200]}" if known else "there is none at all",
         "check the name with `fencerow webhooks list`",
     )
+
+
+def _signer(given: str | None, asymmetric: bool) -> Secret | KeyPair:
+    if given is not None:
+        return signer_of(given)
+    return KeyPair.new() if asymmetric else Secret.new()
 
 
 def _overlap(overlap_s: Seconds) -> float:

@@ -1,4 +1,4 @@
-"""The signatures of webhooks, as Standard Webhooks 1.0 has them.
+"""The signatures of webhooks, as Standard Webhooks 1.0 has them. Those of a key pair: `pairs`.
 
     webhook-id: msg_…            the same on every try
     webhook-timestamp: seconds   of this try
@@ -16,9 +16,10 @@ import hashlib
 import hmac
 import re
 import secrets as random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from functools import partial
+from typing import Final, Protocol
 
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.text import shown
@@ -52,7 +53,7 @@ class Secret:
         Raises:
             InvalidInput: it is of none. The message does not show it.
         """
-        key = _decoded(text.removeprefix(PREFIX)) if text.startswith(PREFIX) else None
+        key = decoded(text.removeprefix(PREFIX)) if text.startswith(PREFIX) else None
         if key is None or not KEY_BYTES_MIN <= len(key) <= KEY_BYTES_MAX:
             raise InvalidInput(
                 "a secret of webhooks cannot be read",
@@ -66,9 +67,28 @@ class Secret:
         """`whsec_…`, for the receiver: to be shown once."""
         return PREFIX + base64.b64encode(self.key).decode("ascii")
 
+    def signature(self, message_id: str, timestamp: str, body: bytes) -> str:
+        """As it stands in the header."""
+        return f"{VERSION},{signature_of(self.key, message_id, timestamp, body)}"
+
+    def judge(self, message_id: str, timestamp: str, body: bytes) -> Callable[[bytes], bool]:
+        """What says of a signature, as it stands in the header, whether it is right for this message.
+
+        Compared as texts, in constant time, so that there is one way only to write a signature.
+        """
+        return partial(hmac.compare_digest, self.signature(message_id, timestamp, body).encode("ascii"))
+
+
+class Signer(Protocol):
+    """What signs: a secret, or a key pair."""
+
+    def signature(self, message_id: str, timestamp: str, body: bytes) -> str:
+        """As it stands in the header."""
+        ...
+
 
 def signed_headers(
-    message_id: str, timestamp_s: int, body: bytes, secrets: Sequence[Secret]
+    message_id: str, timestamp_s: int, body: bytes, secrets: Sequence[Signer]
 ) -> dict[str, str]:
     """The three headers under which exactly these bytes are to be sent, with a signature under each of the secrets.
 
@@ -83,11 +103,11 @@ def signed_headers(
         )
     check_count(secrets)
     timestamp = str(timestamp_s)
-    signatures = (f"{VERSION},{signature_of(secret.key, message_id, timestamp, body)}" for secret in secrets)
+    signatures = (each.signature(message_id, timestamp, body) for each in secrets)
     return dict(zip(HEADERS, (message_id, timestamp, " ".join(signatures)), strict=True))
 
 
-def check_count(secrets: Sequence[str | Secret]) -> None:
+def check_count(secrets: Sequence[object]) -> None:
     """Raises InvalidInput if there is no secret, or far too many."""
     if not 1 <= len(secrets) <= SECRETS_MAX:
         raise InvalidInput(
@@ -104,7 +124,12 @@ def signature_of(key: bytes, message_id: str, timestamp: str, body: bytes) -> st
     return base64.b64encode(signed.digest()).decode("ascii")
 
 
-def _decoded(text: str) -> bytes | None:
+def content_of(message_id: str, timestamp: str, body: bytes) -> bytes:
+    """What is signed."""
+    return f"{message_id}.{timestamp}.".encode("ascii") + body
+
+
+def decoded(text: str) -> bytes | None:
     """With or without the padding, but nothing else that base64 does not have."""
     try:
         return base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), validate=True)

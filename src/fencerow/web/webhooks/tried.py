@@ -14,6 +14,7 @@ from fencerow.web.webhooks.addresses import Allowed
 from fencerow.web.webhooks.body import iso
 from fencerow.web.webhooks.endpoint import Endpoint
 from fencerow.web.webhooks.errors import PostFailed
+from fencerow.web.webhooks.pairs import signer_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +30,14 @@ class Tried:
 async def tried(
     endpoint: Endpoint, secrets: Sequence[str], allow: Allowed, *, timeout_s_max: float = 300.0
 ) -> Tried:
-    """Send one, signed by the endpoint's secrets as all others are. Nothing is stored of it."""
+    """Send one, signed by what `endpoints.secrets_of` gives, as all others are. Nothing is stored of it."""
     from fencerow.web.webhooks.posting import post  # with h11: only where something is sent
-    from fencerow.web.webhooks.signing import Secret, signed_headers
+    from fencerow.web.webhooks.signing import signed_headers
 
     body = msgspec.json.encode(
         {"type": "webhook.test", "timestamp": iso(moment(endpoint.now_us)), "data": {}}
     )
-    signing = [Secret.parsed(each) for each in secrets]
+    signing = [signer_of(each) for each in secrets]
     headers = signed_headers(f"msg_test_{new_id()}", endpoint.now_us // 1_000_000, body, signing)
     timeout_s, began = min(endpoint.timeout_s, timeout_s_max), time.monotonic()
     try:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hmac
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -13,16 +12,11 @@ from fencerow.core.errors import InvalidInput
 from fencerow.core.model.instants import instant_us
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.web.webhooks.errors import Refusal, WebhookRefused
+from fencerow.web.webhooks.pairs import PUBLIC, PublicKey
 from fencerow.web.webhooks.seen import SeenWebhooks
-from fencerow.web.webhooks.signing import (
-    HEADERS,
-    ID,
-    SECRETS_MAX,
-    VERSION,
-    Secret,
-    check_count,
-    signature_of,
-)
+from fencerow.web.webhooks.signing import HEADERS, ID, SECRETS_MAX, Secret, check_count
+
+Key = str | Secret | PublicKey
 
 TOLERANCE_S: Final = 300.0
 TIMESTAMP: Final = re.compile(r"0|[1-9][0-9]{0,11}")
@@ -33,7 +27,7 @@ FORMS: Final[dict[str, re.Pattern[str]]] = dict(zip(HEADERS, (ID, TIMESTAMP, SIG
 def verify_webhook(
     headers: Mapping[str, str],
     body: bytes,
-    secrets: str | Secret | Sequence[str | Secret],
+    secrets: Key | Sequence[Key],
     *,
     tolerance_s: Seconds = TOLERANCE_S,
     now: datetime | None = None,
@@ -41,8 +35,9 @@ def verify_webhook(
 ) -> None:
     """Return if a webhook is from who has one of the secrets, is unaltered and of now. Call it before anything else.
 
-    `body` is the body as it came: neither decoded, nor written anew from what was parsed. While a secret is
-    replaced, give both. `now` is the time to compare with, by default that of this machine.
+    A secret is `whsec_…`; of an endpoint that signs with a key pair it is the public key, `whpk_…`. While a secret is
+    replaced, give both. `body` is the body as it came: neither decoded, nor written anew from what was parsed. `now` is
+    the time to compare with, by default that of this machine.
 
     With `seen` the same message passes once. A webhook that is tried again has its old id and a new timestamp, and
     passes: it comes again if your answer was lost. So keep the ids of those you have worked off, and answer them 2xx.
@@ -50,6 +45,7 @@ def verify_webhook(
     Raises:
         WebhookRefused: it is not, whatever is wrong with it; `reason` says what. Answer 400, and do nothing.
         InvalidInput: a secret, `now`, or the kind of `body` is wrong: a fault of the receiver, not of the message.
+        MissingExtra: a public key was given, and `cryptography` is not installed.
     """
     keys = _keys(secrets)
     given: object = body
@@ -63,17 +59,25 @@ def verify_webhook(
     now_s = time.time() if now is None else instant_us(now, "now") / 1_000_000
     either_s = in_seconds(tolerance_s)
     _check_age(int(timestamp), now_s, either_s)
-    expected = [signature_of(key, message_id, timestamp, body) for key in keys]
-    if not _any_equal(expected, list(_of_our_version(signatures))):
+    judges = [key.judge(message_id, timestamp, body) for key in keys]
+    if not _any_right(
+        judges, [each.encode("ascii") for each in signatures.split(" ", SECRETS_MAX)][:SECRETS_MAX]
+    ):
         raise _refused(Refusal.SIGNATURE, "no signature of this webhook is right")
     if seen is not None and not seen.first(f"{message_id}.{timestamp}", int(timestamp) + either_s, now_s):
         raise _refused(Refusal.REPLAYED, "this very webhook came before")
 
 
-def _keys(secrets: str | Secret | Sequence[str | Secret]) -> list[bytes]:
-    several = [secrets] if isinstance(secrets, (str, Secret)) else secrets
+def _keys(secrets: Key | Sequence[Key]) -> list[Secret | PublicKey]:
+    several = [secrets] if isinstance(secrets, (str, Secret, PublicKey)) else secrets
     check_count(several)
-    return [(one if isinstance(one, Secret) else Secret.parsed(one)).key for one in several]
+    return [_key(each) for each in several]
+
+
+def _key(given: Key) -> Secret | PublicKey:
+    if not isinstance(given, str):
+        return given
+    return PublicKey.parsed(given) if given.startswith(PUBLIC) else Secret.parsed(given)
 
 
 def _one(headers: Mapping[str, str], name: str) -> str:
@@ -89,13 +93,6 @@ def _one(headers: Mapping[str, str], name: str) -> str:
     return value
 
 
-def _of_our_version(signatures: str) -> Iterator[bytes]:
-    for one in signatures.split(" ", SECRETS_MAX)[:SECRETS_MAX]:
-        version, _, signature = one.partition(",")
-        if version == VERSION:
-            yield signature.encode("ascii")
-
-
 def _check_age(timestamp_s: int, now_s: float, tolerance_s: float) -> None:
     if timestamp_s < now_s - tolerance_s:
         raise _refused(Refusal.TOO_OLD, f"the webhook is more than {tolerance_s:g} s old")
@@ -103,10 +100,10 @@ def _check_age(timestamp_s: int, now_s: float, tolerance_s: float) -> None:
         raise _refused(Refusal.TOO_NEW, f"the webhook is more than {tolerance_s:g} s ahead")
 
 
-def _any_equal(expected: Sequence[str], given: Sequence[bytes]) -> bool:
-    """Compared as texts, so that there is one way only to write a signature; and all with all, in constant time."""
-    equal = [hmac.compare_digest(one.encode("ascii"), other) for one in expected for other in given]
-    return any(equal)
+def _any_right(judges: Sequence[Callable[[bytes], bool]], given: Sequence[bytes]) -> bool:
+    """All with all, so that the time says nothing of which."""
+    right = [judge(one) for judge in judges for one in given]
+    return any(right)
 
 
 def _refused(reason: Refusal, what: str) -> WebhookRefused:
