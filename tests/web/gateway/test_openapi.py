@@ -56,6 +56,15 @@ async def test_what_is_not_there_is_told_as_a_problem(
     assert allowed is None or set(answer.headers["allow"].split(", ")) == allowed
 
 
+async def test_a_parameter_that_nobody_knows_is_refused_as_told(
+    http: httpx.AsyncClient, gateway: Gateway
+) -> None:
+    for route in gateway.routes:
+        if route.scope is None:
+            answer = await http.get(f"{route.path}?unknown=1")
+            assert (answer.status_code, answer.json()["code"]) == (422, "FR-201")
+
+
 async def test_head_is_answered_as_get_is(http: httpx.AsyncClient, gateway: Gateway) -> None:
     for path in ("/livez", "/readyz", "/openapi.json", "/v1/jobs/01900000-0000-7000-8000-000000000000"):
         assert (await http.head(path)).status_code == (await http.get(path)).status_code

@@ -14,7 +14,6 @@ from starlette.routing import Route as Mapped
 from starlette.types import Receive, Scope, Send
 
 from fencerow.app import App
-from fencerow.core.errors import InvalidInput
 from fencerow.web.errors import NoSuchRoute, NotAllowed, NotAuthenticated, TooLate, Unready
 from fencerow.web.gateway.bearer import Authorize, Bearer
 from fencerow.web.gateway.chain import Endpoint, House, Standing, origin_of, refusal_of
@@ -28,7 +27,7 @@ from fencerow.web.reading.room import Room
 from fencerow.web.settings import WebSettings
 
 # What every route that needs a token can meet.
-ALWAYS = (NotAuthenticated, NotAllowed, InvalidInput, Unready, TooLate, *OF_DATABASE)
+ALWAYS = (NotAuthenticated, NotAllowed, Unready, TooLate, *OF_DATABASE)
 
 
 class Gateway:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.errors import FencerowError
+from fencerow.core.errors import FencerowError, InvalidInput
 from fencerow.version import __version__
 from fencerow.web.errors import (
     InvalidRequest,
@@ -28,6 +28,7 @@ Refusal = tuple[type[FencerowError], int]
 ANY_REQUEST: Sequence[Refusal] = (
     (InvalidRequest, 400),
     (InvalidRequest, 421),
+    (InvalidInput, 422),
     (TooManyRequests, 429),
     (RequestTooLarge, 431),
     (TooManyRequests, 503),
