@@ -22,6 +22,7 @@ class Checked(httpx.AsyncBaseTransport):
         self._inner = inner
         self._base = base  # below which the gateway is mounted
         self._document = document
+        self._validators: dict[str, Draft202012Validator] = {}  # by what the schema says
         # The longest first: `/v1/jobs:batch` is no job of this id.
         self._paths = [(_pattern(path), path) for path in sorted(document["paths"], key=_rank)]
 
@@ -88,8 +89,10 @@ class Checked(httpx.AsyncBaseTransport):
             )
 
     def _validate(self, told: Any, schema: Mapping[str, Any], about: str) -> None:
-        whole = {**schema, "components": self._document["components"]}
-        found = sorted(Draft202012Validator(whole).iter_errors(told), key=str)
+        if (validator := self._validators.get(repr(schema))) is None:
+            whole = {**schema, "components": self._document["components"]}
+            validator = self._validators[repr(schema)] = Draft202012Validator(whole)
+        found = sorted(validator.iter_errors(told), key=str)
         assert not found, f"{about}: {found[0].json_path}: {found[0].message}"
 
 
