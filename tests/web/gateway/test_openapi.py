@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import httpx
 import msgspec
@@ -32,6 +34,24 @@ async def test_the_document_is_valid_and_the_one_that_is_kept(http: httpx.AsyncC
     assert all(each["summary"] and "401" in each["responses"] for each in operations if "security" in each)
     told["info"]["version"] = ""
     assert told == msgspec.json.decode(KEPT.read_bytes()), "`python -m tools.openapi` writes it"
+
+
+async def test_it_leaves_generators_of_clients_nothing_to_guess(gateway: Gateway) -> None:
+    """Else openapi-typescript makes an object without fields of the arguments of a job."""
+    every = list(_objects(gateway.openapi))
+
+    choices = [each for each in every if isinstance(each.get("enum"), list)]
+    objects = [each for each in every if each.get("type") == "object"]
+    assert choices and all(each["type"] == "string" for each in choices)
+    assert objects and all("properties" in each or "additionalProperties" in each for each in objects)
+
+
+def _objects(told: object) -> Iterator[Mapping[str, Any]]:
+    if isinstance(told, Mapping):
+        yield told
+    if isinstance(told, Mapping | list):
+        for each in told.values() if isinstance(told, Mapping) else told:
+            yield from _objects(each)
 
 
 @pytest.mark.parametrize(

@@ -52,12 +52,28 @@ def document(routes: Sequence[Route], always: Sequence[type[FencerowError]]) -> 
             "version": __version__,
             "description": "Durable jobs over HTTP. Every error is a problem document with a stable code.",
         },
-        "paths": paths,
+        "paths": _explicit(paths),
         "components": {
-            "schemas": components,
+            "schemas": _explicit(components),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
+
+
+def _explicit(told: Any) -> Any:
+    """The same, where generators of clients need not guess: a choice of texts is text, and an object whose fields are
+    not said may have any. Without that, one takes a choice for anything, another such an object for an empty one."""
+    if isinstance(told, list):
+        return [_explicit(each) for each in told]
+    if not isinstance(told, dict):
+        return told
+    said = {name: _explicit(each) for name, each in told.items()}
+    choice = said.get("enum")
+    if isinstance(choice, list) and all(isinstance(each, str) for each in choice):
+        said.setdefault("type", "string")
+    if said.get("type") == "object" and "properties" not in said:
+        said.setdefault("additionalProperties", True)
+    return said
 
 
 def _types(routes: Iterable[Route]) -> list[type]:
