@@ -34,6 +34,7 @@ ANY_REQUEST: Sequence[Refusal] = (
     (TooManyRequests, 503),
 )
 WITH_BODY: Sequence[Refusal] = ((RequestTooSlow, 408), (RequestTooLarge, 413), (UnsupportedBody, 415))
+NULL: Mapping[str, Any] = {"type": "null"}
 ANY: Mapping[str, Any] = {"description": "any JSON value"}
 
 
@@ -73,7 +74,21 @@ def _explicit(told: Any) -> Any:
         said.setdefault("type", "string")
     if said.get("type") == "object" and "properties" not in said:
         said.setdefault("additionalProperties", True)
-    return said
+    return _nullable(said)
+
+
+def _nullable(said: dict[str, Any]) -> dict[str, Any]:
+    """Where it is one type or null, both said in `type`: of `anyOf` a generator for Go makes a type of its own, or
+    takes for nullable whatever else looks like it."""
+    types = said.get("anyOf")
+    if not isinstance(types, list) or len(types) != 2 or NULL not in types:
+        return said
+    other = next(each for each in types if each != NULL)
+    if not isinstance(other.get("type"), str):
+        return said
+    told = {**other, **said, "type": [other["type"], "null"]}
+    del told["anyOf"]
+    return told | ({"enum": [*told["enum"], None]} if "enum" in told else {})
 
 
 def _types(routes: Iterable[Route]) -> list[type]:
