@@ -9,6 +9,7 @@ from fencerow.core.config import CoreConfig
 from fencerow.core.model.seconds import Seconds
 from fencerow.events.settings import EventSettings
 from fencerow.guards.settings import GuardSettings
+from fencerow.metrics.settings import MetricsSettings
 from fencerow.payloads.settings import PayloadSettings
 from fencerow.processes.settings import ChildSettings
 from fencerow.retention.settings import RetentionSettings
@@ -19,6 +20,7 @@ from fencerow.web.settings import WebSettings
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Config(
     WebSettings,
+    MetricsSettings,
     ScheduleSettings,
     GuardSettings,
     EventSettings,
@@ -102,6 +104,11 @@ class Config(
             schedules_poll_s: Seconds = ...,
             entities_refresh_s: Seconds = ...,
             retention_ticks_s: Seconds = ...,
+            metrics_look_s: Seconds = ...,
+            metrics_patience_s: Seconds = ...,
+            metrics_jobs_max: int = ...,
+            metrics_labels_max: int = ...,
+            metrics_last_scrape_s: Seconds = ...,
             web_token_cache_s: Seconds = ...,
             web_body_bytes_max: int = ...,
             web_body_timeout_s: Seconds = ...,

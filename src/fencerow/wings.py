@@ -12,6 +12,7 @@ from fencerow.exclusive.wing import WING as EXCLUSIVE
 from fencerow.guards.wing import WING as GUARDS
 from fencerow.handovers.wing import WING as HANDOVERS
 from fencerow.limits.wing import WING as LIMITS
+from fencerow.metrics.wing import WING as METRICS
 from fencerow.migrations.wing import WING as MIGRATIONS
 from fencerow.operators.wing import WING as OPERATORS
 from fencerow.payloads.wing import WING as PAYLOADS
@@ -39,6 +40,7 @@ WINGS = (
     MIGRATIONS,
     SCHEDULES,
     PLANNING,
+    METRICS,
     WEB,
 )
 

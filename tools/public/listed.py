@@ -52,6 +52,10 @@ PAGES = (
     ),
     Page("planning", "fencerow.planning", "planning"),
     Page(
+        "metrics", "fencerow.metrics", "metrics", settings="metrics_",
+        used="`Metrics(app)` counts and is asked by prometheus-client; `fencerow worker --metrics` serves it.",
+    ),
+    Page(
         "web", "fencerow.web", "web", handed=("fencerow.web.tokens.client:TokenVerbs",),
         settings="web_|webhook_|retention_webhooks_s",
         used="`Client.tokens` makes API tokens and revokes them.",

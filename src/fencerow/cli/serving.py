@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from fencerow.cli import logs
+from fencerow.cli.metrics_port import WorkerMetrics, metrics_of_members
 from fencerow.cli.reloading import Reloader
 from fencerow.cli.sources import Sources, folders_of
 from fencerow.command.options import CommandOptions
@@ -19,12 +20,13 @@ from fencerow.core.worker.worker import Worker
 from fencerow.supervisor.lifeline import Lifeline
 from fencerow.supervisor.member import Member
 from fencerow.supervisor.notify import Notifier
-from fencerow.supervisor.probes import Address, Probes
+from fencerow.supervisor.probes import NO_PAGES, Address, Probes
 from fencerow.supervisor.pulse import Pulse
 from fencerow.supervisor.standing import of_worker
 from fencerow.supervisor.supervisor import LOOK_S, Supervisor
 
 MEMBER = "--member"
+NO_WORDS: tuple[str, ...] = ()
 
 
 def lifeline_of(text: str | None) -> Lifeline | None:
@@ -43,7 +45,13 @@ def lifeline_of(text: str | None) -> Lifeline | None:
 
 
 def supervised(
-    count: int, health: Address | None, wanted: CommandOptions, level: str | None, log_format: str | None
+    count: int,
+    health: Address | None,
+    wanted: CommandOptions,
+    level: str | None,
+    log_format: str | None,
+    *,
+    metrics: bool = False,
 ) -> int:
     """Run so many processes of this very command until all have ended; returns the exit code.
 
@@ -52,16 +60,19 @@ def supervised(
     """
     logs.set_up(wanted.config(), level, log_format)
     notifier = Notifier.from_environment(os.environ)
-    supervisor = Supervisor(
-        count,
-        lambda number, descriptor: command_of(wanted.arguments, number, descriptor),
-        _environment(),
-        tell=notifier.tell if notifier else None,
-        look_s=notifier.beat_s if notifier else LOOK_S,
-    )
     with contextlib.ExitStack() as stack:
+        pages, more = NO_PAGES, NO_WORDS
+        if metrics:
+            pages, more = stack.enter_context(metrics_of_members())
+        supervisor = Supervisor(
+            count,
+            lambda number, descriptor: command_of((*wanted.arguments, *more), number, descriptor),
+            _environment(),
+            tell=notifier.tell if notifier else None,
+            look_s=notifier.beat_s if notifier else LOOK_S,
+        )
         if health:
-            stack.enter_context(Probes(health, supervisor.standing))
+            stack.enter_context(Probes(health, supervisor.standing, pages))
         return supervisor.run()
 
 
@@ -94,13 +105,21 @@ def command_of(arguments: Sequence[str], number: int, descriptor: int) -> list[s
 
 
 @contextlib.contextmanager
-def attended(worker: Worker, lifeline: Lifeline | None, health: Address | None) -> Iterator[None]:
+def attended(
+    worker: Worker,
+    lifeline: Lifeline | None,
+    health: Address | None,
+    metrics: WorkerMetrics | None = None,
+    member_metrics: str | None = None,
+) -> Iterator[None]:
     """Tell how this worker is, while the block lasts: to its supervisor, or to a service manager and to probes."""
     with contextlib.ExitStack() as stack:
         if lifeline is not None:
             number_lines(lifeline.number)
             lifeline.serve(worker.signalled)
             stack.enter_context(Pulse(worker.vitals, lifeline.tell))
+            if metrics is not None and member_metrics is not None:
+                stack.enter_context(metrics.told_to_supervisor(member_metrics, lifeline.number))
             yield
             return
         if notifier := Notifier.from_environment(os.environ):
@@ -109,7 +128,10 @@ def attended(worker: Worker, lifeline: Lifeline | None, health: Address | None) 
                 Pulse(worker.vitals, lambda vitals: told(of_worker(vitals)), beat_s=notifier.beat_s)
             )
         if health is not None:
-            stack.enter_context(Probes(health, lambda: of_worker(worker.vitals())))
+            pages = NO_PAGES if metrics is None else metrics.pages
+            stack.enter_context(Probes(health, lambda: of_worker(worker.vitals()), pages))
+        if metrics is not None:
+            stack.enter_context(metrics.until_scraped())
         yield
 
 
@@ -133,5 +155,5 @@ def number_lines(number: int) -> None:
 
 def _environment() -> dict[str, str]:
     """What the processes see: not what was meant for their supervisor alone."""
-    alone = {f"{COMMAND_PREFIX}WORKER_{name}" for name in ("PROCESSES", "HEALTH")}
+    alone = {f"{COMMAND_PREFIX}WORKER_{name}" for name in ("PROCESSES", "HEALTH", "METRICS")}
     return {name: value for name, value in os.environ.items() if name not in alone}

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from fencerow.cli import logs
+from fencerow.cli.metrics_port import MEMBER_METRICS, check_metrics, metrics_of
 from fencerow.cli.running import run_worker
 from fencerow.cli.serving import MEMBER, attended, developed, lifeline_of, reloaded, supervised
 from fencerow.command.app_loading import load_app
@@ -70,7 +71,13 @@ def log_options(command: F) -> F:
     metavar="[ADDRESS:]PORT",
     help="Answer /livez and /readyz there; without an address, to this machine only.",
 )
+@click.option(
+    "--metrics",
+    is_flag=True,
+    help="Answer /metrics at the address of --health, too, in the format of Prometheus.",
+)
 @click.option(MEMBER, hidden=True, allow_from_autoenv=False)
+@click.option(MEMBER_METRICS, hidden=True, allow_from_autoenv=False)
 @click.option(
     "--label",
     "labels",
@@ -92,7 +99,9 @@ def worker(
     name: str | None,
     processes: int,
     health: str | None,
+    metrics: bool,
     member: str | None,
+    member_metrics: str | None,
     labels: tuple[str, ...],
     no_schedules: bool,
     once: bool,
@@ -111,8 +120,10 @@ def worker(
     if name is not None:
         check_text(name, "--name", NAME_MAX)
     address = None if health is None else parsed_address(health)
+    if metrics:
+        check_metrics(address)
     if processes > 1 and lifeline is None:
-        return supervised(processes, address, wanted, log_level, log_format)
+        return supervised(processes, address, wanted, log_level, log_format, metrics=metrics)
     if name is not None and lifeline is not None:
         name = f"{name}-{lifeline.number}"
     app = load_app(wanted.app_name(), url=wanted.url)
@@ -126,7 +137,8 @@ def worker(
         logs.set_up(app.config, log_level, log_format)
         without = SCHEDULES if no_schedules else ()
         made = app.worker(queues=chosen, slots=slots, name=name, labels=labels or None, without=without)
-        with attended(made, lifeline, address):
+        told = metrics_of(app, made) if metrics else None
+        with attended(made, lifeline, address, told, member_metrics):
             return run_worker(
                 app, made, once=once, drain=drain, signalled=lifeline.signalled if lifeline else None
             )

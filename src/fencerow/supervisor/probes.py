@@ -1,4 +1,4 @@
-"""`/livez` and `/readyz` on a small port, for probes of Kubernetes and the like.
+"""`/livez` and `/readyz` on a small port, for probes of Kubernetes and the like, and whatever pages wings have beside.
 
 The answers come from a thread: a handler that blocks the event loop is for the worker's own watch, not for a probe.
 """
@@ -12,7 +12,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -60,22 +60,40 @@ def parsed_address(text: str, option: str = "--health") -> Address:
     return Address(host, port)
 
 
-class Probes:
-    """Answers while its block lasts: 200 or 503, with the reasons in the body."""
+class Page(NamedTuple):
+    """What stands at a path besides the probes. `make` is called for each request, from its thread."""
 
-    def __init__(self, address: Address, look: Callable[[], Standing]) -> None:
+    content_type: str
+    make: Callable[[], bytes]
+
+
+NO_PAGES: Mapping[str, Page] = {}
+
+
+class Probes:
+    """Answers while its block lasts: 200 or 503, with the reasons in the body; and these pages, by their paths."""
+
+    def __init__(
+        self,
+        address: Address,
+        look: Callable[[], Standing],
+        pages: Mapping[str, Page] = NO_PAGES,
+        option: str = "--health",
+    ) -> None:
         self._address = address
+        self._option = option  # by which it was asked for
         self._look = look
+        self._pages = pages
 
     def __enter__(self) -> Self:
         """Raises:
         ConfigError: the port is taken, or the address is not this machine's.
         """
         try:
-            self._server = _Server(self._address, self._look)
+            self._server = _Server(self._address, self._look, self._pages)
         except OSError as error:
             raise ConfigError(
-                f"--health cannot listen on {self._address.host} port {self._address.port}",
+                f"{self._option} cannot listen on {self._address.host} port {self._address.port}",
                 error.strerror or str(error),
                 "choose another port, or end who listens there",
             ) from error
@@ -83,7 +101,8 @@ class Probes:
             target=self._server.serve_forever, args=(0.2,), name="fencerow-probes", daemon=True
         )
         self._thread.start()
-        log.info("probes are answered on %s port %d: /livez, /readyz", *self._server.server_address[:2])
+        paths = ", ".join(("/livez", "/readyz", *self._pages))
+        log.info("%s port %d answers %s", *self._server.server_address[:2], paths)
         return self
 
     def __exit__(
@@ -99,11 +118,11 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 2 * AT_ONCE_MAX
 
-    def __init__(self, address: Address, look: Callable[[], Standing]) -> None:
+    def __init__(self, address: Address, look: Callable[[], Standing], pages: Mapping[str, Page]) -> None:
         self._lock = threading.Lock()
         self._open: dict[socket.socket, float] = {}  # the oldest first, with the time at which it came
         self.address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        super().__init__(address, partial(_Handler, look))
+        super().__init__(address, partial(_Handler, look, pages))
         self.socket.setblocking(True)  # whatever time-out the application gives to new ones
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -144,19 +163,23 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "fencerow"
     sys_version = ""
 
-    def __init__(self, look: Callable[[], Standing], *given: Any) -> None:
+    def __init__(self, look: Callable[[], Standing], pages: Mapping[str, Page], *given: Any) -> None:
         self._look = look
+        self._pages = pages
         super().__init__(*given)  # it answers in here
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
+        if (page := self._pages.get(path)) is not None:
+            self._show(path, page)
+            return
         standing = self._look()
         if path == "/livez":
             self._answer(standing.is_alive, ("; ".join(standing.faults) or standing.status))
         elif path == "/readyz":
             self._answer(standing.is_ready, standing.status)
         else:
-            self._say(404, "there are /livez and /readyz")
+            self._say(404, f"there are {', '.join(('/livez', '/readyz', *self._pages))}")
 
     def do_HEAD(self) -> None:
         self.do_GET()
@@ -164,10 +187,21 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, is_well: bool, text: str) -> None:
         self._say(200 if is_well else 503, text)
 
+    def _show(self, path: str, page: Page) -> None:
+        try:
+            body = page.make()
+        except Exception:
+            log.exception("the page %s could not be made", path)
+            self._say(500, "it could not be made; the log says why")
+        else:
+            self._send(200, page.content_type, body)
+
     def _say(self, code: int, text: str) -> None:
-        body = f"{clean(text)}\n".encode()
+        self._send(code, "text/plain; charset=utf-8", f"{clean(text)}\n".encode())
+
+    def _send(self, code: int, content_type: str, body: bytes) -> None:
         self.send_response(code)
-        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "no-store")
         self.end_headers()

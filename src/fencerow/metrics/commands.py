@@ -1,0 +1,55 @@
+"""`fencerow metrics`: what Prometheus would be told of the database, once or on a port of its own."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+import click
+
+from fencerow.command.database import resolved, working
+from fencerow.command.options import app_option, asked, database_options
+from fencerow.core.config import CoreConfig
+from fencerow.core.db.engine import Engine
+from fencerow.core.errors import exits
+from fencerow.metrics.page import CONTENT_TYPE, DatabaseMetrics
+from fencerow.supervisor.probes import Page, Probes, parsed_address
+from fencerow.supervisor.standing import Standing
+
+PATH = "/metrics"
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+@click.command()
+@click.option(
+    "--bind",
+    metavar="[ADDRESS:]PORT",
+    help="Answer /metrics there until SIGTERM or SIGINT; without an address, to this machine only.",
+)
+@database_options
+@app_option
+@click.pass_context
+def metrics(context: click.Context, bind: str | None) -> int:
+    """Print the metrics of the database in the text format of Prometheus.
+
+    With --bind it serves them, for a host without workers. What workers count of their own work is at their own port:
+    see `fencerow worker --metrics`.
+    """
+    wanted = asked(context)
+    address = None if bind is None else parsed_address(bind, "--bind")
+    config = resolved(wanted)
+    with working(wanted) as engine:
+        found = _of(engine, config)
+        if address is None:
+            sys.stdout.write(found.page().decode())
+            return exits.OK
+        # Before the port is open: whoever has reached it may ask this process to end.
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        well = Standing(is_ready=True, is_leaving=False, status="serves metrics")
+        with Probes(address, lambda: well, {PATH: Page(CONTENT_TYPE, found.page)}, "--bind"):
+            signal.sigwait(SIGNALS)
+    return exits.OK
+
+
+def _of(engine: Engine, config: CoreConfig) -> DatabaseMetrics:
+    return DatabaseMetrics(lambda: engine, config)
