@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fencerow.web.tokens.record import TokenRecord
     from fencerow.web.tokens.scope import Grant, Scope
     from fencerow.web.tokens.secret import NewToken
+    from fencerow.web.webhooks.declared import WebhookTo, told_to
     from fencerow.web.webhooks.endpoint import Endpoint, EndpointOptions
     from fencerow.web.webhooks.endpoint_verbs import AddedEndpoint
     from fencerow.web.webhooks.fan_out import deliver_webhooks
@@ -33,9 +34,11 @@ else:
             "Scope": "fencerow.web.tokens.scope",
             "SeenWebhooks": "fencerow.web.webhooks.seen",
             "TokenRecord": "fencerow.web.tokens.record",
+            "WebhookTo": "fencerow.web.webhooks.declared",
             "WebhookAttempt": "fencerow.web.webhooks.looking",
             "Webhooks": "fencerow.web.webhooks.verbs",
             "deliver_webhooks": "fencerow.web.webhooks.fan_out",
+            "told_to": "fencerow.web.webhooks.declared",
             "verify_webhook": "fencerow.web.webhooks.verifying",
         },
     )
@@ -51,7 +54,9 @@ __all__ = [
     "SeenWebhooks",
     "TokenRecord",
     "WebhookAttempt",
+    "WebhookTo",
     "Webhooks",
     "deliver_webhooks",
+    "told_to",
     "verify_webhook",
 ]

@@ -7,13 +7,14 @@ import hmac
 import http.server
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from fencerow import App, Config, Fail
 from fencerow.testing import drain
+from fencerow.web.webhooks.declared import WebhookTo
 from fencerow.web.webhooks.fan_out import deliver_webhooks
 from fencerow.web.webhooks.job import DELAYS_S, JITTER
 from fencerow.web.webhooks.settings import allowed_of
@@ -98,7 +99,7 @@ def receiving() -> Iterator[Receiver]:
             thread.join()
 
 
-def app_at(url: str, receiver_url: str, **more: Any) -> App:
+def app_at(url: str, receiver_url: str, *, endpoints: Sequence[WebhookTo] = (), **more: Any) -> App:
     """An app with jobs that end in each way, whose workers deliver there."""
     app = App(url, config=Config(webhook_allow=receiver_url.removesuffix("/hooks"), poll_max_s=0.2), **more)
 
@@ -108,7 +109,7 @@ def app_at(url: str, receiver_url: str, **more: Any) -> App:
             raise Fail("nobody is there")
         return f"sent to {to}"
 
-    deliver_webhooks(app)
+    deliver_webhooks(app, endpoints=endpoints)
     return app
 
 

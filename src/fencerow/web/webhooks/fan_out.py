@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 
 from fencerow.core.app.app import JobsApp
 from fencerow.core.client.submitting import hints_of
@@ -13,32 +14,42 @@ from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import JobRecord, NewJob
 from fencerow.events.declare import consumer
 from fencerow.events.event import Event
-from fencerow.web.webhooks import deliveries, endpoints
+from fencerow.web.webhooks import deliveries
+from fencerow.web.webhooks import endpoints as store
 from fencerow.web.webhooks.body import body_of
+from fencerow.web.webhooks.declared import DeclareEndpoints, WebhookTo, checked
 from fencerow.web.webhooks.delivering import Delivering
 from fencerow.web.webhooks.endpoint import Endpoint
 from fencerow.web.webhooks.job import JOB, QUEUE, delivery_job, turn_of
+from fencerow.web.webhooks.settings import allowed_of
 
 ENDED = "job."
 NEEDED = "h11"  # comes with the extra; who has it can post
 
 
-def deliver_webhooks(app: JobsApp) -> None:
+def deliver_webhooks(app: JobsApp, *, endpoints: Sequence[WebhookTo] = ()) -> None:
     """Let this app's workers tell the endpoints of webhooks how jobs end. Call it once, where the app is made.
+
+    `endpoints`: those that this app names. Its workers make them when they start, and change them when they are
+    declared otherwise, as long as nobody else has changed them.
 
     They read the ends of all jobs, of whatever app, as a group of the event bus, and run the jobs that deliver. At
     least one app whose workers run must say this; several may.
 
     Raises:
         MissingExtra: `fencerow[web]` is not installed here.
-        DeclarationError: it was said before.
+        DeclarationError: it was said before, or a name is declared twice.
+        InvalidInput, WebhookUrlRefused: an endpoint cannot be as it is declared.
     """
     if importlib.util.find_spec(NEEDED) is None:
         raise MissingExtra(
             "webhooks cannot be sent", f"{NEEDED} is not installed", "pip install 'fencerow[web]'"
         )
+    declared = checked(endpoints, allowed_of(app.config)) if endpoints else []
     app.job(name=JOB, queue=QUEUE, process=False)(Delivering(app).deliver)
-    consumer(app, group=endpoints.GROUP, topics=endpoints.TOPICS, partitions=1)(FanOut(app).tell)
+    consumer(app, group=store.GROUP, topics=store.TOPICS, partitions=1)(FanOut(app).tell)
+    if declared:
+        app.add_chore(DeclareEndpoints(lambda: app.client, declared))
 
 
 class FanOut:
@@ -51,7 +62,7 @@ class FanOut:
         """One event: its deliveries and their jobs, in the transaction that acknowledges it."""
         if event.data["name"] == JOB or event.key is None:
             return  # of the ends of deliveries nobody is told
-        known = await self._app.engine.arun(endpoints.read())
+        known = await self._app.engine.arun(store.read())
         if not known:
             return
         ended = await self._ended(event.key)
