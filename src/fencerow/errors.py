@@ -121,6 +121,7 @@ from fencerow.testing.errors import NoTestApp as NoTestApp
 from fencerow.testing.errors import NoTestDatabase as NoTestDatabase
 from fencerow.web.errors import EndpointConflict as EndpointConflict
 from fencerow.web.errors import EndpointNotFound as EndpointNotFound
+from fencerow.web.errors import ForeignRequest as ForeignRequest
 from fencerow.web.errors import InvalidRequest as InvalidRequest
 from fencerow.web.errors import NoSuchRoute as NoSuchRoute
 from fencerow.web.errors import NotAllowed as NotAllowed

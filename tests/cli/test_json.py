@@ -10,7 +10,7 @@ from fencerow.cli.main import root
 
 RUNS = "runs until it is told to end, and writes its log meanwhile (FENCEROW_LOG_FORMAT=json)"
 WITHOUT = {
-    **dict.fromkeys(("dev", "serve", "worker"), RUNS),
+    **dict.fromkeys(("dashboard", "dev", "serve", "worker"), RUNS),
     "demo": "is a show for a person at a terminal",
     "sql": "prints statements for psql or sqlite3, and nothing else",
     "completion": "prints a script for the shell, and nothing else",

@@ -40,6 +40,7 @@ OFTEN = {
     "dev": "fencerow.cli.worker",
     "worker": "fencerow.cli.worker",
     "serve": "fencerow.cli.serve",
+    "dashboard": "fencerow.cli.dashboard",
     "submit": "fencerow.cli.submit",
     "jobs": "fencerow.cli.jobs",
     "migrate": "fencerow.cli.schema",

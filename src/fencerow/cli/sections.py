@@ -16,7 +16,7 @@ SECTIONS = {
         *("schedules", "exclusive", "limits", "shares"),
         *("handovers", "events", "webhooks", "mutexes"),
     ),
-    "Over HTTP": ("tokens",),
+    "Over HTTP": ("dashboard", "tokens"),
     "Databases": ("migrate", "sql", "shards", "backfills"),
     "Measure and check": ("plan", "bench", "check", "history", "demo"),
     "This command": ("completion", "version"),

@@ -1,4 +1,4 @@
-"""Errors of the front door: of tokens and the gateway (85x), of webhooks (86x)."""
+"""Errors of the front door: of tokens and the gateway (85x), of webhooks (86x), of the dashboard (92x)."""
 
 from __future__ import annotations
 
@@ -133,3 +133,10 @@ class TooLate(FencerowError):
     code = "FR-874"
     status: ClassVar[int] = 503
     repeat = "ask"
+
+
+class ForeignRequest(FencerowError):
+    """A form of the dashboard was not sent by a page of it that this browser has. Nothing was changed."""
+
+    code = "FR-920"
+    status: ClassVar[int] = 403

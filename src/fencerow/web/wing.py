@@ -56,7 +56,7 @@ def _settings() -> type[Settings]:
 
 WING = Wing(
     "web",
-    queries=("fencerow.web.tokens", "fencerow.web.webhooks"),
+    queries=("fencerow.web.tokens", "fencerow.web.webhooks", "fencerow.web.dashboard.counting"),
     purges=_purges,
     checks=_checks,
     commands=_commands,

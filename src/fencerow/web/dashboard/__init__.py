@@ -1,0 +1,1 @@
+"""The dashboard: pages for operators, over the same guarded verbs as the command and the gateway."""

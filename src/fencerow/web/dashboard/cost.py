@@ -1,0 +1,82 @@
+"""What a view may cost the database: its statements and rows are counted, and one that would cost more is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from fencerow.client import Client
+from fencerow.core.db.run import Operation, Request, Rows, Runner, Statement, Steps, WakeUp
+from fencerow.core.errors import Busy
+
+T = TypeVar("T")
+
+STATEMENTS_MAX = 6
+ROWS_MAX = 2_000
+STATEMENT_S = 2.0  # a statement that takes longer is cancelled: no answer is better than a late one
+
+
+@dataclass(slots=True)
+class Cost:
+    """What one view has cost until now, and its ceiling."""
+
+    statements_max: int = STATEMENTS_MAX
+    rows_max: int = ROWS_MAX
+    statements: int = 0
+    rows: int = 0
+
+    def counting(self, operation: Operation[T]) -> Operation[T]:
+        """The operation, counted, and given up by a server that takes too long."""
+        patience_s = min(STATEMENT_S, operation.patience_s or STATEMENT_S)
+        return replace(operation, start=lambda: self._steps(operation.start()), patience_s=patience_s)
+
+    def _steps(self, steps: Steps[T]) -> Steps[T]:
+        """The same statements; what is raised at one is raised where it was asked for."""
+        try:
+            statement = next(steps)
+            while True:
+                try:
+                    rows = yield self._asked(statement)
+                except BaseException as error:
+                    statement = steps.throw(error)
+                else:
+                    statement = steps.send(self._came(rows))
+        except StopIteration as done:
+            value: T = done.value
+            return value
+        finally:
+            steps.close()
+
+    def _came(self, rows: Rows) -> Rows:
+        self.rows += len(rows)
+        if self.rows > self.rows_max:
+            raise _too_dear(f"{self.rows_max} rows")
+        return rows
+
+    def _asked(self, statement: Statement) -> Statement:
+        self.statements += 1
+        if self.statements > self.statements_max:
+            raise _too_dear(f"{self.statements_max} statements")
+        return statement
+
+
+class LookingClient(Client):
+    """The verbs that look, for one view. Verbs that change something are refused: they would wake somebody."""
+
+    def __init__(self, common: Client, cost: Cost) -> None:
+        super().__init__(common.engine, telemetry=common.telemetry, ready=common.make_ready)
+        self.encode_arguments, self.packing = common.encode_arguments, common.packing
+        self._cost = cost
+
+    def _aanswer(self, runner: Runner, request: Request) -> Awaitable[Any]:
+        assert not isinstance(request, WakeUp), "a view looks, and changes nothing"
+        return super()._aanswer(runner, self._cost.counting(request))
+
+
+def _too_dear(ceiling: str) -> Busy:
+    return Busy(
+        f"this view would cost the database more than {ceiling}",
+        "that is its ceiling, so that looking never slows the jobs",
+        "narrow the search, or look with the command",
+    )

@@ -1,0 +1,41 @@
+"""Bounded counts of jobs by queue and state: what they cost does not grow with how many jobs there are."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation
+from fencerow.core.model.state import State
+
+COUNTED_MAX = 10_000  # of each queue and state; where there are more, one more is returned
+RECENT_S = 86_400.0
+
+
+class LiveCount(msgspec.Struct, frozen=True):
+    """Live jobs of one queue and state, counted up to `COUNTED_MAX` + 1.
+
+    `first_us`: the earliest instant at which one of those counted was due, or was claimed if they run.
+    """
+
+    queue: str
+    state: State
+    jobs: int
+    first_us: int | None
+    now_us: int
+
+
+@operation(alone=True, repeatable=True, writes="")
+def live_counts() -> Steps[list[LiveCount]]:
+    """Live jobs by queue and state."""
+    rows = yield from execute("counted_live", limit=COUNTED_MAX + 1)
+    return [
+        LiveCount(str(row[0]), State(str(row[1])), as_int(row[2]), as_int_or_none(row[3]), as_int(row[4]))
+        for row in rows
+    ]
+
+
+@operation(alone=True, repeatable=True, writes="")
+def recent_counts() -> Steps[dict[State, int]]:
+    """Jobs that have ended within the last day and are still kept, by state, counted up to `COUNTED_MAX` + 1 each."""
+    rows = yield from execute("counted_recent", limit=COUNTED_MAX + 1, age_s=RECENT_S)
+    return {State(str(row[0])): as_int(row[1]) for row in rows}

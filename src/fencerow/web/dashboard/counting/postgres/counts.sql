@@ -1,0 +1,72 @@
+-- Bounded counts for pages that people leave open: each reads a few index entries, however many jobs there are.
+
+-- name: counted_live
+-- Live jobs by queue and state, at most so many of each, with the earliest instant among those that were counted. The
+-- queues are found by jumping along the index of the lanes; what runs or waits lies in small indexes of its own.
+WITH RECURSIVE lanes AS (
+    (SELECT job.queue
+     FROM fencerow.jobs AS job
+     WHERE job.state = 'queued' AND NOT job.suspect
+     ORDER BY job.queue
+     LIMIT 1)
+    UNION ALL
+    SELECT (SELECT job.queue
+            FROM fencerow.jobs AS job
+            WHERE job.state = 'queued' AND NOT job.suspect AND job.queue > lanes.queue
+            ORDER BY job.queue
+            LIMIT 1)
+    FROM lanes
+    WHERE lanes.queue IS NOT NULL
+),
+counted AS (
+    SELECT lanes.queue, 'queued' AS state, found.jobs, found.first
+    FROM lanes
+    CROSS JOIN LATERAL (SELECT count(*) AS jobs, min(seen.run_at) AS first
+                        FROM (SELECT job.run_at
+                              FROM fencerow.jobs AS job
+                              WHERE job.queue = lanes.queue AND job.state = 'queued' AND NOT job.suspect
+                              LIMIT CAST(:limit AS integer)) AS seen) AS found
+    WHERE lanes.queue IS NOT NULL
+    UNION ALL
+    SELECT seen.queue, 'queued', count(*), min(seen.run_at)
+    FROM (SELECT job.queue, job.run_at
+          FROM fencerow.jobs AS job
+          WHERE job.state = 'queued' AND job.suspect
+          LIMIT CAST(:limit AS integer)) AS seen
+    GROUP BY seen.queue
+    UNION ALL
+    SELECT seen.queue, 'running', count(*), min(seen.claimed_at)
+    FROM (SELECT job.queue, job.claimed_at
+          FROM fencerow.jobs AS job
+          WHERE job.state = 'running' AND job.holder IS NOT NULL
+          LIMIT CAST(:limit AS integer)) AS seen
+    GROUP BY seen.queue
+    UNION ALL
+    SELECT seen.queue, 'waiting', count(*), min(seen.run_at)
+    FROM ((SELECT job.queue, job.run_at
+           FROM fencerow.jobs AS job
+           WHERE job.state = 'waiting' AND job.gate IS NOT NULL
+           LIMIT CAST(:limit AS integer))
+          UNION ALL
+          (SELECT job.queue, job.run_at
+           FROM fencerow.jobs AS job
+           WHERE job.state = 'waiting' AND job.gate IS NULL AND job.affinity IS NOT NULL
+           LIMIT CAST(:limit AS integer))) AS seen
+    GROUP BY seen.queue
+)
+SELECT counted.queue, counted.state, CAST(sum(counted.jobs) AS bigint), fencerow.us(min(counted.first)),
+       fencerow.us((SELECT fencerow.now()))
+FROM counted
+GROUP BY counted.queue, counted.state
+ORDER BY counted.queue, counted.state;
+
+-- name: counted_recent
+-- Jobs that have ended within so many seconds, by state, at most so many of each.
+SELECT wanted.state,
+       (SELECT count(*)
+        FROM (SELECT 1
+              FROM fencerow.finished_jobs AS job
+              WHERE job.state = wanted.state
+                AND job.ended_at > fencerow.later((SELECT fencerow.now()), -CAST(:age_s AS double precision))
+              LIMIT CAST(:limit AS integer)) AS seen)
+FROM (VALUES ('succeeded'), ('failed'), ('cancelled')) AS wanted (state);

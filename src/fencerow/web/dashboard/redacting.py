@@ -1,0 +1,73 @@
+"""What is secret is hidden before it comes to a page; the row keeps it whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+DEPTH_MAX = 64
+# Words of names behind which secrets stand. `key` alone is no such word: an idempotency key is shown.
+SECRET = re.compile(
+    r"pass(word|wd|phrase|code)?$|secret|token|credential|authori[sz]ation|cookie|session_?id|signature|"
+    r"(api|private|access|signing|encryption)_?key|_pin$|^pin$|cvv|iban|card_?number|\bdsn\b|connection_?string",
+    re.IGNORECASE,
+)
+CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+# A secret inside of a text: the password of a URL, the value of a header.
+IN_TEXT = re.compile(
+    r"(?P<before>[a-z][a-z0-9+.-]*://[^\s/:@]*:|\b(?:bearer|basic)\s+)(?P<secret>[^\s@]+)", re.I
+)
+
+Redact = Callable[[str, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """Stands where a secret was; `length` is that of its text."""
+
+    length: int
+
+    def __str__(self) -> str:
+        return f"hidden, {self.length} characters"
+
+
+@dataclass(frozen=True, slots=True)
+class Redactor:
+    """Hides what its name calls secret, then what the host's own function hides.
+
+    `own`: given the job's name and data that may be shown; it returns what shall be shown.
+    """
+
+    own: Redact | None = None
+
+    def shown(self, job: str, data: Any) -> Any:
+        """The data with `Hidden` where secrets were. It is a copy."""
+        hidden = _hidden(data, 0)
+        return hidden if self.own is None else self.own(job, hidden)
+
+
+def text_without_secrets(text: str) -> str:
+    """A text, as a traceback, without passwords of URLs and values of headers."""
+    return IN_TEXT.sub(lambda found: f"{found['before']}(hidden)", text)
+
+
+def is_secret(name: str) -> bool:
+    """Whether what stands behind such a name is secret."""
+    return SECRET.search(CAMEL.sub("_", name).replace("-", "_")) is not None
+
+
+def _hidden(data: Any, depth: int) -> Any:
+    if depth > DEPTH_MAX:
+        return Hidden(len(repr(data)))
+    if isinstance(data, Mapping):
+        return {
+            name: Hidden(len(str(value)))
+            if is_secret(str(name)) and value not in (None, "", True, False)
+            else _hidden(value, depth + 1)
+            for name, value in data.items()
+        }
+    if isinstance(data, list | tuple):
+        return [_hidden(each, depth + 1) for each in data]
+    return text_without_secrets(data) if isinstance(data, str) else data

@@ -1,0 +1,73 @@
+"""A dashboard over an app on a database of each kind, and a visitor of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from fencerow import App
+from fencerow.web.dashboard.asgi import Dashboard
+from fencerow.web.dashboard.roles import Role
+from tests.web.dashboard.visiting import Doorkeeper, Visits
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest) -> str:
+    """A database for an app: an empty SQLite file, or a migrated PostgreSQL database."""
+    if request.param == "postgres":
+        made: str = request.getfixturevalue("postgres_url")
+        return made
+    path: Path = request.getfixturevalue("sqlite_path")
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+async def app(url: str) -> AsyncIterator[App]:
+    async with App(url, actor="ada") as made:
+        declared(made)
+        yield made
+
+
+@pytest.fixture
+def lite_app(sqlite_path: Path) -> Iterator[App]:
+    """An app where the database does not matter. It opens nothing by itself."""
+    with App(f"sqlite:///{sqlite_path}", actor="ada") as made:
+        declared(made)
+        yield made
+
+
+def declared(app: App) -> None:
+    """The jobs that the tests submit."""
+    app.job(name="pages", queue="documents")(pages)
+    app.job(name="mail", queue="letters", attempts_max=1)(mail)
+
+
+async def pages(path: str, copies: int = 1) -> dict[str, Any]:
+    return {"path": path, "pages": 3 * copies}
+
+
+async def mail(to: str) -> None:
+    raise ValueError(f"nobody is called {to}")
+
+
+@pytest.fixture
+def door() -> Doorkeeper:
+    return Doorkeeper(Role.ACT)
+
+
+@pytest.fixture
+async def board(app: App, door: Doorkeeper) -> AsyncIterator[Dashboard]:
+    made = Dashboard(app, authorize=door, read_only=False)
+    yield made
+    await made.aclose()
+
+
+@pytest.fixture
+async def visits(board: Dashboard) -> AsyncIterator[Visits]:
+    """A visitor without a network between, whose pages must keep to what every page of ours keeps to."""
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(board), base_url="http://127.0.0.1") as client:
+        yield Visits(client)
