@@ -21,6 +21,7 @@ from fencerow.operators.queue_verbs import QueueVerbs
 from fencerow.operators.workers import Workers
 
 if TYPE_CHECKING:
+    from fencerow.audit.client import AuditVerbs
     from fencerow.exclusive.client import ExclusiveVerbs
     from fencerow.handovers.client import Receiver
     from fencerow.limits.client import LimitVerbs
@@ -32,7 +33,7 @@ __all__ = ["CancelAnswer", "Client", "JobChanged"]
 
 
 class Client(JobsClient, JobVerbs, QueueVerbs):
-    """Submits jobs, reads them, waits for them and changes their state; pauses queues; `exclusive`,
+    """Submits jobs, reads them, waits for them and changes their state; pauses queues; `audit`, `exclusive`,
     `handovers`, `limits`, `shares`, `workers`, `mutexes`, `schedules` and `tokens` are for operators.
 
     Name a job by its id, or by `Key(scope, key)`. Threads and event loops can share one client. `ready` is
@@ -52,6 +53,13 @@ class Client(JobsClient, JobVerbs, QueueVerbs):
         super().__init__(engine, actor=actor, telemetry=telemetry, ready=ready, patience_s=patience_s)
         self.workers = Workers(self)
         self.mutexes = Mutexes(self)
+
+    @property
+    def audit(self) -> AuditVerbs:
+        """Reads what people changed by hand."""
+        from fencerow.audit.client import AuditVerbs  # who asks for none never loads it
+
+        return AuditVerbs(self)
 
     @property
     def exclusive(self) -> ExclusiveVerbs:

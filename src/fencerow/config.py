@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fencerow.audit.settings import AuditSettings
 from fencerow.core.config import CoreConfig
 from fencerow.core.model.seconds import Seconds
 from fencerow.events.settings import EventSettings
@@ -19,6 +20,7 @@ from fencerow.web.settings import WebSettings
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Config(
+    AuditSettings,
     WebSettings,
     MetricsSettings,
     ScheduleSettings,
@@ -117,6 +119,7 @@ class Config(
             web_headers_bytes_max: int = ...,
             webhook_allow: str | None = ...,
             retention_webhooks_s: Seconds = ...,
+            retention_audit_s: Seconds = ...,
             web_requests_max: int = ...,
             web_requests_caller_max: int = ...,
             web_waiting_max: int = ...,

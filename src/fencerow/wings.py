@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fencerow.audit.wing import WING as AUDIT
 from fencerow.batches.wing import WING as BATCHES
 from fencerow.core.wing import build
 from fencerow.doctor.wing import WING as DOCTOR
@@ -42,6 +43,7 @@ WINGS = (
     PLANNING,
     METRICS,
     WEB,
+    AUDIT,
 )
 
 

@@ -16,7 +16,7 @@ from fencerow.cli.columns import COLUMNS, row_of
 from fencerow.cli.filters import filter_options, ids_of, made, placed, restricted
 from fencerow.client import Client
 from fencerow.command import output
-from fencerow.command.database import actor, times, working
+from fencerow.command.database import actor, in_person, times, working
 from fencerow.command.options import CommandOptions, usual_options
 from fencerow.command.progress import progress
 from fencerow.core.db.engine import Engine
@@ -117,7 +117,7 @@ class Bulk:
     def _moved(self, engine: Engine, ids: list[str], move: ManyMove, asked: CommandOptions) -> Work:
         """Move them in batches. A first Ctrl-C lets the batch that is under way come to its end."""
         work = Work(len(ids))
-        client = Client(engine)
+        client = Client(in_person(engine, asked))
         steps = len(ids) if len(ids) > many.BATCH else 0  # one batch is done before anybody has read a bar
         with interruptible(work), progress(self.verb, steps, json=asked.json) as bar:
             for at in range(0, len(ids), many.BATCH):

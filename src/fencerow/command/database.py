@@ -15,13 +15,16 @@ from fencerow.command.app_loading import load_app
 from fencerow.command.options import CommandOptions
 from fencerow.command.times import Times
 from fencerow.core.app import JobsApp
+from fencerow.core.client.base import ClientBase
 from fencerow.core.config import CoreConfig, PostgresUrl, SqliteUrl, parse_url
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.probe_sqlite import reach_sqlite
 from fencerow.core.errors import ConfigError
+from fencerow.core.model.person import Person, Via
 from fencerow.core.store import store
 from fencerow.core.store.connect import DEFAULT_URL, open_engine
 from fencerow.core.store.migrate import check_schema, refuse_foreign
+from fencerow.core.wing import witnessed
 
 
 def resolved(asked: CommandOptions, *, default: bool = False) -> CoreConfig:
@@ -129,6 +132,16 @@ def actor(config: CoreConfig | None = None) -> str:
     except (KeyError, OSError):
         user = str(os.getuid())
     return f"{user}@{socket.gethostname()}"
+
+
+def in_person(engine: Engine, asked: CommandOptions) -> Engine:
+    """The engine by which whoever calls the command changes something."""
+    return witnessed(engine, Person(actor(asked.config()), Via.COMMAND))
+
+
+def acting(engine: Engine, asked: CommandOptions) -> ClientBase:
+    """What verbs run by that change something, under the name of whoever calls the command."""
+    return ClientBase(in_person(engine, asked), actor=actor(asked.config()))
 
 
 def refuse_contradiction(asked: CommandOptions, config: CoreConfig) -> None:

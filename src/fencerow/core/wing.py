@@ -6,7 +6,7 @@ uses a wing never loads it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from fencerow.core.chore import Chore, Site
     from fencerow.core.config import CoreConfig, Settings
     from fencerow.core.db.engine import Engine
+    from fencerow.core.db.run import Param, Rows
     from fencerow.core.finding import Finding
+    from fencerow.core.model.person import Person
     from fencerow.core.store.limiting import Limiter
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.worker.brought import BoundClaim, Hold, MakeTogether, Processes
@@ -34,6 +36,24 @@ class Check:
 
     name: str
     examine: Callable[[Engine, CoreConfig], Iterator[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change that people make by hand, by the statement that makes it.
+
+    `kind`: of what, such as a queue; `verb`: what became of it, in the past. `target`: the parameter that names it;
+    `targets`: who names it otherwise; by default the first column of the rows has what was changed. A statement without
+    rows has changed nothing, unless it `always` does. `shown`: parameters that may be told, so none with a secret.
+    """
+
+    statement: str
+    kind: str
+    verb: str
+    target: str | None = None
+    targets: Callable[[Mapping[str, Param], Rows], Sequence[str]] | None = None
+    always: bool = False
+    shown: tuple[str, ...] = ("reason",)
 
 
 def _none(*_: object) -> tuple[()]:
@@ -50,6 +70,7 @@ class Wing:
     in one call, and some in other processes. `hold`: what keeps a claimed job from starting for a while.
     `bound_claim`: how it claims from a queue that has a limit. `limiter`: what the limits say that jobs name.
     `purges`: what retention removes for it, in each round of every worker. `checks`: what the doctor looks at.
+    `changes`: what people change in it by hand. `witness`: who stands before the engine of a person and sees that.
     `commands`: what the command `fencerow` can do with it. `settings`: what it can be told; `fencerow.config` makes it
     a part of `Config`.
     """
@@ -64,6 +85,8 @@ class Wing:
     limiter: Limiter | None = None
     purges: Callable[[Engine, CoreConfig, Telemetry], Sequence[Purge]] = _none
     checks: Callable[[], Sequence[Check]] = _none
+    changes: tuple[Change, ...] = ()
+    witness: Callable[[Engine, Person], Engine] | None = None
     commands: Callable[[], Sequence[click.Command]] = _none
     settings: Callable[[], type[Settings]] | None = None
 
@@ -92,3 +115,11 @@ def build(wings: Sequence[Wing], config: Callable[[], type[CoreConfig]]) -> None
 def wings() -> tuple[Wing, ...]:
     """All wings, those below first."""
     return _wings
+
+
+def witnessed(engine: Engine, person: Person) -> Engine:
+    """The engine by which a person changes something: whoever watches over that stands before it."""
+    for wing in _wings:
+        if wing.witness is not None:
+            engine = wing.witness(engine, person)
+    return engine

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from fencerow.command import output
-from fencerow.command.database import times, working
+from fencerow.command.database import in_person, times, working
 from fencerow.command.documents import plain
 from fencerow.command.groups import group_of
 from fencerow.command.options import asked, limit_option, usual_options, utc_option
@@ -152,7 +152,7 @@ def redrive_(context: click.Context, group: str, places: Sequence[str], everythi
     """Deliver parked events again: those at these positions, or --all."""
     wanted = _wanted(places, everything)
     with working(asked(context)) as engine:
-        moved = engine.run(redrive(group, wanted))
+        moved = in_person(engine, asked(context)).run(redrive(group, wanted))
         _wake(engine)
     if asked(context).json:
         output.say_json({"group": group, "redriven": len(moved)})
@@ -170,7 +170,7 @@ def discard_(context: click.Context, group: str, places: Sequence[str], everythi
     wanted = _wanted(places, everything)
     with working(asked(context)) as engine:
         engine.run(group_named(group))
-        count = engine.run(discard(group, wanted))
+        count = in_person(engine, asked(context)).run(discard(group, wanted))
     if asked(context).json:
         output.say_json({"group": group, "discarded": count})
     else:
@@ -192,7 +192,7 @@ def discard_(context: click.Context, group: str, places: Sequence[str], everythi
 def replay_(context: click.Context, group: str, start: str) -> int:
     """Let a group read again from a position, a time, or the beginning on."""
     with working(asked(context)) as engine:
-        done = engine.run(replay(group, _start(start)))
+        done = in_person(engine, asked(context)).run(replay(group, _start(start)))
         _wake(engine)
     if asked(context).json:
         output.say_json({"group": group, "after": done.after, "generation": done.generation})
@@ -208,7 +208,7 @@ def replay_(context: click.Context, group: str, start: str) -> int:
 def remove_(context: click.Context, group: str) -> int:
     """Forget a group that nobody reads for any more: its position, and the events that it put aside or parked."""
     with working(asked(context)) as engine:
-        engine.run(remove_group(group))
+        in_person(engine, asked(context)).run(remove_group(group))
     if asked(context).json:
         output.say_json({"group": group, "removed": True})
     else:

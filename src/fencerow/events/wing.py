@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Check, Wing
+from fencerow.core.wing import Change, Check, Wing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,11 +41,18 @@ def _settings() -> type[Settings]:
     return EventSettings
 
 
+CHANGES = (
+    Change("redrive_events", "event group", "parked events delivered again", "grp", shown=("places",)),
+    Change("discard_parked", "event group", "parked events discarded", "grp", shown=("places",)),
+    Change("replay_cursors", "event group", "replayed", "grp", shown=("after",)),
+    Change("remove_group", "event group", "removed", "grp", shown=()),
+)
 WING = Wing(
     "events",
     queries=("fencerow.events",),
     purges=_purges,
     checks=_checks,
+    changes=CHANGES,
     commands=_commands,
     settings=_settings,
 )

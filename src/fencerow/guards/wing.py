@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Check, Wing
+from fencerow.core.wing import Change, Check, Wing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +42,7 @@ def _settings() -> type[Settings]:
     return GuardSettings
 
 
+CHANGES = (Change("free_mutex", "mutex", "taken from its holder", "key"),)
 WING = Wing(
     "guards",
     queries=(
@@ -52,6 +53,7 @@ WING = Wing(
     ),
     purges=_purges,
     checks=_checks,
+    changes=CHANGES,
     commands=_commands,
     settings=_settings,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fencerow.command import output
-from fencerow.command.database import actor, working
+from fencerow.command.database import acting, working
 from fencerow.command.documents import plain
 from fencerow.command.groups import group_of
 from fencerow.command.layout import Column
@@ -105,7 +105,7 @@ def confirm(context: click.Context, job: str) -> None:
     """Confirm the end of a job in its receiver's place: it is not handed over again, and the next of its key may be."""
     with working(asked(context)) as engine:
         found = _found(engine, job)
-        receiver = Receiver(ClientBase(engine, actor=actor()), found.handover.receiver)
+        receiver = Receiver(acting(engine, asked(context)), found.handover.receiver)
         answer = receiver.confirm(found.handover.job_id)
     if asked(context).json:
         output.say_json(plain(answer))

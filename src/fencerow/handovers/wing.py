@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Check, Wing
+from fencerow.core.wing import Change, Check, Wing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,11 +48,13 @@ def _commands() -> Sequence[click.Command]:
     return (handovers,)
 
 
+CHANGES = (Change("confirm_handover", "handover", "confirmed", "id", shown=("receiver",)),)
 WING = Wing(
     "handovers",
     queries=("fencerow.handovers",),
     chores=_chores,
     purges=_purges,
     checks=_checks,
+    changes=CHANGES,
     commands=_commands,
 )

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from fencerow.command import output
-from fencerow.command.database import actor, working
+from fencerow.command.database import acting, working
 from fencerow.command.documents import plain
 from fencerow.command.groups import group_of
 from fencerow.command.layout import Column
@@ -136,7 +136,7 @@ def set_(context: click.Context, /, name: str, reason: str | None, **given: Any)
 
     What is not said stays."""
     with working(asked(context)) as engine:
-        known = LimitVerbs(ClientBase(engine, actor=actor(asked(context).config())))
+        known = LimitVerbs(acting(engine, asked(context)))
         was = _known(known, check_name(name))
         limit = _changed(was, name, given)
         others = [each.name for each in known.known()]
@@ -158,7 +158,7 @@ def set_(context: click.Context, /, name: str, reason: str | None, **given: Any)
 def remove(context: click.Context, name: str) -> int:
     """Forget a limit: from the next start on it binds nobody."""
     with working(asked(context)) as engine:
-        LimitVerbs(ClientBase(engine, actor=actor(asked(context).config()))).remove(name)
+        LimitVerbs(acting(engine, asked(context))).remove(name)
     if asked(context).json:
         output.say_json({"limit": name, "removed": True})
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Check, Wing
+from fencerow.core.wing import Change, Check, Wing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -67,6 +67,11 @@ def _commands() -> Sequence[click.Command]:
     return (limits,)
 
 
+CHANGES = (
+    Change("define_limit", "limit", "made", "name", shown=("definition", "reason")),
+    Change("redefine_limit", "limit", "changed", "name", shown=("definition", "reason")),
+    Change("remove_limit", "limit", "removed", "name", shown=()),
+)
 WING = Wing(
     "limits",
     queries=("fencerow.limits",),
@@ -74,5 +79,6 @@ WING = Wing(
     limiter=_Limiter(),
     purges=_purges,
     checks=_checks,
+    changes=CHANGES,
     commands=_commands,
 )

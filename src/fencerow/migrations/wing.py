@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Wing
+from fencerow.core.wing import Change, Wing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,4 +19,9 @@ def _commands() -> Sequence[click.Command]:
     return backfills, shards
 
 
-WING = Wing("migrations", queries=("fencerow.migrations.backfills",), commands=_commands)
+CHANGES = (
+    Change("pause_backfill", "backfill", "paused", "name", shown=()),
+    Change("resume_backfill", "backfill", "resumed", "name", shown=()),
+    Change("forget_backfill", "backfill", "forgotten", "name", shown=()),
+)
+WING = Wing("migrations", queries=("fencerow.migrations.backfills",), changes=CHANGES, commands=_commands)

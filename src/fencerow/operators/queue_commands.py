@@ -8,7 +8,7 @@ import click
 
 from fencerow.command import output
 from fencerow.command.completing import queue_names
-from fencerow.command.database import actor, times, working
+from fencerow.command.database import actor, in_person, times, working
 from fencerow.command.documents import instants
 from fencerow.command.groups import group_of
 from fencerow.command.layout import Column
@@ -80,7 +80,7 @@ def pause(context: click.Context, queue: str, reason: str | None) -> int:
     if reason is not None:
         check_text(reason, "--reason", REASON_MAX)
     with working(asked(context)) as engine:
-        verbs = QueueVerbs(engine, actor=actor(asked(context).config()))
+        verbs = QueueVerbs(in_person(engine, asked(context)), actor=actor(asked(context).config()))
         changed = verbs.pause_queue(queue, reason=reason)
         unknown = verbs.run(nobody_knows(queue))
     if asked(context).json:
@@ -102,7 +102,7 @@ def resume(context: click.Context, queue: str) -> int:
     """Allow claims from a queue again."""
     check_text(queue, "the queue's name", NAME_MAX)
     with working(asked(context)) as engine:
-        verbs = QueueVerbs(engine)
+        verbs = QueueVerbs(in_person(engine, asked(context)))
         changed = verbs.resume_queue(queue)
         unknown = None if changed else verbs.run(nobody_knows(queue))
     if asked(context).json:

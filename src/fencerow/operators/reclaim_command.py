@@ -7,10 +7,9 @@ import sys
 import click
 
 from fencerow.command import output
-from fencerow.command.database import actor, working
+from fencerow.command.database import acting, working
 from fencerow.command.options import asked, usual_options
 from fencerow.command.times import span
-from fencerow.core.client.base import ClientBase
 from fencerow.core.errors import exits
 from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.state import State
@@ -30,7 +29,7 @@ def reclaim(context: click.Context, which: str, yes: bool) -> int:
     still writes is refused; until its handlers have ended, the next attempts may run beside them.
     """
     with working(asked(context)) as engine:
-        workers = Workers(ClientBase(engine, actor=actor(asked(context).config())))
+        workers = Workers(acting(engine, asked(context)))
         held = workers.inspect(which, jobs_max=10_000)
         if not _confirmed(held.worker, len(held.jobs), yes=yes):
             output.warn("nothing was changed")

@@ -8,7 +8,7 @@ import click
 
 from fencerow.command import output
 from fencerow.command.completing import queue_names
-from fencerow.command.database import actor, working
+from fencerow.command.database import acting, working
 from fencerow.command.groups import group_of
 from fencerow.command.layout import Column
 from fencerow.command.options import app_option, asked, database_options, json_option, utc_option
@@ -66,7 +66,7 @@ shares = group_of(list_, "shares", "List the shares of queues and set their weig
 def set_(context: click.Context, queue: str, share: str, weight: int) -> int:
     """Set how many jobs a share starts in one turn. An empty SHARE stands for the jobs without one."""
     with working(asked(context)) as engine:
-        verbs = ShareVerbs(ClientBase(engine, actor=actor(asked(context).config())))
+        verbs = ShareVerbs(acting(engine, asked(context)))
         changed = verbs.weigh(queue, share, weight)
         unknown = ClientBase(engine).run(nobody_knows(queue))
     if asked(context).json:

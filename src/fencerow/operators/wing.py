@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Wing
+from fencerow.core.wing import Change, Wing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import click
+
+    from fencerow.core.db.run import Param, Rows
 
 
 def _commands() -> Sequence[click.Command]:
@@ -21,4 +23,28 @@ def _commands() -> Sequence[click.Command]:
     return queues, shares, top, workers
 
 
-WING = Wing("operators", queries=("fencerow.operators",), commands=_commands)
+def _share(params: Mapping[str, Param], _rows: Rows) -> Sequence[str]:
+    return ["/".join((str(params["queue"]), str(params["share"])))]
+
+
+def _noted(params: Mapping[str, Param], _rows: Rows) -> Sequence[str]:
+    import msgspec
+
+    return [each["id"] for each in msgspec.json.decode(str(params["notes"]))]
+
+
+CHANGES = (
+    Change("cancel_idle", "job", "cancelled"),
+    Change("ask_cancel", "job", "asked to stop"),
+    Change("revive", "job", "revived"),
+    Change("note_changed", "job", "changed", targets=_noted, always=True, shown=("notes",)),
+    Change("delete", "job", "deleted", shown=()),
+    Change("reclaim", "job", "taken back from its worker", shown=()),
+    Change("pause_queue", "queue", "paused", "queue"),
+    Change("resume_queue", "queue", "resumed", "queue", shown=()),
+    Change("weigh_share", "share", "weighed", targets=_share, shown=("weight",)),
+    Change("forget_weight", "share", "weighed no more", targets=_share, shown=()),
+    Change("order_worker", "worker", "ordered", "holder", shown=("wanted", "reason")),
+    Change("retire", "worker", "ended", "holder", shown=()),
+)
+WING = Wing("operators", queries=("fencerow.operators",), changes=CHANGES, commands=_commands)

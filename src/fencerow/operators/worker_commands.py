@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from fencerow.command import output
-from fencerow.command.database import actor, working
+from fencerow.command.database import acting, working
 from fencerow.command.options import CommandOptions, asked, usual_options, utc_option
 from fencerow.command.queues import named_queue
 from fencerow.command.times import Times, span
@@ -207,7 +207,7 @@ def _order(
     if reason is not None:
         check_text(reason, "--reason", REASON_MAX)
     with working(asked) as engine:
-        workers = Workers(ClientBase(engine, actor=actor(asked.config())))
+        workers = Workers(acting(engine, asked))
         meant = {worker.id: worker for each in which for worker in workers.find(each)}
         orders, refused = _ordered(workers, once, list(meant))
         engine.flush(1.0)

@@ -9,13 +9,12 @@ from typing import Any, TypeVar
 import click
 
 from fencerow.command import output
-from fencerow.command.database import actor, times, working
+from fencerow.command.database import acting, times, working
 from fencerow.command.documents import instants, plain
 from fencerow.command.groups import group_of
 from fencerow.command.layout import Column
 from fencerow.command.options import asked, limit_option, usual_options, utc_option
 from fencerow.command.times import Times, iso
-from fencerow.core.client.base import ClientBase
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import exits
 from fencerow.core.model.packing import told_of
@@ -61,7 +60,7 @@ def apart(name: str, entity: str | None) -> tuple[str, str | None]:
 def verbs(context: click.Context) -> Iterator[tuple[ScheduleVerbs, Engine]]:
     """The verbs on the database that is meant, in the name of who calls."""
     with working(asked(context)) as engine:
-        yield ScheduleVerbs(ClientBase(engine, actor=actor(asked(context).config()))), engine
+        yield ScheduleVerbs(acting(engine, asked(context))), engine
 
 
 @click.command("list")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Check, Wing
+from fencerow.core.wing import Change, Check, Wing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from fencerow.core.config import CoreConfig, Settings
     from fencerow.core.db.engine import Engine
+    from fencerow.core.db.run import Param, Rows
     from fencerow.core.model.outcome import Released
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.wing import Purge
@@ -60,12 +61,27 @@ def _settings() -> type[Settings]:
     return ScheduleSettings
 
 
+def _run(params: Mapping[str, Param], _rows: Rows) -> Sequence[str]:
+    import msgspec
+
+    runs = msgspec.json.decode(str(params["runs"]))
+    return [each["name"] + (f"/{each['entity']}" if each["entity"] else "") for each in runs]
+
+
+CHANGES = (
+    Change("pause_schedules", "schedule", "paused", "name", shown=("entity", "reason")),
+    Change("resume_schedules", "schedule", "resumed", "name", shown=()),
+    Change("resume_undeclared", "schedule", "resumed, and removed as nobody declares it", "name", shown=()),
+    Change("remove_schedule", "schedule", "removed", "name", shown=("entity",)),
+    Change("note_run", "schedule", "run now", targets=_run, always=True, shown=()),
+)
 WING = Wing(
     "schedules",
     queries=("fencerow.schedules",),
     hold=_hold,
     purges=_purges,
     checks=_checks,
+    changes=CHANGES,
     commands=_commands,
     settings=_settings,
 )

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Check, Wing
+from fencerow.core.wing import Change, Check, Wing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import click
 
     from fencerow.core.config import CoreConfig, Settings
     from fencerow.core.db.engine import Engine
+    from fencerow.core.db.run import Param, Rows
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.wing import Purge
 
@@ -54,11 +55,40 @@ def _settings() -> type[Settings]:
     return WebSettings
 
 
+def _redelivered(params: Mapping[str, Param], rows: Rows) -> Sequence[str]:
+    import msgspec
+
+    again = {each["job_id"]: each for each in msgspec.json.decode(str(params["again"]))}
+    made = [again[str(row[0])] for row in rows]
+    return [f"{each['endpoint']}/{each['event_id']}" for each in made]
+
+
+CHANGES = (
+    Change("create_token", "API token", "made", "name", shown=("id", "scopes", "queues", "expires_s")),
+    Change("revoke_token", "API token", "revoked", "id", shown=()),
+    Change(
+        "add_endpoint", "webhook endpoint", "made", "name", shown=("url", "events", "queues", "jobs", "tags")
+    ),
+    Change(
+        "change_endpoint",
+        "webhook endpoint",
+        "changed",
+        "name",
+        shown=("url", "events", "queues", "jobs", "tags"),
+    ),
+    Change("rotate_endpoint", "webhook endpoint", "given a new secret", "name", shown=("overlap_s",)),
+    Change("retire_endpoint_secret", "webhook endpoint", "old secret retired", "name", shown=()),
+    Change("enable_endpoint", "webhook endpoint", "enabled", "name", shown=()),
+    Change("disable_endpoint", "webhook endpoint", "disabled", "name"),
+    Change("remove_endpoint", "webhook endpoint", "removed", "name", shown=()),
+    Change("redeliver", "webhook", "delivered again", targets=_redelivered, shown=()),
+)
 WING = Wing(
     "web",
     queries=("fencerow.web.tokens", "fencerow.web.webhooks", "fencerow.web.dashboard.counting"),
     purges=_purges,
     checks=_checks,
+    changes=CHANGES,
     commands=_commands,
     settings=_settings,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fencerow.command import output
-from fencerow.command.database import actor, working
+from fencerow.command.database import acting, working
 from fencerow.command.documents import plain
 from fencerow.command.groups import group_of
 from fencerow.command.layout import Column
@@ -91,7 +91,7 @@ def release(context: click.Context, key: str, token: int | None, reason: str | N
     """Take a mutex from its holder. The holder learns of it at its next renewal, and may still be at work
     until then."""
     with working(asked(context)) as engine:
-        known = Mutexes(ClientBase(engine, actor=actor(asked(context).config())))
+        known = Mutexes(acting(engine, asked(context)))
         found = known.get(key)
         wanted = found.token if token is None else token
         done = known.free(key, wanted, reason=reason)

@@ -146,7 +146,7 @@ class Backfill:
             UnknownBackfill: it was never started.
         """
         self._app.client.make_ready()
-        resume(self._app, self.name)
+        resume(self._app, self._app.engine, self.name)
         return self.status()
 
     def status(self) -> BackfillStatus:
@@ -286,16 +286,17 @@ def pause(engine: Engine, name: str) -> int:
     return engine.run(backfills.pause(name))
 
 
-def resume(app: JobsApp, name: str) -> int:
-    """Begin a new run of what is not done, and submit its jobs; how many lanes that are.
+def resume(app: JobsApp, engine: Engine, name: str) -> int:
+    """Begin a new run of what is not done, and submit its jobs; how many lanes that are. `engine`: that of the app, or
+    who stands before it.
 
     Raises:
         UnknownBackfill: it was never started. UnknownJob: this app does not declare it.
     """
-    with app.engine.session(idle_s=IDLE_S) as session:
+    with engine.session(idle_s=IDLE_S) as session:
         lanes = session.run(backfills.resume(name))
         submit_lanes(app, name, lanes, session)
-    if not lanes and not app.engine.run(backfills.lanes_of(name)):
+    if not lanes and not engine.run(backfills.lanes_of(name)):
         raise unknown(name)
     return len(lanes)
 

@@ -11,7 +11,7 @@ import click
 
 from fencerow.command import output
 from fencerow.command.app_loading import load_app
-from fencerow.command.database import prepared, working
+from fencerow.command.database import in_person, prepared, working
 from fencerow.command.groups import group_of
 from fencerow.command.layout import Column
 from fencerow.command.options import asked, usual_options
@@ -54,7 +54,7 @@ backfills = group_of(
 def pause(context: click.Context, name: str) -> int:
     """Stop a backfill after the ranges that are under way. It stays paused across restarts."""
     with working(asked(context)) as engine:
-        lanes = pause_backfill(engine, name)
+        lanes = pause_backfill(in_person(engine, asked(context)), name)
         if not lanes and not engine.run(lanes_of(name)):
             raise unknown(name)
     if asked(context).json:
@@ -72,7 +72,7 @@ def resume(context: click.Context, name: str) -> int:
     """Go on with the ranges of a backfill that are not done. -A: the application that declares it."""
     with prepared(load_app(asked(context).app_name(), url=asked(context).url), asked(context)) as app:
         app.client.make_ready()
-        lanes = resume_backfill(app, name)
+        lanes = resume_backfill(app, in_person(app.engine, asked(context)), name)
     if asked(context).json:
         output.say_json({"backfill": name, "paused": False, "changed": bool(lanes)})
     else:

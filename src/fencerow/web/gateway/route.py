@@ -14,6 +14,8 @@ from fencerow.client import Client
 from fencerow.core.app.submitter import Submitter
 from fencerow.core.errors import FencerowError, JobNotFound, ResultTimeout
 from fencerow.core.model.job import JobRecord
+from fencerow.core.model.person import Person, Via
+from fencerow.core.wing import witnessed
 from fencerow.web.tokens.scope import Grant, Scope
 
 T = TypeVar("T")
@@ -68,10 +70,18 @@ class Call:
         """The verbs that change something: what they change is told under the token's name."""
         common = self.app.client
         made = Client(
-            common.engine, actor=self.grant.name, telemetry=common.telemetry, ready=common.make_ready
+            witnessed(common.engine, self.person),
+            actor=self.grant.name,
+            telemetry=common.telemetry,
+            ready=common.make_ready,
         )
         made.encode_arguments, made.packing = common.encode_arguments, common.packing
         return made
+
+    @property
+    def person(self) -> Person:
+        """Who changes something by this request, for those who watch over that."""
+        return Person(self.grant.name, Via.HTTP, self.origin.address, self.origin.request_id)
 
     @property
     def submits(self) -> Submitter:

@@ -9,7 +9,7 @@ import click
 
 from fencerow.command import output
 from fencerow.command.completing import queue_names
-from fencerow.command.database import actor, working
+from fencerow.command.database import acting, working
 from fencerow.command.documents import plain
 from fencerow.command.groups import group_of
 from fencerow.command.layout import Column
@@ -85,7 +85,7 @@ def create(
     Several may live under one name: make the next, give it out, then revoke the one before."""
     expires_s = _expiry(expires, never=never_expires)
     with working(asked(context)) as engine:
-        verbs = TokenVerbs(ClientBase(engine, actor=actor(asked(context).config())))
+        verbs = TokenVerbs(acting(engine, asked(context)))
         made = verbs.create(name, scopes=scopes, queues=queues or None, expires_s=expires_s)
     if asked(context).json:
         output.say_json({"token": made.token, **_document(made.record)})
@@ -108,7 +108,7 @@ def create(
 def revoke(context: click.Context, token_id: str) -> int:
     """Let nobody pass with an API token any more. A gateway believes what it has just read for a few seconds."""
     with working(asked(context)) as engine:
-        verbs = TokenVerbs(ClientBase(engine, actor=actor(asked(context).config())))
+        verbs = TokenVerbs(acting(engine, asked(context)))
         revoked = verbs.revoke(token_id)
     if asked(context).json:
         output.say_json(_document(revoked))

@@ -10,13 +10,12 @@ import click
 
 from fencerow.command import output
 from fencerow.command.app_loading import load_app
-from fencerow.command.database import actor, working
+from fencerow.command.database import acting, working
 from fencerow.command.documents import instants
 from fencerow.command.groups import group_of
 from fencerow.command.layout import Column
 from fencerow.command.options import asked, usual_options, utc_option
 from fencerow.command.times import Times
-from fencerow.core.client.base import ClientBase
 from fencerow.core.model.text import amount
 from fencerow.web.webhooks.endpoint import ENDINGS, ORDERS, Endpoint, EndpointOptions
 from fencerow.web.webhooks.endpoint_verbs import OVERLAP_S
@@ -39,7 +38,7 @@ def verbs(context: click.Context) -> Iterator[Webhooks]:
     """The verbs on the database that is meant, in the name of who calls."""
     config = asked(context).config()
     with working(asked(context)) as engine:
-        client = ClientBase(engine, actor=actor(config))
+        client = acting(engine, asked(context))
         if (app := asked(context).app_name()) is not None:
             client.packing = load_app(app).client.packing  # as its workers read what a redelivery submits
         yield Webhooks(client, allowed_of(config))

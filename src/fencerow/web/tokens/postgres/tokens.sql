@@ -19,7 +19,8 @@ INSERT INTO fencerow.api_tokens (id, name, hash, scopes, queues, created_at, cre
 SELECT CAST(:id AS uuid), :name, :hash, CAST(:scopes AS text[]), CAST(:queues AS text[]), clock.now, CAST(:actor AS text),
        clock.now + fencerow.seconds(CAST(:expires_s AS double precision))
 FROM (SELECT fencerow.now() AS now) AS clock
-ON CONFLICT (id) DO NOTHING;
+ON CONFLICT (id) DO NOTHING
+RETURNING id;
 
 -- name: read_token
 -- The token of this id.

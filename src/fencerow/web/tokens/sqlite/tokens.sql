@@ -18,7 +18,8 @@ INSERT INTO fencerow.api_tokens (id, name, hash, scopes, queues, created_at, cre
 SELECT :id, :name, :hash, :scopes, :queues, clock.now, :actor, clock.now + CAST(:expires_s * 1000000 AS INTEGER)
 FROM (SELECT fencerow.now() AS now) AS clock
 WHERE true
-ON CONFLICT (id) DO NOTHING;
+ON CONFLICT (id) DO NOTHING
+RETURNING id;
 
 -- name: read_token
 -- The token of this id.

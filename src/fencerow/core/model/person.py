@@ -1,0 +1,24 @@
+"""Who changes something by hand, and from where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Via(StrEnum):
+    """By what a person came to us."""
+
+    COMMAND = "command"
+    HTTP = "http"
+    DASHBOARD = "dashboard"
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who acts: a name, the way in, the network address if there is one, and the request by which logs are found."""
+
+    name: str
+    via: Via
+    address: str | None = None
+    request_id: str | None = None
