@@ -15,3 +15,14 @@ def test_of_tests_that_are_alike_the_same_part_is_played() -> None:
     assert len(part) == 40 == len({each.partition("[")[0] for each in part}), "one engine of each test"
     assert 10 < sum("lite" in each for each in part) < 30, "either engine has its share"
     assert part_of(reversed([*alike, *whole, *other])) == part | {*whole, *other}
+
+
+def test_what_has_no_sql_of_its_own_is_played_on_postgresql_one_time_in_four() -> None:
+    alike = [
+        f"tests/cli/test_x.py::test_{n}[{engine}]" for n in range(400) for engine in ("sqlite", "postgres")
+    ]
+
+    part = part_of(alike)
+
+    assert len(part) == 400
+    assert 80 < sum("postgres" in each for each in part) < 120

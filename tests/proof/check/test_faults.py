@@ -54,12 +54,14 @@ def test_psycopg_a_mended_handler_passes(planted: Planted, empty_url: str) -> No
     assert report.ok, report.text()
 
 
+@pytest.mark.prove
 def test_psycopg_a_copy_fills_as_an_insert_does(empty_url: str) -> None:
     planted = Planted("deleted_then_copied", None, Fault.REPLACE_TORN, Question.REPLACE)
 
     assert_found(checked("on_psycopg", planted.bad, empty_url), "on_psycopg", planted)
 
 
+@pytest.mark.prove
 def test_psycopg_a_column_may_have_any_name(empty_url: str) -> None:
     report = checked("on_psycopg", "word_replaced", empty_url)
 
