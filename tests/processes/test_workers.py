@@ -78,10 +78,11 @@ def test_a_job_that_ends_its_worker_is_found_out_in_a_child(
     assert len(known(tmp_path)) == 3
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize(
     ("kind", "poisons"),
     [
-        pytest.param("sqlite", [("ordinary", "sigsegv"), ("aordinary", "abort")], marks=pytest.mark.prove),
+        ("sqlite", [("ordinary", "sigsegv"), ("aordinary", "abort")]),
         ("postgres", [("ordinary", "exit"), ("aordinary", "stack")]),
     ],
 )
@@ -117,6 +118,7 @@ def test_several_that_end_their_worker_are_found_out_among_many_that_do_not(
     assert max(job.attempt for job in others.values()) <= 1 + died
 
 
+@pytest.mark.prove
 @on_sqlite
 def test_a_job_that_kills_the_worker_from_its_child_ends_at_last(
     tmp_path: Path, place: tuple[str, Engine]

@@ -17,6 +17,7 @@ from tests.whole.chatbot.conftest import Chatbot
 
 RECIPIENTS = 40
 SENDING = 4
+LOOK_S = 0.2  # between two looks, each of which connects to the database
 # One lease must end while the test looks on, and nobody else may lose its own.
 SHORT = {"lease_s": f"{slower(4.0)}", "renew_s": "0.3", "sweep_s": "0.2", "prefetch_s": "0"}
 
@@ -62,4 +63,4 @@ async def test_a_sleeper_changes_nothing_when_it_wakes_up(chatbot: Chatbot, tmp_
 async def until(happened: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while not happened():
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(LOOK_S)
