@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from fencerow.core.model.state import State
 from fencerow.errors import BlockingCall, InvalidInput, StoreUnavailable
 from fencerow.handovers import HandoverTo
 from fencerow.payloads import FolderStore
+from fencerow.payloads.outside import calls as outside_calls
 from fencerow.payloads.outside.calls import StoreCalls
 from fencerow.payloads.outside.chore import OutsideSweep
 from fencerow.payloads.outside.owner import OwnStore, database_of_payloads
@@ -74,7 +76,9 @@ def store(tmp_path: Path) -> Iterator[Hanging]:
 
 @pytest.fixture
 async def app(url: str, store: Hanging) -> AsyncIterator[App]:
-    config = Config(url=url, busy_timeout_s=0.5, cancel_raise_s=0.05, shutdown_s=0.1, outside_timeout_s=3600)
+    config = Config(
+        url=url, busy_timeout_s=PATIENCE_S, cancel_raise_s=0.05, shutdown_s=0.1, outside_timeout_s=3600
+    )
     async with App(url, config=config, outside=store) as made:
         yield made
 
@@ -226,29 +230,53 @@ async def test_a_sweep_ends_between_two_objects(app: App, store: Hanging, tmp_pa
     assert len(names(store)) == 2
 
 
-def test_a_call_that_hangs_is_left_behind_and_when_all_hang_the_next_is_refused_at_once() -> None:
-    calls, gate, made = StoreCalls(0.05, at_once=2), threading.Event(), threading.Event()
-    for _ in range(2):
-        with pytest.raises(StoreUnavailable, match="outside_timeout_s"):
-            calls.run(gate.wait)
+class Held:
+    """Calls that hang at a gate, in a time that stands still: on its own no call becomes one that takes too long."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.gate, self._begun, self.now = threading.Event(), threading.Semaphore(0), 0.0
+        monkeypatch.setattr(outside_calls, "time", SimpleNamespace(monotonic=lambda: self.now))
+
+    def hang(self) -> None:
+        self._begun.release()
+        self.gate.wait()
+
+    def begun(self, times: int) -> None:
+        for _ in range(times):
+            assert self._begun.acquire(timeout=PATIENCE_S)
+
+    def open(self) -> None:
+        self.gate.set()
+        for thread in threading.enumerate():
+            if thread.name == "fencerow-store":
+                thread.join(PATIENCE_S)
+
+
+def test_a_call_that_hangs_is_left_behind_and_when_all_hang_the_next_is_refused_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls, held, made = StoreCalls(0.05, at_once=2), Held(monkeypatch), threading.Event()
+    with pytest.raises(StoreUnavailable, match="outside_timeout_s"):
+        calls.run(held.hang)
+    for _ in range(2):  # the first may have been left behind before its thread began
+        calls.start(held.hang)
+    held.begun(2)
+    held.now = 1.0
     with pytest.raises(StoreUnavailable):
         calls.start(made.set)
-    gate.set()
-    for thread in threading.enumerate():
-        if thread.name == "fencerow-store":
-            thread.join(PATIENCE_S)
+    held.open()
     assert not made.is_set()
-    assert calls.run(lambda: "it answers") == "it answers"
+    assert calls.start(lambda: "it answers").result(PATIENCE_S) == "it answers"
 
 
-def test_a_call_whose_caller_has_gone_is_not_begun() -> None:
-    calls, gate, made = StoreCalls(0.05, at_once=1), threading.Event(), threading.Event()
-    busy = calls.start(gate.wait)
+def test_a_call_whose_caller_has_gone_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, held, made = StoreCalls(0.05, at_once=1), Held(monkeypatch), threading.Event()
+    calls.start(held.hang)
+    held.begun(1)
     with pytest.raises(StoreUnavailable):
         calls.run(made.set)
-    gate.set()
-    assert busy.result(PATIENCE_S)
-    assert calls.run(lambda: True) and not made.is_set()
+    held.open()
+    assert calls.start(lambda: True).result(PATIENCE_S) and not made.is_set()
 
 
 def test_what_the_store_raises_is_its_own_also_a_timeout() -> None:
