@@ -69,7 +69,7 @@ def refresh_sooner(name: str, digest: str, *, trouble: str, soon_s: float) -> St
     yield from execute("refresh_sooner", name=name, digest=digest, trouble=trouble, soon_s=soon_s)
 
 
-@operation(repeatable=True)
+@operation(repeatable=True, computes=True)
 def refresh(
     name: str,
     digest: str,

@@ -42,7 +42,7 @@ def fires_with_job(name: str, entity: str | None, start_us: int, end_us: int) ->
     return {(str(entity_of), as_int(fire)) for entity_of, fire in rows}
 
 
-@operation(repeatable=False)
+@operation(repeatable=False, computes=True)
 def backfill(
     name: str, entity: str | None, fires: Sequence[Fire], *, actor: str | None, force: bool = False
 ) -> Steps[list[tuple[Fire, NewJob]]]:

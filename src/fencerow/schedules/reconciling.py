@@ -31,7 +31,7 @@ class Reconciled:
     newer: int | None = None
 
 
-@operation(repeatable=True)
+@operation(repeatable=True, computes=True)
 def reconcile(
     declared: Sequence[WantedRow],
     *,

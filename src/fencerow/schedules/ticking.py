@@ -22,7 +22,7 @@ from fencerow.schedules.misfire import DueFires, due
 from fencerow.schedules.zones import tzdata_version
 
 TICK_ROWS = 100
-# Then the rest is left for the next tick: meanwhile nothing else runs in the worker, and its transaction says nothing.
+# Then the rest is left for the next tick: meanwhile its transaction says nothing, and SQLite has no other writer.
 DECIDE_S = 0.02
 TROUBLE_MAX = 500
 
@@ -102,7 +102,7 @@ class Ticked:
         return {*self.troubles, *self.refused}
 
 
-@operation(repeatable=True)
+@operation(repeatable=True, computes=True)
 def tick(besides: Collection[Key] = (), only: Key | None = None) -> Steps[Ticked]:
     """Fire what is due, at most so many rows at once; `besides` are left to others. May be repeated. `only`: this row.
 

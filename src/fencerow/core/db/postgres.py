@@ -32,7 +32,7 @@ from fencerow.core.db.postgres_session import (
     transaction,
 )
 from fencerow.core.db.queries import Queries, identifier
-from fencerow.core.db.run import Operation, arun, run
+from fencerow.core.db.run import Operation, arun, arun_beside, run
 from fencerow.core.db.strikes import SHELTER, doorway, here, sheltered
 from fencerow.core.db.tries import Try, tries
 from fencerow.core.db.wakeups import Sender
@@ -144,7 +144,8 @@ class PostgresEngine:
                         attempt.committing = True
                         return await arun(operation.start(), session.execute)
                     async with aown_transaction(connection, watched):
-                        result = await arun(operation.start(), session.execute)
+                        running = arun_beside if operation.computes else arun
+                        result = await running(operation.start(), session.execute)
                         attempt.committing = True
                     return result
 

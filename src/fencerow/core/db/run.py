@@ -15,8 +15,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
+from threading import Thread
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 from fencerow.core.db.queries import Query
@@ -62,7 +64,8 @@ class Operation(Generic[T]):
     `patience_s`: how long PostgreSQL may take for a statement of it, where that is not the engine's limit.
     `both_files`: it reads jobs and worker rows, see `operation`. `inside`: what it does lasts as long as the
     transaction, so it is refused on a connection that has none open. `prepared`: PostgreSQL plans its one statement
-    once for each connection, see `operation`.
+    once for each connection, see `operation`. `computes`: between its statements it computes for longer than an event
+    loop may stand still.
     """
 
     name: str
@@ -74,6 +77,7 @@ class Operation(Generic[T]):
     both_files: bool = False
     inside: bool = False
     prepared: bool = False
+    computes: bool = False
 
     def steps(self) -> Steps[T]:
         """A fresh run, for `yield from` inside another operation."""
@@ -94,6 +98,7 @@ def operation(
     both_files: bool = False,
     inside: bool = False,
     prepared: bool = False,
+    computes: bool = False,
 ) -> Callable[[Callable[P, Steps[T]]], Callable[P, Operation[T]]]:
     """Turn a generator function into one that returns an `Operation`.
 
@@ -123,6 +128,7 @@ def operation(
                 both_files,
                 inside,
                 prepared,
+                computes,
             )
 
         return build
@@ -197,6 +203,51 @@ async def arun(requests: Generator[Q | Pause, Any, T], answer: Callable[[Q], Awa
         return done.value  # type: ignore[no-any-return]
     finally:
         requests.close()
+
+
+async def arun_beside(requests: Generator[Q | Pause, Any, T], answer: Callable[[Q], Awaitable[Any]]) -> T:
+    """`arun` for what computes between its requests: a thread of its own does that. Only the answers come from this
+    event loop, which goes on meanwhile.
+
+    A cancel waits until it has ended, since nobody can end a thread.
+
+    Raises:
+        RuntimeError: the system refuses a thread; nothing was asked.
+    """
+    loop = asyncio.get_running_loop()
+    ended: Future[T] = Future()
+
+    async def answered(request: Q) -> Any:
+        return await answer(request)
+
+    def compute() -> None:
+        try:
+            ended.set_result(
+                run(requests, lambda each: asyncio.run_coroutine_threadsafe(answered(each), loop).result())
+            )
+        except BaseException as error:
+            ended.set_exception(error)
+
+    Thread(target=compute, name="fencerow-computing", daemon=True).start()
+    return await _to_its_end(asyncio.wrap_future(ended))
+
+
+async def _to_its_end(running: asyncio.Future[T]) -> T:
+    """Its result, once it is there.
+
+    Raises:
+        CancelledError: somebody has cancelled this meanwhile.
+    """
+    cancelled: asyncio.CancelledError | None = None
+    while not running.done():
+        try:
+            await asyncio.wait({running})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        running.exception()  # nobody asks for it any more
+        raise cancelled
+    return running.result()
 
 
 def ask(operation: Operation[T]) -> Procedure[T]:
