@@ -135,4 +135,5 @@ class Config(
             web_drain_s: Seconds = ...,
             web_stream_s: Seconds = ...,
             web_streams_max: int = ...,
+            web_download_secret: str | None = ...,
         ) -> None: ...

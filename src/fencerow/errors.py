@@ -119,10 +119,13 @@ from fencerow.testing.errors import DrainUnfinished as DrainUnfinished
 from fencerow.testing.errors import JobsDidNotSucceed as JobsDidNotSucceed
 from fencerow.testing.errors import NoTestApp as NoTestApp
 from fencerow.testing.errors import NoTestDatabase as NoTestDatabase
+from fencerow.web.errors import AddressOver as AddressOver
+from fencerow.web.errors import AddressRefused as AddressRefused
 from fencerow.web.errors import EndpointConflict as EndpointConflict
 from fencerow.web.errors import EndpointNotFound as EndpointNotFound
 from fencerow.web.errors import ForeignRequest as ForeignRequest
 from fencerow.web.errors import InvalidRequest as InvalidRequest
+from fencerow.web.errors import NoAddress as NoAddress
 from fencerow.web.errors import NoSuchRoute as NoSuchRoute
 from fencerow.web.errors import NotAllowed as NotAllowed
 from fencerow.web.errors import NotAuthenticated as NotAuthenticated

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import httpx
 import pytest
 
 from fencerow import App, Config, Job, JobFailed, KeyConflict
@@ -455,6 +456,18 @@ async def test_workers_sweep_by_themselves(url: str, tmp_path: Path, monkeypatch
 def test_what_names_no_store_is_refused(wrong: str) -> None:
     with pytest.raises(ConfigError):
         store_at(wrong)
+
+
+def test_s3_gives_an_address_at_which_one_object_is_read_without_credentials(
+    s3_url: str, tmp_path: Path
+) -> None:
+    store = S3Store.at("jobs", tmp_path.name, s3_url.partition("?")[2])
+    store.put("a/b", b"[1]")
+
+    address = store.address("a/b", 60)
+
+    assert httpx.get(address).content == b"[1]" and "Expires" in address
+    assert httpx.get(address.replace("/a/b", "/a/c")).status_code >= 400
 
 
 def test_a_list_goes_on_beyond_what_one_request_brings(s3_url: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Errors of the front door: of tokens and the gateway (85x), of webhooks (86x), of the dashboard (92x)."""
+"""Errors of the front door: of tokens and the gateway (85x, 87x, 88x), of webhooks (86x), of the dashboard (92x)."""
 
 from __future__ import annotations
 
@@ -140,3 +140,24 @@ class ForeignRequest(FencerowError):
 
     code = "FR-920"
     status: ClassVar[int] = 403
+
+
+class NoAddress(FencerowError):
+    """The gateway can make no address for a result: nobody has set `web_download_secret`. Ask for the result itself."""
+
+    code = "FR-885"
+    status: ClassVar[int] = 409
+
+
+class AddressRefused(FencerowError):
+    """An address of a result is not one that a gateway here made, or it was cut or altered. Ask for a new one."""
+
+    code = "FR-886"
+    status: ClassVar[int] = 403
+
+
+class AddressOver(FencerowError):
+    """An address of a result has expired, or its job was run again since. Ask for a new one."""
+
+    code = "FR-887"
+    status: ClassVar[int] = 410

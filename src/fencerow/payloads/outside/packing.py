@@ -15,6 +15,7 @@ from fencerow.core.model.packing import Bound, OutsidePayload, Packing, fingerpr
 from fencerow.core.threads import NoThread
 from fencerow.payloads.outside.names import What, is_name_of
 from fencerow.payloads.outside.owner import OwnStore
+from fencerow.payloads.outside.store import AddressingStore
 
 log = logging.getLogger("fencerow.payloads")
 
@@ -79,6 +80,18 @@ class OutsidePacking(Packing):
         if reference is not None:
             stored = await self._store.calls.arun(partial(self._get, reference))
         return self._inside.unpack(stored, bound)
+
+    async def aaddress(self, stored: bytes, bound: Bound, expires_s: int) -> str | None:
+        """Where the store itself gives this payload to whoever has the address, for so long. None: it lies in its row,
+        is sealed or signed there, or the store gives no addresses.
+
+        Raises:
+            StoreUnavailable: the store does not answer. PayloadAltered: it can be no reference of this job's.
+        """
+        reference, store = _reference(stored, bound), self._store.store
+        if reference is None or reference.key is not None or not isinstance(store, AddressingStore):
+            return None
+        return await self._store.calls.arun(partial(store.address, reference.name, expires_s))
 
     def fingerprint(self, name: str, args: bytes) -> str:
         return self._inside.fingerprint(name, args)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -48,6 +48,15 @@ class PayloadStore(Protocol):
 
         The prefix is empty, or ends with `/`. Objects may be removed meanwhile.
         """
+        ...
+
+
+@runtime_checkable
+class AddressingStore(Protocol):
+    """What a store can do beside, from which others may read an object by an address that expires."""
+
+    def address(self, name: str, expires_s: int) -> str:
+        """A URL at which whoever has it reads this one object, for so many seconds. Nothing is looked at."""
         ...
 
 

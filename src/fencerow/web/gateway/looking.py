@@ -67,7 +67,7 @@ async def result(call: Call) -> Answer:
         raise NotReady(error.what, error.why, error.fix) from None
     if found is None:
         raise NotReady(f"job {job.id} has not ended", "the gateway is stopping", "ask again")
-    return Answer(200, headers=_applied(call, wait_s), content=_json(job.id, found))
+    return Answer(200, headers=_applied(call, wait_s), content=json_of(job.id, found))
 
 
 async def timeline(call: Call) -> Answer:
@@ -117,7 +117,7 @@ def _applied(call: Call, wait_s: float) -> dict[str, str]:
     return {"preference-applied": f"wait={wait_s:g}"}
 
 
-def _json(job_id: str, stored: bytes) -> bytes:
+def json_of(job_id: str, stored: bytes) -> bytes:
     """Stored bytes, if they are JSON: something other than a worker may have written them.
 
     Raises:

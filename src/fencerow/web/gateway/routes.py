@@ -5,6 +5,7 @@ from __future__ import annotations
 from fencerow.web.gateway.about import ROUTES as ABOUT
 from fencerow.web.gateway.confirming import ROUTES as CONFIRMING
 from fencerow.web.gateway.deliveries import ROUTES as DELIVERIES
+from fencerow.web.gateway.downloads import ROUTES as DOWNLOADS
 from fencerow.web.gateway.endpoints import ROUTES as ENDPOINTS
 from fencerow.web.gateway.events import ROUTES as EVENTS
 from fencerow.web.gateway.jobs import ROUTES as JOBS
@@ -21,6 +22,7 @@ def routes() -> tuple[Route, ...]:
     """All of them, in the order in which the OpenAPI document tells them."""
     return (
         *JOBS,
+        *DOWNLOADS,
         *LISTING,
         *STREAMS,
         *QUEUES,
