@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from random import random
 
 from fencerow.core.app.app import JobsApp
@@ -13,6 +14,7 @@ from fencerow.core.errors import MissingExtra
 from fencerow.core.model.control import Fail, Retry, Snooze
 from fencerow.core.telemetry import Fact
 from fencerow.core.worker.context import Job
+from fencerow.traces.carrying import sent_along
 from fencerow.web.webhooks import deliveries
 from fencerow.web.webhooks.deliveries import Attempt, DueDelivery
 from fencerow.web.webhooks.errors import PostFailed
@@ -46,7 +48,7 @@ class Delivering:
                 due.wait_s + random() * SPREAD_S,  # noqa: S311 (spreads, hides nothing)
                 f"the endpoint {due.endpoint} is left alone for a while",
             )
-        attempt, retry_after_s = await self._post(due)
+        attempt, retry_after_s = await self._post(due, sent_along(job.headers))
         outcome = attempt.failure or "delivered"
         self._app.telemetry.emit(
             Fact.WEBHOOK_SENT, outcome=outcome, status=attempt.status, duration_s=attempt.took_s
@@ -58,10 +60,10 @@ class Delivering:
             return
         await self._failed(job, due, attempt, retry_after_s)
 
-    async def _post(self, due: DueDelivery) -> tuple[Attempt, float | None]:
+    async def _post(self, due: DueDelivery, trace: Mapping[str, str]) -> tuple[Attempt, float | None]:
         from fencerow.web.webhooks.posting import post  # with h11: only where something is sent
 
-        headers = _signed(due)
+        headers = {**_signed(due), **trace}
         began = time.monotonic()
         try:
             reply = await post(due.url, due.body, headers, timeout_s=due.timeout_s, allow=self._allow)

@@ -14,6 +14,7 @@ from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import JobRecord, NewJob
 from fencerow.events.declare import consumer
 from fencerow.events.event import Event
+from fencerow.traces.carrying import carried
 from fencerow.web.webhooks import deliveries
 from fencerow.web.webhooks import endpoints as store
 from fencerow.web.webhooks.body import body_of
@@ -89,6 +90,7 @@ class FanOut:
             attempts_max=endpoint.attempts_max,
             turn=turn_of(endpoint.id, endpoint.in_order, key),
             actor="webhooks",
+            headers=carried(None if ended is None else ended.headers),
         )
 
 

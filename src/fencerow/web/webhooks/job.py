@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import random
 from typing import Final
 
 from fencerow.core.app.turns import OWN_KEYS
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import NewJob, Template
+from fencerow.core.model.labels import encode_headers
 from fencerow.core.model.packing import Bound, Packing
 
 JOB: Final = "fencerow.webhook"
@@ -26,8 +27,19 @@ def delay_s(failures: int, spread: Callable[[], float] = random) -> float:
     return DELAYS_S[min(max(failures, 1), len(DELAYS_S)) - 1] * (1.0 + JITTER * spread())
 
 
-def delivery_job(packing: Packing, *, attempts_max: int, turn: str | None, actor: str | None) -> NewJob:
-    """A job that is to deliver the webhook whose row names it. It has no arguments."""
+NO_HEADERS: Mapping[str, str] = {}
+
+
+def delivery_job(
+    packing: Packing,
+    *,
+    attempts_max: int,
+    turn: str | None,
+    actor: str | None,
+    headers: Mapping[str, str] = NO_HEADERS,
+) -> NewJob:
+    """A job that is to deliver the webhook whose row names it. It has no arguments. `headers`: the trace and the
+    correlation id of the job that it tells of."""
     job_id = new_id()
     args = packing.pack(ARGS, Bound.arguments(job_id, JOB, 1))
     template = Template(
@@ -40,6 +52,7 @@ def delivery_job(packing: Packing, *, attempts_max: int, turn: str | None, actor
         submitted_by=actor,
         ephemeral=True,
         strict=turn is not None,
+        headers=encode_headers(headers),
     )
     return NewJob(job_id, args.decode(), len(args), template, exclusive=turn)
 
