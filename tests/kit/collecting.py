@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,13 @@ FIRST = ("tests/proof/storm/", "tests/whole/")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A long test that is begun at last is one for which all others wait, on a core that has nothing else to do."""
     items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """To import all tests for a hundred of real seconds costs more than most of these: read which files have some."""
+    if config.getoption("markexpr") != "timed" or not collection_path.match("test_*.py"):
+        return None
+    return True if "mark.timed" not in collection_path.read_text("utf-8") else None
 
 
 @pytest.hookimpl(wrapper=True)
