@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from fencerow import App, Config
-from fencerow.payloads import FolderStore
+from fencerow.payloads import FolderStore, Sign
 from fencerow.testing.clock import clock_of
 from fencerow.web.gateway.asgi import Gateway
 from fencerow.web.gateway.downloads import Ticket, signed
@@ -112,6 +112,20 @@ async def test_a_large_result_is_read_from_a_store_that_gives_addresses(
     assert (there["source"], there["bytes"] > 2000, len(there["sha256"])) == ("store", True, 64)
     assert (here["source"], here["bytes"]) == ("gateway", None)
     assert (await http.get(here["url"])).json()["path"] == "a" * 2000
+
+
+async def test_what_is_signed_in_the_store_is_read_through_the_gateway_alone(
+    sqlite_path: Path, tmp_path: Path
+) -> None:
+    settings = Config(web_download_secret=SECRET, outside_bytes_min=1024)
+    store, seal = Addressed(tmp_path / "large"), Sign({"k1": bytes(32)})
+    async with App(f"sqlite:///{sqlite_path}", config=settings, outside=store, seal=seal) as app:
+        app.job(name="pages", queue="documents")(pages)
+        job_id = await done(app, "a" * 2000)
+        async with calling(Gateway(app, authorize=Door())) as http:
+            address = await given(http, job_id)
+            assert address["source"] == "gateway"
+            assert (await http.get(address["url"])).json()["path"] == "a" * 2000
 
 
 async def test_only_who_may_read_the_job_is_given_an_address_and_only_of_a_result(
