@@ -1,0 +1,3 @@
+module jobs
+
+go 1.19
