@@ -31,6 +31,10 @@ def is_systemd_there() -> bool:
     return shutil.which("systemd-analyze") is not None
 
 
+def is_prometheus_there() -> bool:
+    return all(shutil.which(name) for name in ("prometheus", "promtool", "amtool"))
+
+
 @dataclass(frozen=True)
 class Program:
     is_there: Callable[[], bool]
@@ -40,6 +44,11 @@ class Program:
 
 PROGRAMS = {
     "PgBouncer": Program(is_pgbouncer_there, "PgBouncer, which is", "pgbouncer"),
+    "Prometheus": Program(
+        is_prometheus_there,
+        "Prometheus and its Alertmanager with their tools, which are",
+        "prometheus prometheus-alertmanager",
+    ),
     "Spin": Program(is_spin_there, "Spin and a C compiler, which are", "spin gcc libc6-dev"),
     "systemd": Program(is_systemd_there, "systemd-analyze, which is", "systemd"),
 }
@@ -51,7 +60,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--outside",
         choices=("if there", "demanded"),
         default="if there",
-        help="tests that need PgBouncer, Spin or systemd: left out where that is missing, or failing",
+        help="tests that need PgBouncer, Prometheus, Spin or systemd: left out where that is missing, or failing",
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import subprocess
 import sys
 from functools import partial
@@ -64,16 +63,14 @@ async def test_a_page_has_what_the_process_did_and_what_the_database_looks_like(
     assert told <= known, "each is in the table of names"
 
 
+@pytest.mark.outside("Prometheus")
 async def test_the_page_is_as_prometheus_wants_it(migrated_path: Path) -> None:
-    tool = shutil.which("promtool")
-    if tool is None:
-        pytest.skip("promtool is not installed here")
     app = app_on(migrated_path)
     with Metrics(app) as metrics:
         page = await page_after_a_job(app, metrics)
     await app.aclose()
 
-    check = partial(subprocess.run, [tool, "check", "metrics"], input=page, capture_output=True)
+    check = partial(subprocess.run, ["promtool", "check", "metrics"], input=page, capture_output=True)
     done = await asyncio.to_thread(check)
 
     assert done.returncode == 0 and not done.stdout + done.stderr
