@@ -71,3 +71,12 @@ async def visits(board: Dashboard) -> AsyncIterator[Visits]:
     """A visitor without a network between, whose pages must keep to what every page of ours keeps to."""
     async with httpx.AsyncClient(transport=httpx.ASGITransport(board), base_url="http://127.0.0.1") as client:
         yield Visits(client)
+
+
+@pytest.fixture
+async def visits_lite(lite_app: App, door: Doorkeeper) -> AsyncIterator[Visits]:
+    """The same where the database does not matter."""
+    made = Dashboard(lite_app, authorize=door, read_only=False)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(made), base_url="http://127.0.0.1") as client:
+        yield Visits(client)
+    await made.aclose()

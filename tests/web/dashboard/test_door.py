@@ -62,9 +62,7 @@ async def test_what_is_no_good_token_lets_nobody_in(lite_app: App) -> None:
     gone = await verbs.acreate("gone", scopes=["admin"])
     await verbs.arevoke(gone.record.id)
     visits = visiting(board := Dashboard(lite_app))
-    answers = [
-        await logged_in(visits, secret) for secret in ("", "x", submits.token, some.token, gone.token)
-    ]
+    answers = [await logged_in(visits, secret) for secret in ("", "x", submits.token, some.token, gone.token)]
     away = await logged_in(visits, (await verbs.acreate("read", scopes=["read"])).token, to="//evil.example")
     await board.aclose()
 

@@ -14,7 +14,6 @@ from fencerow import App
 from fencerow.core.errors import Unavailable
 from fencerow.web.dashboard.asgi import Dashboard
 from fencerow.web.dashboard.roles import NOBODY, Role, Visitor
-from fencerow.web.dashboard.screens import all_screens
 from tests.web.dashboard.visiting import Doorkeeper, Reader, Visits
 
 HERE = "http://127.0.0.1"
@@ -63,12 +62,6 @@ async def test_the_least_role_of_every_route_is_demanded(lite_app: App) -> None:
             ) or answer.status_code == 401
             assert refused is (role < wanted), (method, path, role, answer.status_code)
     await board.aclose()
-
-
-@pytest.mark.parametrize("screen", all_screens(), ids=lambda each: each.name)
-def test_every_screen_has_a_way_to_it(screen: object) -> None:
-    found = [each for each in all_screens() if each is screen]
-    assert all(each.section is not None or each.path.count("/") > 1 or each.part for each in found)
 
 
 async def test_by_default_nobody_does_more_than_look(lite_app: App) -> None:

@@ -64,7 +64,7 @@ class Visits:
     async def see(self, path: str, *, status: int = 200, statements_max: int = STATEMENTS_MAX) -> Reader:
         """A page. It keeps to its ceiling, and a browser runs nothing of it but our files."""
         answer = await self.client.get(self.base + path, headers={"sec-fetch-site": "same-origin"})
-        assert answer.status_code == status, answer.text
+        assert answer.status_code == status, Reader(answer.text).text
         found = self.read(answer)
         cost = COST.search(answer.headers.get("server-timing", ""))
         assert status != 200 or cost is not None
@@ -89,7 +89,7 @@ class Visits:
     async def press(self, path: str, *, back: str = "/", on: str = "/", **fields: str) -> Reader:
         """Press a button of a page of ours; returns the page that is shown then."""
         answer = await self.send(path, form=await self.token(on), back=back, **fields)
-        assert answer.status_code == 303, answer.text
+        assert answer.status_code == 303, Reader(answer.text).text
         return await self.see(answer.headers["location"].removeprefix(self.base))
 
     async def token(self, on: str = "/") -> str:

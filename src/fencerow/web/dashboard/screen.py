@@ -103,7 +103,7 @@ class Screen:
 
     `view` finds what the template shows, under these names. `section`, `place` and `title`: its line in the side of
     the page; no section, no line. `key`: after `g`, it leads there. `live`: the block `live` of the template is sent
-    again while the page is open. `part`: it is only a piece of another page. `statements_max`: above the common
+    again while the page is open. `statements_max`: above the common
     ceiling only for what is looked at on request.
     """
 
@@ -115,6 +115,5 @@ class Screen:
     place: int = 0
     key: str = ""
     live: bool = True
-    part: bool = False
     statements_max: int = STATEMENTS_MAX
     actions: Sequence[Action] = field(default=())
