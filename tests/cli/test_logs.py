@@ -126,6 +126,7 @@ def test_json_has_what_a_line_carries_as_fields(lite: AnyEngine, monkeypatch: py
     assert "hunter2" not in err and "\x1b" not in err
 
 
+@pytest.mark.prove  # the next one does it with a configuration that also disables loggers
 def test_an_application_that_configured_logging_keeps_it(
     lite: AnyEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

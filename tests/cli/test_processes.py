@@ -119,6 +119,7 @@ def submitted(cli: Cli, go: Path) -> str:
     return result.out.strip()
 
 
+@pytest.mark.prove  # nine starts of the command; what a supervisor does is played in tests/supervisor
 def test_a_killed_worker_is_replaced_and_all_are_one_service(
     cli: Cli, url: str, engine: AnyEngine, started: Start, tmp_path: Path, log: Log
 ) -> None:
