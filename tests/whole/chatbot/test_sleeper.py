@@ -19,7 +19,7 @@ RECIPIENTS = 40
 SENDING = 4
 LOOK_S = 0.2  # between two looks, each of which connects to the database
 # One lease must end while the test looks on, and nobody else may lose its own.
-SHORT = {"lease_s": f"{slower(4.0)}", "renew_s": "0.3", "sweep_s": "0.2", "prefetch_s": "0"}
+SHORT = {"lease_s": f"{slower(4.0)}", "renew_s": "0.3", "sweep_s": "0.2", "prefetch_s": "0", "poll_max_s": "1"}
 
 
 @pytest.fixture
@@ -29,6 +29,7 @@ def short_leases(chatbot: Chatbot, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(f"FENCEROW_{name.upper()}", value)
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("databases", ["postgres"], indirect=True)
 @pytest.mark.usefixtures("short_leases")
 async def test_a_sleeper_changes_nothing_when_it_wakes_up(chatbot: Chatbot, tmp_path: Path) -> None:
