@@ -18,6 +18,7 @@ MARK = "prove"
 # A family is a test without these words in its brackets.
 ENGINES_AND_MODES = {"sqlite", "lite", "postgres", "pg", "plain", "held", "truncate", "wal"}
 DRIVERS = {"psycopg", "psycopg2", "asyncpg", "sqlite3", "aiosqlite"}
+STORES = {"folder", "s3"}  # of large payloads
 KINDS = DRIVERS | {"async", "autocommit", "connection", "immediate", "pool", "session"}
 # Of each family so much is played; the first folder that fits counts. What speaks SQL is played on both engines.
 SHARES = (
@@ -26,6 +27,7 @@ SHARES = (
     ("tests/proof/race/", 1 / 3),
     ("tests/proof/check/", 1 / 6),
     ("tests/proof/crash/", 1 / 4),
+    ("tests/payloads/", 1 / 4),
     ("tests/", 1 / 2),
 )
 SHARE_OF_KINDS = 1 / 2  # of connection: all of them are of six drivers
@@ -99,7 +101,7 @@ def family(test: str) -> str:
     name, _, words = test.partition("[")
     if name.startswith(POINTS):
         return name
-    told_apart = ENGINES_AND_MODES | (KINDS if DRIVERS & set(parts(words)) else set())
+    told_apart = ENGINES_AND_MODES | STORES | (KINDS if DRIVERS & set(parts(words)) else set())
     return f"{name}[{'-'.join(word for word in parts(words) if word not in told_apart)}"
 
 
