@@ -13,7 +13,8 @@ BLOCK = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 END = re.compile(r"(?<=[.;:])\s+(?=[A-Z`*\[(])")
 SAYS = re.compile(
     r"`fencerow [a-z][^`]*`(?: of a job that waits|(?: and|,) `[^`]+`)* "
-    r"(?:says?|shows?|names?|tells?|lists?|prints?|counts?|adds|fails if|finds|has the|have those|have the)\b"
+    r"(?:says?|shows?|names?|tells?|lists?|prints?|counts?|adds|warns|fails if|finds|"
+    r"has the|has it|has those|have those|have the)\b"
 )
 
 

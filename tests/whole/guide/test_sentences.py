@@ -108,6 +108,7 @@ PLAYED = {
     "when-not-to-use.md: `fencerow doctor` says which version": {"doctor": ["SQLite 3."]},
 }
 DOCTOR, PAYLOADS = "doctor/test_doctor.py", "payloads/test_outside.py"
+DESCRIPTORS = "cli/test_descriptors.py"
 SHOWN_BY = {
     "deploy.md: `fencerow doctor` says how many are in use": "doctor/test_connections.py::test_what_all_workers",
     "errors.md: `fencerow doctor` run as that role": "doctor/test_doctor.py::test_missing_privileges",
@@ -132,6 +133,11 @@ SHOWN_BY = {
     "guide/sqlalchemy.md: `fencerow migrate` and `fencerow doctor`": f"{DOCTOR}::test_missing_tables_fail",
     "guide/tokens.md: `fencerow doctor` names": "web/tokens/test_commands.py::test_doctor_warns_of",
     "guide/tokens.md: `fencerow tokens` shows when": "web/tokens/test_known.py::test_that_a_token_is_used_is_noted",
+    "guide/tokens.md: `fencerow doctor` warns for 14 days": "web/tokens/test_commands.py::test_doctor_warns_of",
+    "guide/http-operations.md: `fencerow jobs show` has it": "cli/test_jobs.py::test_show_tells_the_job_its",
+    "errors.md: `fencerow doctor` warns when 80 %": f"{DESCRIPTORS}::test_a_process_that_has_nearly_all",
+    "errors.md: `fencerow tokens` has those": "web/tokens/test_commands.py::test_a_program_gets_all_of_it",
+    "operations.md: From 80 % on `fencerow doctor`": f"{DESCRIPTORS}::test_a_process_that_has_nearly_all",
     "guide/transitions.md: Jobs go on": "operators/test_worker_commands.py::test_what_fails_in_the_background",
     "guide/unique.md: `fencerow submit` says it too": "cli/test_submit.py::test_turns_are_given_at_the_submit",
     "guide.md: `fencerow why` and `fencerow doctor` show such": "doctor/test_why.py::test_arguments_that_are_too_new",
@@ -139,6 +145,7 @@ SHOWN_BY = {
     "operations.md: The telemetry fact `loop_error`": "operators/test_worker_commands.py::test_what_fails_in_the",
     "operations.md: Each worker logs the jump": f"{DOCTOR}::test_a_clock_that_went_back_is_seen",
     "postgresql.md: `fencerow doctor` adds up": "doctor/test_connections.py::test_what_all_workers_may_open",
+    "postgresql.md: `fencerow workers --json` has it": "operators/test_connections_told.py::test_a_program_is_told",
     "postgresql.md: `--submit-role` names": "cli/test_sql_function.py::test_the_command_prints_it",
     "postgresql.md: `fencerow doctor` says so": f"{DOCTOR}::test_a_pooler_through_which_listen_hears_nothing",
     "speed.md: `fencerow doctor` names old transactions": f"{DOCTOR}::test_a_snapshot_that_holds_the_horizon",
