@@ -18,6 +18,7 @@ from fencerow.cli import main
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from tests.kit.environment import forget_settings
+from tests.kit.stopping import signals_heeded
 
 SHOP = """
 import asyncio
@@ -113,12 +114,13 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def command(*words: str, **options: Any) -> subprocess.Popen[str]:
     """The command as a process of its own."""
     path = str(Path(fencerow.__file__).parents[1])
-    return subprocess.Popen(
-        [sys.executable, "-m", "fencerow.cli.main", *words],
-        env={**os.environ, "PYTHONPATH": path},
-        text=True,
-        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
-    )
+    with signals_heeded():
+        return subprocess.Popen(
+            [sys.executable, "-m", "fencerow.cli.main", *words],
+            env={**os.environ, "PYTHONPATH": path},
+            text=True,
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
+        )
 
 
 def url_of(engine: SqliteEngine | PostgresEngine) -> str:

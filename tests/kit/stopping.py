@@ -1,11 +1,29 @@
-"""Stopping a process where it stands, and what it holds there."""
+"""Stopping a process where it stands, what it holds there, and that it heeds what it is sent."""
 
 from __future__ import annotations
 
 import contextlib
+import signal
 import sqlite3
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+
+
+@contextlib.contextmanager
+def signals_heeded() -> Iterator[None]:
+    """Whoever is started inside heeds SIGINT and SIGHUP.
+
+    A child inherits what is ignored, and who runs the tests by `nohup`, or by `&` in a script, has said so.
+    """
+    ignored = [each for each in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_IGN]
+    for each in ignored:
+        signal.signal(each, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        for each in ignored:
+            signal.signal(each, signal.SIG_IGN)
 
 
 def is_stopped(pid: int) -> bool:

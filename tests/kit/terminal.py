@@ -17,6 +17,7 @@ from pathlib import Path
 
 import fencerow
 from tests.kit.pace import PATIENCE_S
+from tests.kit.stopping import signals_heeded
 
 OF_THE_MACHINE = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")
 
@@ -31,14 +32,15 @@ class Terminal:
         path = str(Path(fencerow.__file__).parents[1])
         # A terminal of its own: this one's size, colours and letters are no part of a test.
         environ = {name: value for name, value in os.environ.items() if name not in OF_THE_MACHINE}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "fencerow.cli.main", *words],
-            env={**environ, "PYTHONPATH": path, "TERM": "xterm", "PYTHONUTF8": "1"},
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-        )
+        with signals_heeded():
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "fencerow.cli.main", *words],
+                env={**environ, "PYTHONPATH": path, "TERM": "xterm", "PYTHONUTF8": "1"},
+                stdin=theirs,
+                stdout=theirs,
+                stderr=theirs,
+                start_new_session=True,
+            )
         self.theirs = theirs
         self.shown = ""
 

@@ -121,16 +121,6 @@ def lines_of(text: str) -> list[str]:
     return [re.sub(r"\x1b\[[0-9?]*[A-Za-z]", "", line) for line in drawn.split("\r\n")]
 
 
-@pytest.fixture
-def heeded() -> Iterator[None]:
-    """Signals are not ignored: whoever runs the tests in the background may have said so, and children inherit it."""
-    before = {each: signal.signal(each, signal.SIG_DFL) for each in (signal.SIGINT, signal.SIGHUP)}
-    yield
-    for each, handler in before.items():
-        signal.signal(each, handler)
-
-
-@pytest.mark.usefixtures("heeded")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_leaves_the_terminal_as_it_was(lite_url: str, number: signal.Signals) -> None:
     with terminal("top") as shown:

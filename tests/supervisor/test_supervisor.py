@@ -16,6 +16,7 @@ import pytest
 
 from fencerow.core.errors import exits
 from tests.kit.pace import PATIENCE_S, slower
+from tests.kit.stopping import signals_heeded
 
 QUICK = {"first_s": 0.01, "most_s": 0.05, "jitter": 0.0}
 
@@ -27,7 +28,7 @@ class Parent:
         self.folder = folder
         self.lines: list[tuple[int, str, int]] = []
         given = [str(count), str(folder), json.dumps(QUICK | patience), str(os.getpid())]
-        with (folder / "log").open("wb") as log:
+        with (folder / "log").open("wb") as log, signals_heeded():
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "tests.supervisor.parent", *given],
                 stdout=subprocess.PIPE,

@@ -26,6 +26,7 @@ from fencerow.core.store import store
 from fencerow.testing.postgres import PostgresServer
 from tests.house.tree import ROOT
 from tests.kit.pace import PATIENCE_S, slower
+from tests.kit.stopping import signals_heeded
 
 QUICK = {
     "FENCEROW_LEASE_S": f"{slower(2.0)}",
@@ -85,7 +86,7 @@ class Shop:
         self.supervisor = self._start("workers", *worker, "--processes", "2", "--slots", "2")
 
     def _start(self, name: str, *words: str) -> subprocess.Popen[bytes]:
-        with (self.folder / f"{name}.log").open("wb") as log:
+        with (self.folder / f"{name}.log").open("wb") as log, signals_heeded():
             command = [sys.executable, "-m", *words]
             process = subprocess.Popen(
                 command,
