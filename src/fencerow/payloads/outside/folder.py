@@ -36,17 +36,25 @@ class FolderStore:
     def put(self, name: str, data: bytes) -> None:
         """Keep the data in a file."""
         path = self._folder / name
-        part = path.with_name(f"{path.name}.{token_hex(4)}{PART}")
         with self._told("written"):
-            made = self._made(path.parent)
-            with part.open("xb") as file:
-                os.fchmod(file.fileno(), self._rights() & 0o666)
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(path)
-            for folder in (path.parent, *made):
-                _flush(folder)
+            try:
+                self._write(path, data)
+            except (
+                FileNotFoundError
+            ):  # another call has removed the last file of its folder, and the folder, just now
+                self._write(path, data)
+
+    def _write(self, path: Path, data: bytes) -> None:
+        part = path.with_name(f"{path.name}.{token_hex(4)}{PART}")
+        made = self._made(path.parent)
+        with part.open("xb") as file:
+            os.fchmod(file.fileno(), self._rights() & 0o666)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+        for folder in (path.parent, *made):
+            _flush(folder)
 
     def _rights(self) -> int:
         return self._folder.stat().st_mode & 0o777
