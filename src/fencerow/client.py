@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fencerow.limits.client import LimitVerbs
     from fencerow.operators.share_verbs import ShareVerbs
     from fencerow.schedules.verbs import ScheduleVerbs
+    from fencerow.web.maintenance.client import MaintenanceVerbs
     from fencerow.web.tokens.client import TokenVerbs
 
 __all__ = ["CancelAnswer", "Client", "JobChanged"]
@@ -34,7 +35,8 @@ __all__ = ["CancelAnswer", "Client", "JobChanged"]
 
 class Client(JobsClient, JobVerbs, QueueVerbs):
     """Submits jobs, reads them, waits for them and changes their state; pauses queues; `audit`, `exclusive`,
-    `handovers`, `limits`, `shares`, `workers`, `mutexes`, `schedules` and `tokens` are for operators.
+    `handovers`, `limits`, `shares`, `workers`, `mutexes`, `schedules`, `tokens` and
+    `maintenance` are for operators.
 
     Name a job by its id, or by `Key(scope, key)`. Threads and event loops can share one client. `ready` is
     called before the database is first used. Close the client when done: it may have a thread that waits for
@@ -105,6 +107,13 @@ class Client(JobsClient, JobVerbs, QueueVerbs):
         from fencerow.web.tokens.client import TokenVerbs  # who lets nobody in over HTTP never loads it
 
         return TokenVerbs(self)
+
+    @property
+    def maintenance(self) -> MaintenanceVerbs:
+        """Lets the gateways take no requests for a while."""
+        from fencerow.web.maintenance.client import MaintenanceVerbs  # who serves no HTTP never loads it
+
+        return MaintenanceVerbs(self)
 
     def why_waiting(self, job_id: str) -> Procedure[str]:
         """Why a job has not ended, in a few words: the short form of `fencerow why`."""

@@ -135,6 +135,7 @@ from fencerow.web.errors import TokenNotFound as TokenNotFound
 from fencerow.web.errors import TokenOver as TokenOver
 from fencerow.web.errors import TooLate as TooLate
 from fencerow.web.errors import TooManyRequests as TooManyRequests
+from fencerow.web.errors import UnderMaintenance as UnderMaintenance
 from fencerow.web.errors import Unready as Unready
 from fencerow.web.errors import UnsupportedBody as UnsupportedBody
 from fencerow.web.webhooks.errors import PostFailed as PostFailed

@@ -57,9 +57,11 @@ PAGES = (
         used="`Metrics(app)` counts and is asked by prometheus-client; `fencerow worker --metrics` serves it.",
     ),
     Page(
-        "web", "fencerow.web", "web", handed=("fencerow.web.tokens.client:TokenVerbs",),
+        "web", "fencerow.web", "web",
+        handed=("fencerow.web.tokens.client:TokenVerbs", "fencerow.web.maintenance.client:MaintenanceVerbs"),
         settings="web_|webhook_|retention_webhooks_s",
-        used="`Client.tokens` makes API tokens and revokes them.",
+        used="`Client.tokens` makes API tokens and revokes them; "
+        "`Client.maintenance` closes the gateways for a while.",
     ),
     Page("web-remote", "fencerow.web.remote"),
     Page("web-gateway", "fencerow.web.gateway"),

@@ -119,7 +119,7 @@ class NoSuchRoute(InvalidInput):
 
 
 class Unready(FencerowError):
-    """The gateway takes no requests now: it starts, stops, or is under maintenance. Nothing was stored; repeat."""
+    """The gateway takes no requests now: it stops, or its database cannot be used. Nothing was stored; repeat."""
 
     code = "FR-873"
     status: ClassVar[int] = 503
@@ -133,6 +133,18 @@ class TooLate(FencerowError):
     code = "FR-874"
     status: ClassVar[int] = 503
     repeat = "ask"
+
+
+class UnderMaintenance(FencerowError):
+    """An operator lets the gateways take no requests for a while. Nothing was stored; repeat after `retry_after_s`."""
+
+    code = "FR-875"
+    status: ClassVar[int] = 503
+    repeat = "yes"
+
+    def __init__(self, what: str, why: str = "", fix: str = "", *, retry_after_s: float = 60.0) -> None:
+        super().__init__(what, why, fix)
+        self.retry_after_s = retry_after_s
 
 
 class ForeignRequest(FencerowError):

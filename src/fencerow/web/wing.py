@@ -40,13 +40,14 @@ def _checks() -> Sequence[Check]:
 
 
 def _commands() -> Sequence[click.Command]:
+    from fencerow.web.maintenance.commands import maintenance
     from fencerow.web.tokens.commands import tokens
     from fencerow.web.webhooks.commands import webhooks
     from fencerow.web.webhooks.delivery_commands import attempts, deliveries, redeliver, test
 
     for each in (deliveries, attempts, redeliver, test):
         webhooks.add_command(each)
-    return (tokens, webhooks)
+    return (tokens, webhooks, maintenance)
 
 
 def _settings() -> type[Settings]:
@@ -61,6 +62,10 @@ def _redelivered(params: Mapping[str, Param], rows: Rows) -> Sequence[str]:
     again = {each["job_id"]: each for each in msgspec.json.decode(str(params["again"]))}
     made = [again[str(row[0])] for row in rows]
     return [f"{each['endpoint']}/{each['event_id']}" for each in made]
+
+
+def _all(_params: Mapping[str, Param], _rows: Rows) -> Sequence[str]:
+    return ["all"]
 
 
 CHANGES = (
@@ -81,11 +86,18 @@ CHANGES = (
     Change("enable_endpoint", "webhook endpoint", "enabled", "name", shown=()),
     Change("disable_endpoint", "webhook endpoint", "disabled", "name"),
     Change("remove_endpoint", "webhook endpoint", "removed", "name", shown=()),
+    Change("begin_maintenance", "gateways", "closed", targets=_all, shown=("reason", "retry_after_s")),
+    Change("end_maintenance", "gateways", "opened again", targets=_all, shown=()),
     Change("redeliver", "webhook", "delivered again", targets=_redelivered, shown=()),
 )
 WING = Wing(
     "web",
-    queries=("fencerow.web.tokens", "fencerow.web.webhooks", "fencerow.web.dashboard.counting"),
+    queries=(
+        "fencerow.web.tokens",
+        "fencerow.web.webhooks",
+        "fencerow.web.maintenance",
+        "fencerow.web.dashboard.counting",
+    ),
     purges=_purges,
     checks=_checks,
     changes=CHANGES,

@@ -49,6 +49,9 @@ UNRECORDED = {
         "whom a token lets pass: tests/proof/race/test_tokens.py; no job is touched",
     ),
     **dict.fromkeys(
+        ("begin_maintenance", "end_maintenance"), "whether gateways take requests; no job is touched"
+    ),
+    **dict.fromkeys(
         (
             *(
                 "add_endpoint",

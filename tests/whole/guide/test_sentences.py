@@ -115,6 +115,7 @@ SHOWN_BY = {
     "errors.md: `fencerow webhooks list` shows": "web/webhooks/test_endpoints.py::test_the_commands_make",
     "guide/webhooks.md: `fencerow webhooks rotate shop`": "web/webhooks/test_endpoints.py::test_the_commands_make",
     "errors.md: `fencerow tokens list` has the ids": "web/tokens/test_commands.py::test_a_token_is_printed_once",
+    "errors.md: `fencerow maintenance` says since when": "web/gateway/test_maintenance_command.py::test_the_command",
     "guarantees.md: On PostgreSQL workers that had seen more": "whole/failover/test_lost_commits.py::test_commits_that",
     "guide/affinity.md: `fencerow doctor` finds jobs": "doctor/test_affinity.py::test_doctor_finds_labels",
     "guide/check.md: `fencerow check` finds out": "proof/check/test_guarded.py::",

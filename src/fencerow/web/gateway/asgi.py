@@ -14,20 +14,17 @@ from starlette.routing import Route as Mapped
 from starlette.types import Receive, Scope, Send
 
 from fencerow.app import App
-from fencerow.web.errors import NoSuchRoute, NotAllowed, NotAuthenticated, TooLate, Unready
+from fencerow.web.errors import NoSuchRoute
 from fencerow.web.gateway.bearer import Authorize, Bearer
 from fencerow.web.gateway.chain import Endpoint, House, Standing, origin_of, refusal_of
+from fencerow.web.gateway.closing import Closing
 from fencerow.web.gateway.openapi import document
-from fencerow.web.gateway.problem import OF_DATABASE
 from fencerow.web.gateway.route import Answer, Call, Route
 from fencerow.web.gateway.routes import routes
 from fencerow.web.reading.origins import check_settings
 from fencerow.web.reading.rates import Rates
 from fencerow.web.reading.room import Room
 from fencerow.web.settings import WebSettings
-
-# What every route that needs a token can meet.
-ALWAYS = (NotAuthenticated, NotAllowed, Unready, TooLate, *OF_DATABASE)
 
 
 class Gateway:
@@ -52,6 +49,7 @@ class Gateway:
             rates=Rates.of(settings),
             room=Room.of(settings),
             waiting_room=Room.waiting(settings),
+            closing=Closing(lambda: app.client),
         )
         own = Route("GET", "/openapi.json", "getOpenApi", self._described, None, {200: None}, tag="about")
         self.routes = (*routes(), *also, own)
@@ -70,6 +68,7 @@ class Gateway:
 
     async def aclose(self) -> None:
         """End what it does beside requests. The app stays open."""
+        await self._house.closing.aclose()
         await self._bearer.aclose()
 
     async def _described(self, _call: Call) -> Answer:
@@ -79,7 +78,7 @@ class Gateway:
     @cached_property
     def openapi(self) -> dict[str, Any]:
         """The OpenAPI document as data."""
-        return document(self.routes, ALWAYS)
+        return document(self.routes)
 
     async def _unrouted(self, request: Request, error: Exception) -> Response:
         """No route has this path, or none with this method."""

@@ -23,8 +23,9 @@ from fencerow.app import App
 from fencerow.core.errors import FencerowError, InvalidInput
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.text import shortened
-from fencerow.web.errors import NotAllowed, NotAuthenticated, TooLate, Unready
+from fencerow.web.errors import NotAllowed, NotAuthenticated, TooLate, UnderMaintenance, Unready
 from fencerow.web.gateway.bearer import Authorize
+from fencerow.web.gateway.closing import Closing
 from fencerow.web.gateway.problem import CONTENT_TYPE, placed, problem_of, retry_after_of
 from fencerow.web.gateway.route import WAIT_S_MAX, Answer, Call, Origin, Route
 from fencerow.web.reading import headers as read
@@ -64,6 +65,7 @@ class House:
     rates: Rates
     room: Room
     waiting_room: Room
+    closing: Closing
 
 
 class Standing:
@@ -104,6 +106,8 @@ class Endpoint:
             raise unready(house.standing.reason)
         read.check_headers(request.scope["headers"], house.settings)
         check_host(request.headers.getlist("host"), house.settings)
+        if route.scope is not None and not route.in_maintenance:
+            await house.closing.check()
         grant = await self._grant(request, origin)
         who = caller_of(grant.id, origin.address)
         if route.scope is not None:  # probes come as often as they like
@@ -288,7 +292,7 @@ def refusal_of(error: Exception, origin: Origin, name: str) -> Response:
         )
         error = FencerowError("the gateway met a fault of its own")
     document = problem_of(error, origin.request_id)
-    if document.status >= 500 and not isinstance(error, Unready):
+    if document.status >= 500 and not isinstance(error, (Unready, UnderMaintenance)):
         log.warning("request %s to %s: %s", origin.request_id, name, error)
     headers = {**ALWAYS, "x-request-id": origin.request_id}
     if (wait_s := retry_after_of(error, document.status)) is not None:

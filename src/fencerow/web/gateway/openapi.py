@@ -13,12 +13,17 @@ from fencerow.core.errors import FencerowError, InvalidInput
 from fencerow.version import __version__
 from fencerow.web.errors import (
     InvalidRequest,
+    NotAllowed,
+    NotAuthenticated,
     RequestTooLarge,
     RequestTooSlow,
+    TooLate,
     TooManyRequests,
+    UnderMaintenance,
+    Unready,
     UnsupportedBody,
 )
-from fencerow.web.gateway.problem import CONTENT_TYPE, Problem, status_of_type
+from fencerow.web.gateway.problem import CONTENT_TYPE, OF_DATABASE, Problem, status_of_type
 from fencerow.web.gateway.route import Route
 
 REF = "#/components/schemas/{name}"
@@ -35,17 +40,18 @@ ANY_REQUEST: Sequence[Refusal] = (
 )
 WITH_BODY: Sequence[Refusal] = ((RequestTooSlow, 408), (RequestTooLarge, 413), (UnsupportedBody, 415))
 NULL: Mapping[str, Any] = {"type": "null"}
+WITH_SCOPE = (NotAuthenticated, NotAllowed, InvalidInput, Unready, TooLate, *OF_DATABASE)
 ANY: Mapping[str, Any] = {"description": "any JSON value"}
 
 
-def document(routes: Sequence[Route], always: Sequence[type[FencerowError]]) -> dict[str, Any]:
-    """The document. `always`: the errors that every route which needs a scope can meet."""
+def document(routes: Sequence[Route]) -> dict[str, Any]:
+    """The document."""
     types = _types(routes)
     schemas, components = msgspec.json.schema_components(types, ref_template=REF)
     of_type = dict(zip(types, schemas, strict=True))
     paths: dict[str, Any] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, of_type, always)
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, of_type)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -100,9 +106,7 @@ def _types(routes: Iterable[Route]) -> list[type]:
     return list(found)
 
 
-def _operation(
-    route: Route, schemas: Mapping[type, Any], always: Sequence[type[FencerowError]]
-) -> dict[str, Any]:
+def _operation(route: Route, schemas: Mapping[type, Any]) -> dict[str, Any]:
     said = _plain(route.answer.__doc__)
     operation: dict[str, Any] = {
         "operationId": route.name,
@@ -112,7 +116,7 @@ def _operation(
         "parameters": [*_in_path(route), *_in_query(route), *_in_headers(route)],
         "responses": {
             **{str(status): _answer(route, status, kind, schemas) for status, kind in route.answers.items()},
-            **_refusals(_met(route, always), schemas),
+            **_refusals(_met(route), schemas),
         },
     }
     if route.body is not None:
@@ -126,11 +130,14 @@ def _operation(
     return operation
 
 
-def _met(route: Route, always: Sequence[type[FencerowError]]) -> Iterable[Refusal]:
+def _met(route: Route) -> Iterable[Refusal]:
     """What the route may be refused with."""
     yield from ANY_REQUEST
     yield from WITH_BODY if route.body is not None else ()
-    for kind in (*route.refusals, *(always if route.scope is not None else ())):
+    kinds = [*route.refusals]
+    if route.scope is not None:
+        kinds += WITH_SCOPE if route.in_maintenance else (*WITH_SCOPE, UnderMaintenance)
+    for kind in kinds:
         yield kind, status_of_type(kind)
 
 

@@ -12,6 +12,7 @@ import msgspec
 from fencerow import errors as wings
 from fencerow.core import errors
 from fencerow.core.errors import FencerowError
+from fencerow.web.errors import TooLate, TooManyRequests, UnderMaintenance, Unready
 from fencerow.web.gateway.shapes import ErrorDocument, error_document
 
 CONTENT_TYPE = "application/problem+json"
@@ -69,6 +70,9 @@ OF_DATABASE = (
 # Their texts name hosts, roles and files. The code tells an operator enough; the log has the rest.
 SHUT = (errors.DatabaseError, errors.StoreUnavailable)
 
+# What the gateway says of itself, also by a status from 500 on: nobody else's words are in it.
+OWN = (TooLate, TooManyRequests, UnderMaintenance, Unready)
+
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is answered instead of what was asked for. `code` is stable, and docs/errors.md has a paragraph for each.
@@ -110,7 +114,7 @@ def status_of_type(kind: type[FencerowError]) -> int:
 def problem_of(error: FencerowError, request_id: str) -> Problem:
     """The document for an error of ours."""
     status = status_of(error)
-    tells = status < 500 and not isinstance(error, SHUT)
+    tells = isinstance(error, OWN) or (status < 500 and not isinstance(error, SHUT))
     state = getattr(error, "state", None) or STATES.get(type(error))
     return Problem(
         type=f"urn:fencerow:{error.code}",

@@ -155,8 +155,8 @@ class Route:
 
     `scope`: what a token must be good for; None is open to all. `answers`: by status, the type of the document, None
     for one without. `refusals`: the errors of ours that it can meet beside those of every route, for the document of
-    OpenAPI. `waits`: it may last as long as its caller wishes, so it counts in a room of its own. `describes`: what
-    OpenAPI says of it, after the first line of its function's docstring.
+    OpenAPI. `waits`: it may last as long as its caller wishes, so it counts in a room of its own.
+    `in_maintenance`: it answers while the gateways are under maintenance, as all routes do that need no scope.
     """
 
     method: str
@@ -169,6 +169,7 @@ class Route:
     body: type[msgspec.Struct] | None = None
     refusals: Sequence[type[FencerowError]] = ()
     waits: bool = False
+    in_maintenance: bool = False
     tag: str = "jobs"
     accepts: Mapping[str, str] = field(
         default_factory=dict

@@ -10,6 +10,7 @@ from fencerow.web.gateway.endpoints import ROUTES as ENDPOINTS
 from fencerow.web.gateway.events import ROUTES as EVENTS
 from fencerow.web.gateway.jobs import ROUTES as JOBS
 from fencerow.web.gateway.listing import ROUTES as LISTING
+from fencerow.web.gateway.maintenance import ROUTES as MAINTENANCE
 from fencerow.web.gateway.queues import ROUTES as QUEUES
 from fencerow.web.gateway.route import Route
 from fencerow.web.gateway.schedules import ROUTES as SCHEDULES
@@ -33,5 +34,6 @@ def routes() -> tuple[Route, ...]:
         *CONFIRMING,
         *ENDPOINTS,
         *DELIVERIES,
+        *MAINTENANCE,
         *ABOUT,
     )
