@@ -44,7 +44,7 @@ def serve(url: str, port: int, ready: multiprocessing.synchronize.Event) -> None
         return ANYBODY
 
     async def served() -> None:
-        app = App(config=Config(url=url))
+        app = App(config=Config(url=url, web_streams_caller_max=10_000))
         sockets = [listening(Address("127.0.0.1", port))]
         ready.set()
         await Server(Gateway(app, authorize=authorize), WebSettings.of(app.config)).run(sockets)

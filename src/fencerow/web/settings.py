@@ -92,3 +92,4 @@ class WebSettings(Settings):
         "By what the gateway signs addresses of results that expire, 32 characters or more; the same for all gateways.",
         secret=True,
     )
+    web_streams_caller_max: int = number(500, 1, 1_000_000, "How many of them one caller may have.")

@@ -22,7 +22,7 @@ from fencerow.web.gateway.asgi import Gateway
 from fencerow.web.gateway.watcher import SETTLED_US, Watch, watcher_of
 from fencerow.web.tokens.scope import Scope
 from tests.kit.pace import PATIENCE_S
-from tests.web.gateway.conftest import Door, calling, ended
+from tests.web.gateway.conftest import ALL, Door, calling, ended
 
 
 @dataclass(frozen=True)
@@ -221,9 +221,38 @@ async def test_an_id_that_is_of_no_event_of_this_job_is_refused(app: App, http: 
     for bad in ("7", good + "x", good.replace(job_id[-12:], new_id()[-12:]), good[:-1] + "9" * 30):
         answer = await http.get(f"/v1/jobs/{job_id}/events", headers=[("last-event-id", bad)])
         assert (answer.status_code, answer.json()["code"]) == (422, "FR-201"), bad
-    object.__setattr__(app.config, "web_streams_max", 0)
-    full = await http.get(f"/v1/jobs/{job_id}/events")
-    assert (full.status_code, full.json()["code"]) == (503, "FR-873")
+
+
+async def test_a_caller_has_so_many_streams_and_all_together_not_many_more(app: App, door: Door) -> None:
+    object.__setattr__(app.config, "web_streams_max", 3)
+    object.__setattr__(app.config, "web_streams_caller_max", 2)
+    gateway = Gateway(app, authorize=door)
+    path = f"/v1/jobs/{(await app.asubmit_by_name('pages', {'path': 'a'})).id}"
+    readers: list[Reader] = []
+
+    async def reading() -> None:
+        readers.append(Reader(gateway, path.rpartition("/")[2]))
+        await readers[-1].until("event: state")
+
+    async with calling(gateway) as http:
+        await http.head(f"{path}/events")  # whose stream never begins
+        for _ in "12":
+            await reading()
+        own = await http.get(f"{path}/events")
+        door.grant = msgspec.structs.replace(ALL, id="t-2")
+        await reading()
+        everybody = await http.get(f"{path}/events")
+        assert (await http.get(path)).status_code == 200
+        await readers[0].hang_up()
+        await reading()
+
+    assert [(each.status_code, each.json()["code"]) for each in (own, everybody)] == [
+        (429, "FR-859"),
+        (503, "FR-859"),
+    ]
+    assert "streams" in own.json()["detail"] and own.headers["retry-after"]
+    for reader in readers[1:]:
+        await reader.hang_up()
 
 
 def test_a_line_waits_for_one_that_may_still_come_before_it() -> None:

@@ -49,6 +49,7 @@ class Gateway:
             rates=Rates.of(settings),
             room=Room.of(settings),
             waiting_room=Room.waiting(settings),
+            streams=Room.streaming(settings),
             closing=Closing(lambda: app.client),
         )
         own = Route("GET", "/openapi.json", "getOpenApi", self._described, None, {200: None}, tag="about")

@@ -33,7 +33,7 @@ from fencerow.web.reading.body import Gone, body_of
 from fencerow.web.reading.callers import caller_of
 from fencerow.web.reading.origins import address_of, check_host
 from fencerow.web.reading.rates import Rates
-from fencerow.web.reading.room import Room
+from fencerow.web.reading.room import Room, Seat
 from fencerow.web.reading.strict import Bounds, plain
 from fencerow.web.reading.traces import trace_of
 from fencerow.web.settings import WebSettings
@@ -65,6 +65,7 @@ class House:
     rates: Rates
     room: Room
     waiting_room: Room
+    streams: Room
     closing: Closing
 
 
@@ -91,14 +92,20 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         origin = origin_of(request, self.house.settings)
+        seat: Seat | None = None
         try:
             answer = await self._answered(request, origin)
+            seat = answer.seat
             response = response_of(answer, origin, only_head=request.method == "HEAD")
         except Gone:
             return  # nobody is there to read an answer
         except Exception as error:
             response = refusal_of(error, origin, self.route.name)
-        await response(scope, receive, send)
+        try:
+            await response(scope, receive, send)
+        finally:
+            if seat is not None:
+                seat.leave()
 
     async def _answered(self, request: Request, origin: Origin) -> Answer:
         route, house = self.route, self.house
@@ -129,6 +136,7 @@ class Endpoint:
                     gone=gone,
                     standing=house.standing.reason,
                     leaving=house.standing.leaving,
+                    streams=house.streams,
                 )
                 return await self._in_time(call)
 

@@ -16,6 +16,7 @@ from fencerow.core.errors import FencerowError, JobNotFound, ResultTimeout
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.person import Person, Via
 from fencerow.core.wing import witnessed
+from fencerow.web.reading.room import Room, Seat
 from fencerow.web.tokens.scope import Grant, Scope
 
 T = TypeVar("T")
@@ -59,6 +60,7 @@ class Call:
     gone: asyncio.Future[None]
     standing: str | None
     leaving: asyncio.Event
+    streams: Room
 
     @property
     def client(self) -> Client:
@@ -136,13 +138,17 @@ def hidden(job_id: str) -> Hidden:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a route's function answers: a document that is encoded as JSON, bytes as they are, or a stream of bytes."""
+    """What a route's function answers: a document that is encoded as JSON, bytes as they are, or a stream of bytes.
+
+    `seat` is left when the answer has ended, however it ends.
+    """
 
     status: int
     document: object = None
     headers: Mapping[str, str] = field(default_factory=dict)
     content: bytes | AsyncIterator[bytes] | None = None
     content_type: str = "application/json"
+    seat: Seat | None = None
 
 
 class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

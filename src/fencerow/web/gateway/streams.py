@@ -19,11 +19,11 @@ import msgspec
 from fencerow.core.errors import InvalidInput, JobNotFound
 from fencerow.core.model.state import FINAL, State
 from fencerow.operators.watching import KeptLine, Watched
-from fencerow.web.gateway.chain import unready
 from fencerow.web.gateway.route import Answer, Call, Route
 from fencerow.web.gateway.shapes import Instant, JobState, Told, iso
 from fencerow.web.gateway.watcher import Watch, Watcher, watcher_of
 from fencerow.web.reading import headers as read
+from fencerow.web.reading.callers import caller_of
 from fencerow.web.settings import WebSettings
 from fencerow.web.tokens.scope import Scope
 
@@ -205,11 +205,16 @@ async def events(call: Call) -> Answer:
     if seen.ended and job.state in FINAL and mark(state_event(job)) == seen.state:
         return Answer(204)
     settings, watcher = WebSettings.of(call.app.config), watcher_of(call.app)
-    if watcher.count >= settings.web_streams_max:
-        raise unready(f"{watcher.count} streams are open")
+    seat = call.streams.seat(caller_of(call.grant.id, call.origin.address))
     stream = _stream(call, watcher, Watch(job.id, seen.position), Teller(seen), settings.web_stream_s)
     # A proxy that gathers a while what it passes on would keep events back.
-    return Answer(200, headers={"x-accel-buffering": "no"}, content=stream, content_type="text/event-stream")
+    return Answer(
+        200,
+        headers={"x-accel-buffering": "no"},
+        content=stream,
+        content_type="text/event-stream",
+        seat=seat,
+    )
 
 
 async def _stream(

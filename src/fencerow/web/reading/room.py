@@ -15,9 +15,10 @@ RETRY_S = 1.0
 
 
 class Room:
-    """Seats for one event loop or thread: `seats_max` in all, `caller_max` of them for one caller."""
+    """Seats of one event loop or thread: `seats_max` in all, `caller_max` of them for one caller; `what` sit there."""
 
-    def __init__(self, seats_max: int, caller_max: int) -> None:
+    def __init__(self, seats_max: int, caller_max: int, what: str = "requests") -> None:
+        self._what = what
         self._seats_max = seats_max
         self._caller_max = caller_max
         self._of_caller: Counter[str] = Counter()
@@ -37,6 +38,11 @@ class Room:
         """For requests that wait."""
         return Room(settings.web_waiting_max, settings.web_waiting_caller_max)
 
+    @staticmethod
+    def streaming(settings: WebSettings) -> Room:
+        """For streams of events, as long as they last."""
+        return Room(settings.web_streams_max, settings.web_streams_caller_max, "streams")
+
     def seat(self, who: str) -> Seat:
         """A seat, to be left by `with`, or by `leave` where the answer outlives the call.
 
@@ -44,9 +50,9 @@ class Room:
             TooManyRequests: the caller has all that one may have (429), or all are taken (503).
         """
         if self._of_caller[who] >= self._caller_max:
-            raise _full(f"you have {self._caller_max} requests under way", "no caller may have more", 429)
+            raise _full(f"you have {self._caller_max} {self._what} under way", "no caller may have more", 429)
         if self.taken >= self._seats_max:
-            raise _full("as many requests are under way as can be", "all callers together count", 503)
+            raise _full(f"as many {self._what} are under way as can be", "all callers together count", 503)
         self.taken += 1
         self._of_caller[who] += 1
         return Seat(self, who)
