@@ -120,6 +120,7 @@ def test_where_the_library_is_missing_a_key_pair_is_refused_and_webhooks_wait_wi
             verb()
     (delivery,) = hooks.deliveries()
     assert (delivery.state, delivery.attempts, receiver.got) == ("pending", 0, [])
+    assert app.client.get(delivery.job_id).failures == 0
     assert [each.name for each in hooks.known()] == ["shop"]
 
 
