@@ -51,16 +51,16 @@ class Service:
 
     async def ask(self, subject: str) -> str:
         """Call it, as the systems do."""
-        step = self._next(subject)
+        number, step = self._next(subject)
         if step == "hang":
-            await until(lambda: self._file("release").exists() or self._of(subject).exists())
+            await until(lambda: self._file("release").exists() or self._file(f"release-{number}").exists())
         if step == "deaf":
             await self._ignoring_cancels()
         return self._answer(step, subject)
 
     def ask_now(self, subject: str) -> str:
         """Call it from code that is not async; it never hangs there."""
-        return self._answer(self._next(subject), subject)
+        return self._answer(self._next(subject)[1], subject)
 
     # --- what tests say and see ------------------------------------------------------------------
 
@@ -69,9 +69,9 @@ class Service:
         self._file("calls").unlink(missing_ok=True)
         self._file("script").write_text(json.dumps(steps))
 
-    def release(self, subject: str | None = None) -> None:
-        """Let hanging calls go on, and all that come; or those with this subject alone."""
-        (self._file("release") if subject is None else self._of(subject)).touch()
+    def release(self, number: int | None = None) -> None:
+        """Let hanging calls go on, and all that come; or the one call that came as this one, counted from 0."""
+        self._file("release" if number is None else f"release-{number}").touch()
 
     def answered_late(self) -> bool:
         """Whether a call that heard no cancel is through."""
@@ -102,7 +102,8 @@ class Service:
             raise TROUBLES[step](f"{self.name}: {step} at {subject}")
         return f"{self.name} of {subject}"
 
-    def _next(self, subject: str) -> Step:
+    def _next(self, subject: str) -> tuple[int, Step]:
+        """Which call this is, and what becomes of it."""
         script = self._file("script")
         steps: list[Step] = json.loads(script.read_text()) if script.exists() else ["ok"]
         with self._file("calls").open("a+") as calls:
@@ -110,14 +111,11 @@ class Service:
             calls.seek(0)
             number = len(calls.readlines())
             calls.write(json.dumps([subject, worker_pid()]) + "\n")
-        return steps[min(number, len(steps) - 1)]
+        return number, steps[min(number, len(steps) - 1)]
 
     def _calls(self) -> list[Any]:
         file = self._file("calls")
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-
-    def _of(self, subject: str) -> Path:
-        return self._file(f"release of {subject}")
 
     def _file(self, kind: str) -> Path:
         return Path(os.environ[FOLDER]) / f"{self.name}.{kind}"

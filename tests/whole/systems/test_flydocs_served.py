@@ -44,11 +44,12 @@ async def stage(url: str, monkeypatch: pytest.MonkeyPatch, customer: Receiver) -
 async def test_of_two_ends_of_one_job_one_counts_and_one_webhook_tells_it(
     stage: Stage, customer: Receiver, tmp_path: Path
 ) -> None:
-    """The first worker is frozen beyond its lease, and a second one ends the job. Then the first one ends it too."""
+    """The first worker is frozen beyond its lease, and a second one runs the job. Both end it, the first one first:
+    what it brings is of an attempt that is not the job's any more."""
     lease_s = slower(3.0)
     await stage.open(lease_s=lease_s, renew_s=0.2)
     added = await hooks_of(stage.app).aadd("customer", customer.url, queues=["extractions"])
-    flydocs.model.script("hang", "ok")
+    flydocs.model.script("hang", "hang", "ok")
     async with serving(stage, tmp_path) as (http,):
         deed = await posted(http, "extract", {"document": "deed"})
         with stage.process(tmp_path / "first.log", lease_s=300) as first:
@@ -57,17 +58,20 @@ async def test_of_two_ends_of_one_job_one_counts_and_one_webhook_tells_it(
                 await until(lambda: stage.age_s(second.holder) > lease_s + 5 * QUICK["sweep_s"])
                 await stage.freeze(first)
                 stage.pass_time(600)
-                assert (await result_of(http, deed)).json() == "pages of deed"
-
-                flydocs.model.release()
+                await until(lambda: len(flydocs.model.calls()) == 2, "the second claim")
+                flydocs.model.release(0)
                 first.send_signal(signal.SIGCONT)
                 first.send_signal(signal.SIGTERM)
                 await asyncio.to_thread(first.wait, PATIENCE_S)
+                between = (await http.get(deed)).json()
+                flydocs.model.release(1)
+                assert (await result_of(http, deed)).json() == "pages of deed"
                 # Events are told in their order: once this one's has come, no more is to come of those before it.
                 later = await posted(http, "extract", {"document": "a later one"})
                 await until(lambda: len(customer.got) >= 2 and _ended(customer.got[-1]) in later)
         job = (await http.get(deed)).json()
 
+    assert (between["state"], between["attempt"]) == ("running", 2), "an end of another attempt counted"
     assert (job["state"], job["attempt"]) == ("succeeded", 2)
     assert flydocs.model.calls() == ["deed", "deed", "a later one"]
     assert [_ended(got) in deed for got in customer.got] == [True, False]

@@ -56,12 +56,12 @@ async def test_progress_is_visible_through_the_api_and_the_stream_while_the_job_
         recording = await posted(http, "transcribe", {"recording": "a song"})
         async with http.stream("GET", f"{recording}/events") as answer:
             events = _events(answer)
-            for part in ("beginning", "middle", "end"):
+            for number, part in enumerate(("beginning", "middle", "end")):
                 await until(lambda part=part: f"{part} of a song" in tzurot.llm.calls(), part)
                 told = await _next(events, "progress")
                 job = (await http.get(recording)).json()
                 seen.append((told["progress"], told["note"], (job["state"], job["progress"])))
-                tzurot.llm.release(f"{part} of a song")
+                tzurot.llm.release(number)
             end = await _next(events, "end")
         result = (await http.get(f"{recording}/result")).json()
 
