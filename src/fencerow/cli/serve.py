@@ -6,7 +6,9 @@ import asyncio
 import ipaddress
 import signal
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,6 +24,9 @@ from fencerow.core.errors import ConfigError, MissingExtra, exits
 from fencerow.core.main_loop import run_main
 from fencerow.supervisor.probes import Address, parsed_address
 from fencerow.web.gateway.certificate import context_of
+
+if TYPE_CHECKING:
+    from fencerow.web.gateway.route import Route
 
 DEFAULT_BIND = "8080"
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -44,6 +49,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
     is_flag=True,
     help="A proxy before it speaks TLS; without this or a certificate, it listens to this machine only.",
 )
+@click.option("--metrics", is_flag=True, help="Answer /metrics, too, in the format of Prometheus.")
 @log_options
 @database_options
 @app_option
@@ -54,6 +60,7 @@ def serve(
     tls_cert: Path | None,
     tls_key: Path | None,
     behind_proxy: bool,
+    metrics: bool,
     log_level: str | None,
     log_format: str | None,
 ) -> int:
@@ -69,11 +76,11 @@ def serve(
     with prepared(app, wanted):
         logs.set_up(app.config, log_level, log_format)
         assert isinstance(app, App)
-        run_main(_served(app, address, tls))
+        run_main(_served(app, address, tls, metrics=metrics))
     return exits.OK
 
 
-async def _served(app: App, address: Address, tls: ssl.SSLContext | None) -> None:
+async def _served(app: App, address: Address, tls: ssl.SSLContext | None, *, metrics: bool) -> None:
     try:
         from fencerow.web.gateway.asgi import Gateway
         from fencerow.web.gateway.server import Server, listening
@@ -82,8 +89,9 @@ async def _served(app: App, address: Address, tls: ssl.SSLContext | None) -> Non
         raise MissingExtra(
             f"the gateway needs {error.name}", "it comes with an extra", "pip install 'fencerow[web]'"
         ) from None
+    also = _metrics_of(app) if metrics else ()
     found = listening(address)
-    server = Server(Gateway(app), WebSettings.of(app.config), tls=tls)
+    server = Server(Gateway(app, also=also), WebSettings.of(app.config), tls=tls)
     loop = asyncio.get_running_loop()
 
     def leave(_signal: str) -> None:
@@ -96,6 +104,13 @@ async def _served(app: App, address: Address, tls: ssl.SSLContext | None) -> Non
             await server.run([found])
     finally:
         await app.aclose()
+
+
+def _metrics_of(app: App) -> Sequence[Route]:
+    from fencerow.metrics import Metrics
+    from fencerow.web.gateway.metrics import metrics_route
+
+    return (metrics_route(Metrics(app)),)
 
 
 def refuse_bare(address: Address, *, secured: bool) -> None:
