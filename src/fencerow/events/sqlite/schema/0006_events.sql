@@ -16,7 +16,8 @@ CREATE TABLE fencerow.events (
     data TEXT NOT NULL,
     headers TEXT,
     bytes INTEGER NOT NULL,
-    published_at INTEGER NOT NULL
+    published_at INTEGER NOT NULL,
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(topic), typeof(key), typeof(data), typeof(headers)))
 );
 
 CREATE TABLE fencerow.event_marks (
@@ -33,7 +34,8 @@ CREATE TABLE fencerow.event_groups (
     generation INTEGER NOT NULL DEFAULT 1,
     created_at INTEGER NOT NULL,
     replayed_at INTEGER,
-    alarmed_at INTEGER
+    alarmed_at INTEGER,
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(name), typeof(topics)))
 );
 
 CREATE TABLE fencerow.event_cursors (
@@ -45,7 +47,11 @@ CREATE TABLE fencerow.event_cursors (
     careful INTEGER NOT NULL DEFAULT 0,
     trying INTEGER,
     tries INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (grp, part)
+    PRIMARY KEY (grp, part),
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(grp), typeof(holder))),
+    -- What is no number here would stop all partitions of its group.
+    CONSTRAINT whole_numbers CHECK (typeof(part) = 'integer' AND typeof(cursor) = 'integer' AND typeof(fence) = 'integer'
+        AND typeof(careful) = 'integer' AND typeof(trying) IN ('integer', 'null') AND typeof(tries) = 'integer')
 ) WITHOUT ROWID;
 
 CREATE TABLE fencerow.event_drainers (
@@ -53,7 +59,8 @@ CREATE TABLE fencerow.event_drainers (
     holder TEXT NOT NULL,
     name TEXT NOT NULL,
     lease_until INTEGER NOT NULL,
-    PRIMARY KEY (grp, holder)
+    PRIMARY KEY (grp, holder),
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(grp), typeof(holder), typeof(name)))
 ) WITHOUT ROWID;
 
 CREATE TABLE fencerow.event_asides (
@@ -66,7 +73,8 @@ CREATE TABLE fencerow.event_asides (
     due_at INTEGER NOT NULL,
     parked_at INTEGER,
     error TEXT,
-    PRIMARY KEY (grp, seq)
+    PRIMARY KEY (grp, seq),
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(grp), typeof(key), typeof(error)))
 ) WITHOUT ROWID;
 CREATE INDEX fencerow.event_asides_due ON fencerow.event_asides (grp, part, seq) WHERE parked_at IS NULL;
 CREATE INDEX fencerow.event_asides_key ON fencerow.event_asides (grp, key, seq) WHERE parked_at IS NULL AND key IS NOT NULL;

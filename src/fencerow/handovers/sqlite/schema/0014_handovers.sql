@@ -24,7 +24,9 @@ CREATE TABLE fencerow.handovers (
     confirmed_at INTEGER,
     confirmed_by TEXT,
     CHECK ((state IS NULL) = (ended_at IS NULL)),
-    CHECK (confirmed_at IS NULL OR state IS NOT NULL)
+    CHECK (confirmed_at IS NULL OR state IS NOT NULL),
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(job_id), typeof(receiver), typeof(key), typeof(name),
+        typeof(result), typeof(error), typeof(holder), typeof(taken_by), typeof(confirmed_by)))
 );
 CREATE INDEX fencerow.handovers_line ON fencerow.handovers (receiver, key, place) WHERE confirmed_at IS NULL;
 CREATE INDEX fencerow.handovers_ended ON fencerow.handovers (receiver, key)

@@ -30,7 +30,10 @@ CREATE TABLE fencerow.schedules (
     PRIMARY KEY (name, entity),
     CHECK ((kind = 'head') = (next_at IS NULL)),
     CHECK ((kind = 'entity') <= (entity <> '') AND (kind = 'head') <= (entity = '')),
-    CHECK ((undeclared_at IS NOT NULL OR paused_with_all) <= (paused_at IS NOT NULL))
+    CHECK ((undeclared_at IS NOT NULL OR paused_with_all) <= (paused_at IS NOT NULL)),
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(name), typeof(entity), typeof(job), typeof(owner),
+        typeof(definition), typeof(digest), typeof(last_job_id), typeof(zones), typeof(paused_by),
+        typeof(pause_reason), typeof(changed_by), typeof(trouble)))
 ) WITHOUT ROWID;
 CREATE INDEX fencerow.schedules_due ON fencerow.schedules (next_at, name, entity) WHERE paused_at IS NULL;
 
@@ -46,7 +49,8 @@ CREATE TABLE fencerow.schedule_ticks (
     made_by TEXT,
     ended INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (name, entity, fire_at),
-    CHECK ((made = 'job') = (job_id IS NOT NULL))
+    CHECK ((made = 'job') = (job_id IS NOT NULL)),
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(name), typeof(entity), typeof(job_id), typeof(made_by)))
 ) WITHOUT ROWID;
 CREATE INDEX fencerow.schedule_ticks_age ON fencerow.schedule_ticks (at);
 CREATE INDEX fencerow.schedule_ticks_live ON fencerow.schedule_ticks (name, entity)
@@ -60,5 +64,7 @@ CREATE TABLE fencerow.schedule_programs (
     declared_at INTEGER NOT NULL,
     declared_by TEXT,
     contradicted_at INTEGER,
-    contradicted_by TEXT
+    contradicted_by TEXT,
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(owner), typeof(digest), typeof(declared_by),
+        typeof(contradicted_by)))
 ) WITHOUT ROWID;

@@ -2,6 +2,8 @@
 -- The job tables of Fencerow in a SQLite file. Instants are whole microseconds since 1970, ids are UUID text,
 -- booleans 0 and 1. Our functions (fencerow_now) stand in statements only, never in the schema: a trigger or a
 -- default that used one would break every other tool that opens the file.
+-- SQLite keeps bytes in a column of texts, and no JSON can hold them: one such row would stop every look at all rows. Hence
+-- text_not_bytes in each table.
 
 CREATE TABLE fencerow.jobs (
     id TEXT PRIMARY KEY NOT NULL,
@@ -43,7 +45,10 @@ CREATE TABLE fencerow.jobs (
     result TEXT,
     error TEXT,
     CHECK ((state = 'running') = (holder IS NOT NULL) OR ended_at IS NOT NULL),
-    CHECK ((scope IS NULL) = (key IS NULL))
+    CHECK ((scope IS NULL) = (key IS NULL)),
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(id), typeof(queue), typeof(name), typeof(holder),
+        typeof(cancel_requested_by), typeof(scope), typeof(key), typeof(submitted_by), typeof(args), typeof(options),
+        typeof(tags), typeof(metadata), typeof(headers), typeof(result), typeof(error)))
 );
 CREATE INDEX fencerow.jobs_lane ON fencerow.jobs (queue, priority DESC, run_at, id) WHERE state = 'queued' AND suspect = 0;
 CREATE INDEX fencerow.jobs_suspect ON fencerow.jobs (queue, run_at, id) WHERE state = 'queued' AND suspect = 1;
@@ -90,7 +95,10 @@ CREATE TABLE fencerow.finished_jobs (
     metadata TEXT,
     headers TEXT,
     result TEXT,
-    error TEXT
+    error TEXT,
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(id), typeof(queue), typeof(name), typeof(holder),
+        typeof(cancel_requested_by), typeof(scope), typeof(key), typeof(submitted_by), typeof(args), typeof(options),
+        typeof(tags), typeof(metadata), typeof(headers), typeof(result), typeof(error)))
 );
 CREATE INDEX fencerow.finished_jobs_age ON fencerow.finished_jobs (state, ended_at);
 CREATE INDEX fencerow.finished_jobs_retention ON fencerow.finished_jobs (ended_at + retention_s * 1000000)
@@ -107,7 +115,8 @@ CREATE TABLE fencerow.keys (
     lifetime_s REAL NOT NULL,
     created_at INTEGER NOT NULL,
     expires_at INTEGER,
-    PRIMARY KEY (scope, key)
+    PRIMARY KEY (scope, key),
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(scope), typeof(key), typeof(job_id), typeof(fingerprint)))
 ) WITHOUT ROWID;
 CREATE INDEX fencerow.keys_job ON fencerow.keys (job_id);
 CREATE INDEX fencerow.keys_expiry ON fencerow.keys (expires_at) WHERE expires_at IS NOT NULL;
@@ -119,7 +128,8 @@ CREATE TABLE fencerow.job_events (
     at INTEGER NOT NULL,
     kind TEXT NOT NULL,
     actor TEXT,
-    detail TEXT
+    detail TEXT,
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(job_id), typeof(kind), typeof(actor), typeof(detail)))
 );
 CREATE INDEX fencerow.job_events_job ON fencerow.job_events (job_id, id);
 
@@ -129,7 +139,8 @@ CREATE TABLE fencerow.job_logs (
     attempt INTEGER NOT NULL,
     at INTEGER NOT NULL,
     level TEXT NOT NULL,
-    message TEXT NOT NULL
+    message TEXT NOT NULL,
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(job_id), typeof(level), typeof(message)))
 );
 CREATE INDEX fencerow.job_logs_job ON fencerow.job_logs (job_id, id);
 
@@ -138,12 +149,14 @@ CREATE TABLE fencerow.job_progress (
     attempt INTEGER NOT NULL,
     percent REAL NOT NULL,
     note TEXT,
-    at INTEGER NOT NULL
+    at INTEGER NOT NULL,
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(job_id), typeof(note)))
 );
 
 CREATE TABLE fencerow.queues (
     name TEXT PRIMARY KEY NOT NULL,
     paused_at INTEGER,
     paused_by TEXT,
-    reason TEXT
+    reason TEXT,
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(name), typeof(paused_by), typeof(reason)))
 );

@@ -14,6 +14,7 @@ CREATE VIEW fencerow.all_jobs AS SELECT * FROM fencerow.jobs UNION ALL SELECT * 
 CREATE TABLE fencerow.spent_ids (
     id TEXT PRIMARY KEY NOT NULL,
     attempt INTEGER NOT NULL,
-    ended_at INTEGER NOT NULL
+    ended_at INTEGER NOT NULL,
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(id)))
 ) WITHOUT ROWID;
 CREATE INDEX fencerow.spent_ids_age ON fencerow.spent_ids (ended_at);

@@ -19,7 +19,8 @@ CREATE TABLE fencerow.row_leases (
     job_id TEXT NOT NULL,
     attempt INTEGER NOT NULL,
     until INTEGER NOT NULL,
-    PRIMARY KEY (target, sub, row_id)
+    PRIMARY KEY (target, sub, row_id),
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(target), typeof(sub), typeof(row_id), typeof(job_id)))
 ) WITHOUT ROWID;
 CREATE INDEX fencerow.row_leases_job ON fencerow.row_leases (job_id);
 CREATE INDEX fencerow.row_leases_expiry ON fencerow.row_leases (until);
@@ -29,7 +30,8 @@ CREATE INDEX fencerow.row_leases_expiry ON fencerow.row_leases (until);
 -- refused. Rows go by age.
 CREATE TABLE fencerow.repeated_ids (
     id TEXT PRIMARY KEY NOT NULL,
-    at INTEGER NOT NULL
+    at INTEGER NOT NULL,
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(id)))
 ) WITHOUT ROWID;
 CREATE INDEX fencerow.repeated_ids_age ON fencerow.repeated_ids (at);
 

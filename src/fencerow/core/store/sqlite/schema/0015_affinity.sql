@@ -1,9 +1,9 @@
 -- compatible_from: 1
 -- Affinity: jobs that only workers with a label take, for ever or for a while.
 
-ALTER TABLE fencerow.jobs ADD COLUMN affinity TEXT;         -- the label that a worker must carry to take it
+ALTER TABLE fencerow.jobs ADD COLUMN affinity TEXT CONSTRAINT text_not_bytes CHECK (typeof(affinity) <> 'blob'); -- the label of its worker
 ALTER TABLE fencerow.jobs ADD COLUMN affinity_wait_s REAL;  -- after which, from when it is due, anybody may; NULL: never
-ALTER TABLE fencerow.finished_jobs ADD COLUMN affinity TEXT;
+ALTER TABLE fencerow.finished_jobs ADD COLUMN affinity TEXT CONSTRAINT text_not_bytes CHECK (typeof(affinity) <> 'blob');
 ALTER TABLE fencerow.finished_jobs ADD COLUMN affinity_wait_s REAL;
 DROP VIEW fencerow.all_jobs;
 CREATE VIEW fencerow.all_jobs AS SELECT * FROM fencerow.jobs UNION ALL SELECT * FROM fencerow.finished_jobs;

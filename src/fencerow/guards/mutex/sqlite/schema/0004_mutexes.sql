@@ -17,7 +17,9 @@ CREATE TABLE fencerow.mutexes (
     freed_at INTEGER,
     freed_by TEXT,
     freed_reason TEXT,
-    CHECK ((job_id IS NULL) = (attempt IS NULL))
+    CHECK ((job_id IS NULL) = (attempt IS NULL)),
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(key), typeof(holder), typeof(job_id), typeof(job_name),
+        typeof(host), typeof(purpose), typeof(freed_by), typeof(freed_reason)))
 ) WITHOUT ROWID;
 
 -- How often a job has put itself back because of one busy mutex.
@@ -27,6 +29,7 @@ CREATE TABLE fencerow.mutex_deferrals (
     attempt INTEGER NOT NULL,
     deferrals INTEGER NOT NULL,
     at INTEGER NOT NULL,
-    PRIMARY KEY (job_id, key)
+    PRIMARY KEY (job_id, key),
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(job_id), typeof(key)))
 ) WITHOUT ROWID;
 CREATE INDEX fencerow.mutex_deferrals_age ON fencerow.mutex_deferrals (at);

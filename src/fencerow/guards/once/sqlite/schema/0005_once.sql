@@ -15,7 +15,9 @@ CREATE TABLE fencerow.once_keys (
     done_at INTEGER,
     expires_at INTEGER NOT NULL,
     result TEXT,
-    PRIMARY KEY (scope, key)
+    PRIMARY KEY (scope, key),
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(scope), typeof(key), typeof(owner), typeof(token),
+        typeof(fingerprint), typeof(result)))
 ) WITHOUT ROWID;
 CREATE INDEX fencerow.once_keys_expiry ON fencerow.once_keys (expires_at);
 
@@ -26,7 +28,8 @@ CREATE TABLE fencerow.dedupe_windows (
     value TEXT NOT NULL,
     token TEXT NOT NULL,
     until INTEGER NOT NULL,
-    PRIMARY KEY (name, key)
+    PRIMARY KEY (name, key),
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(name), typeof(key), typeof(value), typeof(token)))
 ) WITHOUT ROWID;
 CREATE INDEX fencerow.dedupe_windows_expiry ON fencerow.dedupe_windows (until);
 
@@ -46,7 +49,9 @@ CREATE TABLE fencerow.sources (
     reserved_hash TEXT,
     until INTEGER,
     touched_at INTEGER NOT NULL,
-    PRIMARY KEY (target, source)
+    PRIMARY KEY (target, source),
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(target), typeof(source), typeof(content_hash),
+        typeof(written_by), typeof(owner), typeof(token), typeof(reserved_hash)))
 ) WITHOUT ROWID;
 -- Those that retention may take: what was emptied, and what was never written.
 CREATE INDEX fencerow.sources_age ON fencerow.sources (touched_at) WHERE row_count = 0 OR written_number = 0;

@@ -23,5 +23,7 @@ CREATE TABLE fencerow.backfills (
     run_at INTEGER NOT NULL,
     run_rows INTEGER NOT NULL DEFAULT 0,
     moved_at INTEGER NOT NULL,
-    PRIMARY KEY (name, lane)
+    PRIMARY KEY (name, lane),
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(name), typeof(target), typeof(first_key), typeof(last_key),
+        typeof(cursor), typeof(failed_first), typeof(failed_last), typeof(error)))
 ) WITHOUT ROWID;
