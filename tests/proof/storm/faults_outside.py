@@ -15,6 +15,7 @@ from tests.proof.storm.scene import Kind, Scene, Silence, until
 from tests.proof.storm.team import Member
 
 TURN_S = 10.0
+MET_S = 8.0  # how long a fault waits until a worker calls its store: not every job has a large payload
 HOWS: tuple[How, ...] = ("hang", "late", "lost", "fail")
 
 
@@ -55,7 +56,7 @@ def _waiting(
         before = store.met()
         how: How = "late" if scene.chance.random() < 0.5 else "hang"
         with store.weather(how, whose=victim.post.name):
-            return until(lambda: store.met() > before, faults.INSIDE_S) and strike(victim)
+            return until(lambda: store.met() > before, MET_S) and strike(victim)
 
 
 def _killed(scene: Scene[Any], victim: Member) -> bool:
