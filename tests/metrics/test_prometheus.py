@@ -50,7 +50,7 @@ def test_prometheus_scrapes_a_worker_and_knows_jobs_by_their_names(
     (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(config))
     told = command("submit", "-A", shop, "send", "to=ada")
     told.communicate(timeout=PATIENCE_S)
-    processes = [
+    processes: list[subprocess.Popen[Any]] = [
         command("worker", "-A", shop, "--health", str(port), "--metrics"),
         subprocess.Popen(
             [
