@@ -2,7 +2,8 @@
 
 -- name: metrics_lanes
 -- Each lane (queue and priority) that has queued jobs: the first one's instant, and how many are due and how many come
--- later, up to a bound. The walk goes from one lane to the next by the index of the lanes, however long they are.
+-- later, up to a bound. The walk goes from one lane to the next by the index of the lanes, however long they are. The
+-- counts say an order, so that the server stops at the bound: without it it gathers the whole lane first.
 WITH RECURSIVE lane (id) AS (
     SELECT (SELECT first.id FROM fencerow.jobs AS first
             WHERE first.state = 'queued' AND NOT first.suspect
@@ -15,19 +16,22 @@ WITH RECURSIVE lane (id) AS (
         (SELECT next.id FROM fencerow.jobs AS next
          WHERE next.state = 'queued' AND NOT next.suspect AND next.queue > here.queue
          ORDER BY next.queue, next.priority DESC, next.run_at, next.id LIMIT 1))
-    FROM lane JOIN fencerow.jobs AS here ON here.id = lane.id
+    FROM lane
+    CROSS JOIN LATERAL (SELECT at.id, at.queue, at.priority, at.run_at FROM fencerow.jobs AS at
+                        WHERE at.id = lane.id LIMIT 1) AS here
 )
 SELECT here.queue, fencerow.us(here.run_at), fencerow.us((SELECT fencerow.now())),
        (SELECT count(*) FROM (SELECT 1 FROM fencerow.jobs AS due
                               WHERE due.state = 'queued' AND NOT due.suspect AND due.queue = here.queue
                                 AND due.priority = here.priority AND due.run_at <= (SELECT fencerow.now())
-                              LIMIT CAST(:jobs_max AS integer) + 1) AS counted),
+                              ORDER BY due.run_at, due.id LIMIT CAST(:jobs_max AS integer) + 1) AS counted),
        (SELECT count(*) FROM (SELECT 1 FROM fencerow.jobs AS later
                               WHERE later.state = 'queued' AND NOT later.suspect AND later.queue = here.queue
                                 AND later.priority = here.priority AND later.run_at > (SELECT fencerow.now())
-                              LIMIT CAST(:jobs_max AS integer) + 1) AS counted)
+                              ORDER BY later.run_at, later.id LIMIT CAST(:jobs_max AS integer) + 1) AS counted)
 FROM (SELECT lane.id FROM lane LIMIT CAST(:lanes_max AS integer)) AS lanes
-JOIN fencerow.jobs AS here ON here.id = lanes.id;
+CROSS JOIN LATERAL (SELECT at.id, at.queue, at.priority, at.run_at FROM fencerow.jobs AS at
+                    WHERE at.id = lanes.id LIMIT 1) AS here;
 
 -- name: metrics_suspects
 -- Suspects that are queued, of each queue: they are in no lane.
@@ -43,7 +47,7 @@ GROUP BY job.queue;
 -- Jobs that run, by queue and name, and when the first of them was claimed.
 SELECT job.queue, job.name, count(*), fencerow.us(min(job.claimed_at)), fencerow.us((SELECT fencerow.now()))
 FROM (SELECT running.queue, running.name, running.claimed_at FROM fencerow.jobs AS running
-      WHERE running.state = 'running' LIMIT CAST(:jobs_max AS integer) + 1) AS job
+      WHERE running.state = 'running' ORDER BY running.holder LIMIT CAST(:jobs_max AS integer) + 1) AS job
 GROUP BY job.queue, job.name;
 
 -- name: metrics_waiting

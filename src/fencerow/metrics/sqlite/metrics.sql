@@ -2,7 +2,8 @@
 
 -- name: metrics_lanes
 -- Each lane (queue and priority) that has queued jobs: the first one's instant, and how many are due and how many come
--- later, up to a bound. The walk goes from one lane to the next by the index of the lanes, however long they are.
+-- later, up to a bound. The walk goes from one lane to the next by the index of the lanes, however long they are. The
+-- counts say an order, so that the server stops at the bound: without it it gathers the whole lane first.
 WITH RECURSIVE lane (id) AS (
     SELECT (SELECT first.id FROM fencerow.jobs AS first
             WHERE first.state = 'queued' AND NOT first.suspect
@@ -21,11 +22,11 @@ SELECT here.queue, here.run_at, (SELECT fencerow.now()),
        (SELECT count(*) FROM (SELECT 1 FROM fencerow.jobs AS due
                               WHERE due.state = 'queued' AND NOT due.suspect AND due.queue = here.queue
                                 AND due.priority = here.priority AND due.run_at <= (SELECT fencerow.now())
-                              LIMIT :jobs_max + 1) AS counted),
+                              ORDER BY due.run_at, due.id LIMIT :jobs_max + 1) AS counted),
        (SELECT count(*) FROM (SELECT 1 FROM fencerow.jobs AS later
                               WHERE later.state = 'queued' AND NOT later.suspect AND later.queue = here.queue
                                 AND later.priority = here.priority AND later.run_at > (SELECT fencerow.now())
-                              LIMIT :jobs_max + 1) AS counted)
+                              ORDER BY later.run_at, later.id LIMIT :jobs_max + 1) AS counted)
 FROM (SELECT lane.id FROM lane LIMIT :lanes_max) AS lanes
 JOIN fencerow.jobs AS here ON here.id = lanes.id;
 
@@ -43,7 +44,7 @@ GROUP BY job.queue;
 -- Jobs that run, by queue and name, and when the first of them was claimed.
 SELECT job.queue, job.name, count(*), min(job.claimed_at), (SELECT fencerow.now())
 FROM (SELECT running.queue, running.name, running.claimed_at FROM fencerow.jobs AS running
-      WHERE running.state = 'running' LIMIT :jobs_max + 1) AS job
+      WHERE running.state = 'running' ORDER BY running.holder LIMIT :jobs_max + 1) AS job
 GROUP BY job.queue, job.name;
 
 -- name: metrics_waiting
