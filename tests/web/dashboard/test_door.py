@@ -74,7 +74,8 @@ async def test_what_is_no_good_token_lets_nobody_in(lite_app: App) -> None:
 FOREIGN: Mapping[str, dict[str, str]] = {
     "another site, by Origin": {"origin": "https://evil.example"},
     "another site, by Sec-Fetch-Site": {"sec-fetch-site": "cross-site", "origin": "http://127.0.0.1"},
-    "a sandbox": {"origin": "null"},
+    "a sandbox": {"origin": "null", "sec-fetch-site": "cross-site"},
+    "a sandbox in an old browser": {"origin": "null"},
     "another port": {"origin": "http://127.0.0.1:81"},
     "nothing told": {},
 }
@@ -91,6 +92,20 @@ async def test_a_form_of_another_site_changes_nothing(lite_app: App, headers: di
 
     assert (answer.status_code, "FR-920" in answer.text) == (403, True)
     assert "session" not in str(answer.headers.get_list("set-cookie"))
+
+
+async def test_a_browser_that_sends_no_referrer_sends_null_and_says_that_the_site_is_ours(
+    lite_app: App,
+) -> None:
+    """So does Chromium, because our pages forbid a referrer."""
+    visits = visiting(board := Dashboard(lite_app))
+    secret = (await lite_app.client.tokens.acreate("mara", scopes=["read"])).token
+    form = await visits.token("/login")
+    headers = {"origin": "null", "sec-fetch-site": "same-origin"}
+    answer = await visits.client.post("/login", data={"form": form, "token": secret}, headers=headers)
+    await board.aclose()
+
+    assert answer.status_code == 303
 
 
 async def test_a_form_without_the_token_of_its_page_changes_nothing(lite_app: App) -> None:

@@ -106,7 +106,9 @@ def check_origin(request: Request) -> None:
     host = request.headers.get("host", "").lower()
     if site is not None and site != "same-origin":
         raise _foreign(f"the browser calls it {ascii(site)[:40]}")
-    if origin is not None and (urlsplit(origin).netloc.lower() != host or not host):
+    # A page that sends no referrer sends `null` here. Whether the page is ours, the browser alone says then.
+    is_told = site is not None and origin == "null"
+    if origin is not None and not is_told and (urlsplit(origin).netloc.lower() != host or not host):
         raise _foreign(f"its Origin is {ascii(origin)[:100]}")
     if site is None and origin is None:
         raise _foreign("it has neither Origin nor Sec-Fetch-Site")

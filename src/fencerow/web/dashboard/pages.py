@@ -14,6 +14,7 @@ from fencerow.web.dashboard import words
 from fencerow.web.dashboard.redacting import text_without_secrets
 from fencerow.web.dashboard.roles import Role, Visitor
 from fencerow.web.dashboard.screen import Screen, Section, Told
+from fencerow.web.dashboard.searching import term
 from fencerow.web.dashboard.statics import Statics
 
 
@@ -55,9 +56,10 @@ class Pages:
         environment.filters.update(
             number=words.number, span=words.span, utc=words.utc, iso=words.iso, bytes=words.bytes_told,
             data=words.data, one_line=words.one_line, counted=words.counted, without_secrets=text_without_secrets,
+            coded=words.coded,
         )  # fmt: skip
         environment.globals.update(
-            ago=words.ago, amount=amount, states=[state.value for state in State], static=statics.address,
+            ago=words.ago, amount=amount, term=term, states=[state.value for state in State], static=statics.address,
             sections=_sections(screens), shortcuts=[each for each in screens if each.key],
         )  # fmt: skip
         environment.globals["parts"] = environment.get_template("parts.html").module

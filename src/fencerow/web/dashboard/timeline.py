@@ -66,7 +66,7 @@ def _line(each: Happening, names: Mapping[str, str], final_error: Any) -> Line:
     error = _error_in(final_error if each.kind in ("failed", "cancelled") and detail is None else detail)
     by = named(each.actor, names)
     words = [f"by {by}"] if by is not None else []
-    words += [] if error is detail else list(_told(detail, error))
+    words += [] if error is detail else list(_told(detail, error, is_change=each.kind == "changed"))
     text = "; ".join(words)
     return Line(
         each.at_us,
@@ -93,10 +93,10 @@ def _short(error: dict[str, Any] | None) -> str:
     return ": ".join(str(error[each]) for each in ("type", "message") if error.get(each))
 
 
-def _told(detail: Any, error: dict[str, Any] | None) -> Sequence[str]:
+def _told(detail: Any, error: dict[str, Any] | None, *, is_change: bool) -> Sequence[str]:
     if not isinstance(detail, dict):
         return [] if detail is None else [str(detail)]
-    hidden = ("claimed_at_us", "args_was")
+    hidden = ("claimed_at_us", "args_was") + (() if is_change else ("run_at_us",))
     return [
         _pair(name, value)
         for name, value in detail.items()

@@ -15,6 +15,7 @@ from fencerow.web.dashboard.redacting import Hidden
 NOTHING = "–"
 PIECES_MAX = 4_000
 TEXT_MAX = 20_000
+SHORT = 60
 BYTES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
@@ -75,6 +76,17 @@ def data(value: Any) -> Markup:
     return text + Markup('\n<span class="veil">cut here: it is longer</span>') if cut else text
 
 
+def coded(text: str) -> Markup:
+    """A text in which `what stands so` is code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(each) if place % 2 else escape(each)
+        for place, each in enumerate(parts)
+    )
+
+
 def one_line(value: Any, length_max: int = 120) -> str:
     """Data as short JSON, for a cell of a table."""
     text = "".join(each.unescape() for each in islice(_pieces(value, None), 60))
@@ -93,10 +105,18 @@ def _pieces(value: Any, depth: int | None) -> Iterator[Markup]:
         case Mapping():
             named = [(_plain(str(name)) + ": ", each) for name, each in value.items()]
             yield from _group("{", "}", named, inner)
+        case list() | tuple() if depth is not None and _is_short(value):
+            yield from _pieces(value, None)
         case list() | tuple():
             yield from _group("[", "]", [("", each) for each in value], inner)
         case _:
             yield escape(_plain(value))
+
+
+def _is_short(value: Sequence[Any]) -> bool:
+    """A few numbers and short texts stand in one line."""
+    is_plain = all(not isinstance(each, list | tuple | Mapping | Hidden) for each in value)
+    return is_plain and sum(len(str(each)) + 4 for each in value[:20]) < SHORT and len(value) < 20
 
 
 def _group(
@@ -104,13 +124,13 @@ def _group(
 ) -> Iterator[Markup]:
     yield escape(opening)
     for place, (name, value) in enumerate(items):
-        yield escape(("," if place else "") + _break(inner) + name)
+        yield escape(("," if place else "") + (" " if place and inner is None else "") + _break(inner) + name)
         yield from _pieces(value, inner)
     yield escape((_break(None if inner is None else inner - 1) if items else "") + closing)
 
 
 def _break(depth: int | None) -> str:
-    return " " if depth is None else "\n" + "  " * depth
+    return "" if depth is None else "\n" + "  " * depth
 
 
 def _plain(value: Any) -> str:

@@ -10,6 +10,7 @@ from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.packing import told_of
+from fencerow.core.model.state import WorkerState
 from fencerow.core.store.workers import list_workers
 from fencerow.doctor.places import told_gate
 from fencerow.doctor.why import why
@@ -29,7 +30,7 @@ TRACE_DIGITS = 32
 
 
 async def job(look: Look) -> dict[str, Any]:
-    """Five statements: the job, its notes, its lines, the workers' names, the clock."""
+    """Six statements: the job, its notes, its lines, the workers' names, the pauses, the clock."""
     client = look.client
     job_id = parse_id(look.params["id"])
     record = await client.aget(job_id)
@@ -37,6 +38,7 @@ async def job(look: Look) -> dict[str, Any]:
     lines = await client.arun(ask(looking.logs(job_id, limit=LINES_MAX)))
     workers = await client.arun(ask(list_workers(limit=WORKERS_MAX)))
     names = {each.id: f"{each.name} ({each.host}, pid {each.pid})" for each in workers}
+    paused = await client.apaused_queues()
     holder = next((each for each in workers if each.id == record.holder), None)
     return {
         "now_us": await look.now_us(),
@@ -45,6 +47,8 @@ async def job(look: Look) -> dict[str, Any]:
         "claims": record.attempt,
         "logs": [(each, text_without_secrets(each.message)) for each in lines],
         "holder": holder,
+        "alive": any(each.state == WorkerState.ALIVE for each in workers),
+        "pause": next((each for each in paused if each.name == record.queue), None),
         "gate": None if record.gate is None else told_gate(record.gate),
         "trace": trace_of(record),
         **_payloads(record, look.redactor),

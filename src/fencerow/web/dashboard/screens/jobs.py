@@ -12,7 +12,7 @@ from fencerow.core.model.state import FINAL, State
 from fencerow.operators.prefixes import jobs_between
 from fencerow.web.dashboard.counting import COUNTED_MAX, LiveCount, live_counts, recent_counts
 from fencerow.web.dashboard.screen import Look, Screen, Section
-from fencerow.web.dashboard.searching import Search, command, page_of, searched, term
+from fencerow.web.dashboard.searching import Search, command, page_of, searched
 
 PAGE = 50
 IDS_MAX = 20
@@ -42,7 +42,6 @@ async def jobs(look: Look) -> dict[str, Any]:
         "facets": await _facets(look, search, live),
         "most": COUNTED_MAX,
         "command": command(search),
-        "term": term,
     }
 
 

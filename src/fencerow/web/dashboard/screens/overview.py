@@ -16,6 +16,7 @@ QUEUES_SHOWN = 8
 WORKERS_SHOWN = 8
 FAILURES_SHOWN = 8
 WORKERS_READ = 500
+PAUSED = "paused queue"  # what the doctor says of it, this page says with what it shows
 
 
 async def overview(look: Look) -> dict[str, Any]:
@@ -28,9 +29,11 @@ async def overview(look: Look) -> dict[str, Any]:
     failures = await client.alist_jobs(states=[State.FAILED], limit=FAILURES_SHOWN)
     now_us = live[0].now_us if live else await look.now_us()
     queues = by_queue(live, paused, now_us)
+    found = await look.problems.found()
     return {
         "now_us": now_us,
-        "problems": await look.problems.found(),
+        "problems": found,
+        "wrong": [each for each in found.wrong if each.name != PAUSED] if found is not None else [],
         "counts": counts_of(live, recent, now_us),
         "most": COUNTED_MAX,
         "queues": queues[:QUEUES_SHOWN],

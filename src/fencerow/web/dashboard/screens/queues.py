@@ -1,0 +1,89 @@
+"""Queues: what stands in each, who shares it; pause and resume it, set the weight of a share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fencerow.core.db.run import ask
+from fencerow.core.errors import Busy, InvalidInput
+from fencerow.core.model.state import WorkerState
+from fencerow.core.store.shares import ShareRecord
+from fencerow.web.dashboard.counting import COUNTED_MAX, live_counts
+from fencerow.web.dashboard.screen import Act, Action, Look, Screen, Section, Told
+from fencerow.web.dashboard.standing import QueueStanding, by_queue
+
+WORKERS_MAX = 500
+QUEUES_SHOWN = 500
+SHARES_SHOWN = 200
+
+
+async def queues(look: Look) -> dict[str, Any]:
+    """Five statements: counts, pauses, workers, shares, the clock."""
+    client = look.client
+    live = await client.arun(ask(live_counts()))
+    paused = await client.apaused_queues()
+    workers = await client.workers.aregistered(state=WorkerState.ALIVE, limit=WORKERS_MAX)
+    now_us = live[0].now_us if live else await look.now_us()
+    shares = await _shares(look)
+    found = {each.name: each for each in by_queue(live, paused, now_us)}
+    serving: dict[str, int] = {}
+    for worker in workers:
+        for name in worker.queues or ():
+            serving[name] = serving.get(name, 0) + 1
+            found.setdefault(name, QueueStanding(name))  # served, and empty
+    return {
+        "now_us": now_us,
+        "queues": list(found.values())[:QUEUES_SHOWN],
+        "hidden": max(0, len(found) - QUEUES_SHOWN),
+        "serving": serving,
+        "shares": shares,
+        "most": COUNTED_MAX,
+    }
+
+
+async def _shares(look: Look) -> list[ShareRecord] | None:
+    """The shares; None where there are more than a page may read."""
+    try:
+        return (await look.client.shares.aknown())[:SHARES_SHOWN]
+    except Busy:
+        return None
+
+
+async def pause(act: Act) -> Told:
+    """Claim nothing of it any more."""
+    queue = act.form.get("queue", "")
+    if await act.client.apause_queue(queue, reason=act.reason):
+        return Told(f"Queue {queue} is paused. What runs already goes on.")
+    return Told(f"Queue {queue} was paused already, and stays as it was.", changed=False)
+
+
+async def resume(act: Act) -> Told:
+    """Let claims go on."""
+    queue = act.form.get("queue", "")
+    if await act.client.aresume_queue(queue):
+        return Told(f"Queue {queue} goes on.")
+    return Told(f"Queue {queue} was not paused.", changed=False)
+
+
+async def weigh(act: Act) -> Told:
+    """Set how many turns a share has where one of weight 1 has one."""
+    queue, share, text = act.form.get("queue", ""), act.form.get("share", ""), act.form.get("weight", "")
+    if not text.isascii() or not text.isdigit():
+        raise InvalidInput(
+            f"the weight is {ascii(text)[:40]}", "a whole number from 1 to 1000 is expected", "correct it"
+        )
+    if await act.client.shares.aweigh(queue, share, int(text)):
+        return Told(
+            f"The share {share or 'of nobody'} of queue {queue} has the weight {text} from its next turn on."
+        )
+    return Told("The share had that weight already.", changed=False)
+
+
+ACTIONS = (
+    Action("/queues/pause", pause),
+    Action("/queues/resume", resume),
+    Action("/queues/weigh", weigh),
+)
+SCREENS = (
+    Screen("queues", "/queues", "Queues", queues, section=Section.WORK, place=30, key="q", actions=ACTIONS),
+)

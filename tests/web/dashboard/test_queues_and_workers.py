@@ -1,0 +1,70 @@
+"""The screens of queues and workers, and what can be done there."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fencerow import App
+from fencerow.core.model.state import State, WorkerState
+from fencerow.web.dashboard.counting import COUNTED_MAX, LiveCount
+from fencerow.web.dashboard.screens.overview import counts_of
+from tests.kit.pace import PATIENCE_S
+from tests.web.dashboard.visiting import Visits
+
+
+async def test_a_queue_is_paused_by_the_visitor_until_it_is_resumed(app: App, visits: Visits) -> None:
+    await app.asubmit_by_name("pages", {"path": "a"})
+    here = {"back": "/queues", "on": "/queues", "queue": "documents"}
+    paused = await visits.press("/queues/pause", reason="outage", **here)
+    again = await visits.press("/queues/pause", reason="late", **here)
+    overview = await visits.see("/")
+    (known,) = await app.client.apaused_queues()
+    resumed = await visits.press("/queues/resume", **here)
+    late = await visits.press("/queues/resume", **here)
+
+    assert (known.paused_by, known.reason) == ("mara", "outage")
+    assert "Queue documents is paused" in paused.text and "by mara: “outage”" in paused.text
+    assert "was paused already" in again.text
+    assert "Queue documents is paused and has jobs" in overview.text and "1 job is queued" in overview.text
+    assert "Queue documents goes on" in resumed.text
+    assert await app.client.apaused_queues() == [] and "was not paused" in late.text
+
+
+async def test_shares_are_weighed(lite_app: App, visits_lite: Visits) -> None:
+    await lite_app.jobs["pages"].using(share="acme").asubmit("a")
+    here = {"back": "/queues", "on": "/queues", "queue": "documents", "share": "acme"}
+    done = await visits_lite.press("/queues/weigh", weight="3", **here)
+    wrong = await visits_lite.press("/queues/weigh", weight="many", **here)
+
+    assert "has the weight 3" in done.text and "1 to 1000 is expected" in wrong.text
+    assert [each.weight for each in await lite_app.client.shares.aknown()] == [3]
+
+
+async def test_a_worker_is_seen_paused_and_drained(app: App, visits: Visits) -> None:
+    async with asyncio.timeout(PATIENCE_S), app.worker(name="mail-1") as worker:
+        (record,) = await app.client.workers.afind("mail-1")
+        path = f"/workers/{record.id}"
+        fleet = await visits.see("/workers")
+        paused = await visits.press(f"{path}/pause", back=path, on=path, reason="look at it")
+        drained = await visits.press(f"{path}/drain", back=path, on=path)
+        await worker.wait_stopped()
+    (ended,) = await app.client.workers.aregistered()
+    gone = await visits.see("/workers")
+
+    assert "mail-1" in fleet.text and "1 , 0 of" not in fleet.text
+    assert "claims nothing from its next renewal on" in paused.text and "by mara: “look at it”" in paused.text
+    assert "finishes what it runs" in drained.text
+    assert ended.state == WorkerState.RETIRED and "ended by itself" in gone.text
+
+
+def test_counts_say_where_they_end() -> None:
+    live = [
+        LiveCount("a", State.QUEUED, COUNTED_MAX + 1, 1_000_000, 9_000_000),
+        LiveCount("b", State.QUEUED, 2, None, 9_000_000),
+    ]
+    found = counts_of(live, {State.FAILED: COUNTED_MAX + 1, State.CANCELLED: 0}, 9_000_000)
+
+    assert (found["queued"]["jobs"], found["queued"]["more"]) == (COUNTED_MAX + 2, True)
+    assert found["queued"]["first_us"] == 1_000_000
+    assert (found["failed"]["jobs"], found["failed"]["more"]) == (COUNTED_MAX, True)
+    assert (found["running"]["jobs"], found["cancelled"]["more"]) == (0, False)
