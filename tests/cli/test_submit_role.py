@@ -118,7 +118,9 @@ def is_refused(app: App, name: str, options: dict[str, Any], submit: Submit) -> 
 @pytest.mark.parametrize(("role_url", "besides"), [(each, each) for each in BESIDES], indirect=["role_url"])
 def test_it_can_submit_as_is_printed_for_it_and_no_other_way(role_url: str, besides: str) -> None:
     with App(role_url) as app:
-        refused = {name for name, (_, *how) in WAYS.items() if is_refused(app, name, *how)}
+        refused = {
+            name for name, (_, options, submit) in WAYS.items() if is_refused(app, name, options, submit)
+        }
 
     assert refused == {name for name, (may, *_) in WAYS.items() if besides not in may}
 
