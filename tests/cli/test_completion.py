@@ -14,6 +14,7 @@ from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
 from tests.cli.conftest import Cli
 from tests.kit.jobs import AnyEngine
+from tests.kit.pace import PATIENCE_S
 
 ASKS = "_FENCEROW_COMPLETE"
 
@@ -59,7 +60,7 @@ def test_bash_completes_commands_options_and_names(url: str, engine: AnyEngine, 
     }
 
     found = subprocess.run(
-        ["bash", "--norc", "-c", script], env=env, capture_output=True, text=True, timeout=60
+        ["bash", "--norc", "-c", script], env=env, capture_output=True, text=True, timeout=PATIENCE_S
     )
 
     assert found.stderr == ""
