@@ -2,7 +2,8 @@
 
     python -m tools.openapi
 
-tests/web/gateway/test_openapi.py compares them. The version of Fencerow is left out: it changes by itself.
+`dev.py check` and tests/web/gateway/test_openapi.py compare them. The version of Fencerow is left out: it changes by
+itself.
 """
 
 from __future__ import annotations

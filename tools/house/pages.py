@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tools import life_of_a_job
+from tools import life_of_a_job, openapi
 from tools import reference as reference_pages
 from tools import settings as settings_page
 from tools.house.files import ROOT, text_of
@@ -20,6 +20,8 @@ def faults() -> Iterator[str]:
     for name, (page, again) in PRINTED.items():
         if text_of(ROOT / name) != page():
             yield f"{name}: is not what its tool prints now: run .venv/bin/{again}"
+    if openapi.PAGE.read_bytes() != openapi.page():
+        yield "docs/reference/openapi.json: is not what the gateway says now: run .venv/bin/python -m tools.openapi"
     yield from _reference()
 
 
