@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -74,12 +75,17 @@ class Gateway:
 
     async def _described(self, _call: Call) -> Answer:
         """This document: all that the gateway takes and answers, as OpenAPI 3.1."""
-        return Answer(200, self.openapi)
+        return Answer(200, content=self._encoded)
 
     @cached_property
     def openapi(self) -> dict[str, Any]:
         """The OpenAPI document as data."""
         return document(self.routes)
+
+    @cached_property
+    def _encoded(self) -> bytes:
+        """The same as it is answered: everybody may ask for it, so that must cost nothing."""
+        return msgspec.json.encode(self.openapi)
 
     async def _unrouted(self, request: Request, error: Exception) -> Response:
         """No route has this path, or none with this method."""
