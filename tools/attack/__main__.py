@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.proof.storm.evidence import surroundings
 from tools.attack.corpus import attacked
+from tools.attack.schema import examined
 
 
 def main(arguments: list[str]) -> int:
@@ -18,14 +19,18 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("attack", choices=list(ATTACKS))
     parser.add_argument("--engine", choices=["sqlite", "postgres"], action="append")
     parser.add_argument("--limit-s", type=float, default=3600.0, help="begin nothing after so many seconds")
+    parser.add_argument(
+        "--seed", type=int, default=30, help="of the order of chance in which requests are sent"
+    )
     parser.add_argument("--save", type=Path)
     given = parser.parse_args(arguments)
     engines = given.engine or ["sqlite", "postgres"]
     found: dict[str, Any] = {
         **surroundings(engines),
-        "command": ["python", "-m", "tools.attack", *arguments],
+        "command": ["python", "-m", "tools.attack", *map(_name, arguments)],
         "attack": given.attack,
-        "engines": {engine: ATTACKS[given.attack](engine, given.limit_s) for engine in engines},
+        "seed": given.seed,
+        "engines": {engine: ATTACKS[given.attack](engine, given.limit_s, given.seed) for engine in engines},
     }
     written = json.dumps(found, indent=1)
     print(written)
@@ -34,7 +39,12 @@ def main(arguments: list[str]) -> int:
     return 0 if all(each["stands"] for each in found["engines"].values()) else 1
 
 
-ATTACKS = {"corpus": attacked}
+def _name(argument: str) -> str:
+    """Where somebody keeps the evidence is of no interest in it."""
+    return argument.rpartition("/")[2]
+
+
+ATTACKS = {"corpus": attacked, "schemathesis": examined}
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

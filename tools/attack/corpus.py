@@ -18,14 +18,13 @@ from tools.attack.playing import Outcome, described, play, told_apart
 from tools.attack.raw import wires
 
 MEMORY_MIB_MAX = 200
-SEED = 30
 
 
-def attacked(engine: str, limit_s: float) -> dict[str, Any]:
+def attacked(engine: str, limit_s: float, seed: int) -> dict[str, Any]:
     """Play it in an order of chance until it is over or the time is, and tell what came of it."""
     with under_attack(engine) as place:
         before, rested, began = place.kept(), place.memory_mib(), time.monotonic()
-        outcome, size = asyncio.run(_shuffled(place, began + limit_s))
+        outcome, size = asyncio.run(_shuffled(place, began + limit_s, seed))
         changed = sorted(name for name, rows in place.kept().items() if rows != before[name])
         return {
             "seconds": round(time.monotonic() - began, 1),
@@ -37,10 +36,10 @@ def attacked(engine: str, limit_s: float) -> dict[str, Any]:
         }
 
 
-async def _shuffled(place: Place, until: float) -> tuple[Outcome, int]:
+async def _shuffled(place: Place, until: float, seed: int) -> tuple[Outcome, int]:
     document = await described(place)
     cases = [*wires(place.tokens["all"]), *corpus(document, place.jobs)]
-    random.Random(SEED).shuffle(cases)
+    random.Random(seed).shuffle(cases)
     in_time = itertools.takewhile(lambda _: time.monotonic() < until, cases)
     return await _played(place, document, in_time), len(cases)
 
