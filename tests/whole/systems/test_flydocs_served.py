@@ -52,7 +52,7 @@ async def test_of_two_ends_of_one_job_one_counts_and_one_webhook_tells_it(
     flydocs.model.script("hang", "hang", "ok")
     async with serving(stage, tmp_path) as (http,):
         deed = await posted(http, "extract", {"document": "deed"})
-        with stage.process(tmp_path / "first.log", lease_s=300) as first:
+        with stage.process(tmp_path / "first.log", lease_s=300, renew_s=100) as first:
             await until(flydocs.model.calls, "the first claim")
             async with flydocs.app.worker() as second:
                 await until(lambda: stage.age_s(second.holder) > lease_s + 5 * QUICK["sweep_s"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -86,7 +87,8 @@ async def _events(answer: httpx.Response) -> AsyncIterator[tuple[str, dict[str, 
 
 async def _next(events: AsyncIterator[tuple[str, dict[str, Any]]], wanted: str) -> dict[str, Any]:
     """The data of the next event of this kind."""
-    async for kind, data in events:
-        if kind == wanted:
-            return data
+    async with asyncio.timeout(PATIENCE_S):
+        async for kind, data in events:
+            if kind == wanted:
+                return data
     raise AssertionError(f"the stream ended without {wanted}")
