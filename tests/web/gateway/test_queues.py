@@ -28,6 +28,8 @@ async def test_a_queue_is_paused_in_the_name_of_the_token_until_it_is_resumed(
 
     resumed = await http.post("/v1/queues/resume", json={"queue": "documents"})
     assert resumed.json() == {"queue": "documents", "paused": False, "changed": True, "unknown": None}
+    again = await http.post("/v1/queues/resume", json={"queue": "documents"})
+    assert again.json()["changed"] is False
     await ended(app, job_id)
 
 
@@ -44,7 +46,8 @@ async def test_a_token_sees_and_changes_its_own_queues_alone(
         assert (refused.status_code, refused.json()["code"]) == (403, "FR-871")
     assert (await http.post("/v1/queues/pause", json={"queue": "letters"})).status_code == 200
     door.only(Scope.READ, queues={"letters"})
-    assert (await http.post("/v1/queues/resume", json={"queue": "letters"})).status_code == 403
+    for verb in ("pause", "resume"):
+        assert (await http.post(f"/v1/queues/{verb}", json={"queue": "letters"})).status_code == 403
     assert [each.name for each in await app.client.apaused_queues()] == ["letters"]
 
 
