@@ -78,6 +78,7 @@ async def test_a_share_has_the_weight_that_was_set(app: App, http: httpx.AsyncCl
     assert (listed["weight"], listed["set_by"]) == (3, "tests")
     assert listed["first_due"] is not None
     assert (await http.post("/v1/shares/set", json={**weight, "weight": 0})).status_code == 422
+    assert (await http.post("/v1/shares/set", json=weight)).json()["changed"] is False
 
 
 async def test_mutexes_that_are_held(app: App, http: httpx.AsyncClient) -> None:
@@ -115,4 +116,6 @@ async def test_what_spans_queues_needs_a_token_for_all(app: App, http: httpx.Asy
     assert [each["share"] for each in (await http.get("/v1/shares")).json()["shares"]] == ["ours"]
     door.only(Scope.READ)
     assert (await http.post("/v1/limits/set", json={"limit": "github", "slots": 1})).status_code == 403
+    share = {"queue": "letters", "share": "ours", "weight": 2}
+    assert (await http.post("/v1/shares/set", json=share)).status_code == 403
     assert await app.client.limits.aknown() == []
