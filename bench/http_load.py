@@ -1,0 +1,296 @@
+"""How fast does the gateway take jobs, beside others that do the same?
+
+    python bench/http_load.py [rounds] [--peers PYTHON] [--save FILE]
+
+Each takes a POST with a job as JSON and answers when it is kept: the gateway, a bare Starlette endpoint with one INSERT
+in one transaction (PostgreSQL and SQLite, as durable as ours), and with `--peers` FastAPI with arq, in a Redis of its
+own that writes each change down before it answers. PYTHON is that of an environment with fastapi, arq and uvicorn. One
+process of uvicorn each. Callers are in a process of their own, and the places take turns, so that a machine that slows
+down slows all: only ratios of one run count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from statistics import median
+
+from fencerow import App
+from fencerow.bench.evidence import circumstances
+from fencerow.bench.place import BenchDatabase, private_place
+from fencerow.testing.ports import free_port
+
+CALLERS = 16
+ROUND_S = 4.0
+STARTED_S = 120.0
+BODY = json.dumps({"job": "pages", "args": {"path": "a.pdf", "copies": 2}}).encode()
+GATEWAY = """
+from fencerow import App
+
+app = App()
+
+
+@app.job(name="pages", queue="documents")
+async def pages(path: str, copies: int = 1) -> None: ...
+"""
+BARE_POSTGRES = """
+import os
+import psycopg_pool
+from contextlib import asynccontextmanager
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+pool = psycopg_pool.AsyncConnectionPool(os.environ["BENCH_URL"], min_size=10, max_size=10, open=False)
+
+
+@asynccontextmanager
+async def lifespan(_):
+    async with pool:
+        async with pool.connection() as connection:
+            await connection.execute(
+                "CREATE TABLE IF NOT EXISTS fencerow.bare (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "
+                "job text NOT NULL, args jsonb NOT NULL)")
+        yield
+
+
+async def submit(request):
+    import json
+    wanted = await request.json()
+    async with pool.connection() as connection:
+        done = await connection.execute(
+            "INSERT INTO fencerow.bare (job, args) VALUES (%s, %s) RETURNING id",
+            (wanted["job"], json.dumps(wanted["args"])))
+        row = await done.fetchone()
+    return JSONResponse({"id": row[0]}, 202)
+
+
+app = Starlette(routes=[Route("/v1/jobs", submit, methods=["POST"])], lifespan=lifespan)
+"""
+BARE_SQLITE = """
+import json
+import os
+import sqlite3
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+from starlette.concurrency import run_in_threadpool
+import threading
+
+file = sqlite3.connect(os.environ["BENCH_URL"], isolation_level=None, check_same_thread=False)
+file.execute("PRAGMA journal_mode = TRUNCATE")
+file.execute("PRAGMA synchronous = FULL")
+file.execute("CREATE TABLE IF NOT EXISTS bare (id INTEGER PRIMARY KEY, job TEXT NOT NULL, args TEXT NOT NULL)")
+lock = threading.Lock()
+
+
+def insert(wanted):
+    with lock:
+        return file.execute(
+            "INSERT INTO bare (job, args) VALUES (?, ?)", (wanted["job"], json.dumps(wanted["args"]))).lastrowid
+
+
+async def submit(request):
+    return JSONResponse({"id": await run_in_threadpool(insert, await request.json())}, 202)
+
+
+app = Starlette(routes=[Route("/v1/jobs", submit, methods=["POST"])])
+"""
+MODEL = """
+import os
+from fastapi import FastAPI
+from pydantic import BaseModel
+
+
+class Submit(BaseModel):
+    job: str
+    args: dict[str, object]
+
+
+app = FastAPI()
+"""
+ARQ = (
+    MODEL
+    + """
+from arq import create_pool
+from arq.connections import RedisSettings
+
+redis = None
+
+
+@app.post("/v1/jobs", status_code=202)
+async def submit(wanted: Submit):
+    global redis
+    if redis is None:
+        redis = await create_pool(RedisSettings(port=int(os.environ["BENCH_REDIS"])))
+    return {"id": (await redis.enqueue_job(wanted.job, **wanted.args)).job_id}
+"""
+)
+
+
+@contextmanager
+def running(command: list[str], folder: Path, **env: str) -> Iterator[None]:
+    with (folder / "log").open("ab") as log:
+        process = subprocess.Popen(command, cwd=folder, env={**os.environ, **env}, stdout=log, stderr=log)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextmanager
+def served(folder: Path, name: str, program: str, python: str, **env: str) -> Iterator[int]:
+    """A program by uvicorn, and its port."""
+    (folder / f"{name}.py").write_text(program)
+    port = free_port()
+    command = [
+        python,
+        "-m",
+        "uvicorn",
+        f"{name}:app",
+        "--port",
+        str(port),
+        "--http",
+        "h11",
+        "--loop",
+        "asyncio",
+    ]
+    with running([*command, "--no-access-log"], folder, **env):
+        yield port
+
+
+@contextmanager
+def gateway(folder: Path, place: BenchDatabase) -> Iterator[tuple[int, str]]:
+    name, port = f"gateway_{place.kind}", free_port()
+    (folder / f"{name}.py").write_text(GATEWAY)
+    with App(config=place.config) as app:
+        token = app.client.tokens.create("bench", scopes=["submit"]).token
+    env = {"FENCEROW_URL": place.config.url or "", "FENCEROW_APP": f"{name}:app"}
+    bounds = {"FENCEROW_WEB_RATE_PER_SECOND": "0", "PYTHONPATH": str(folder)}
+    command = [str(Path(sys.executable).parent / "fencerow"), "serve", "--bind", str(port)]
+    with running(command, folder, **env, **bounds):
+        yield port, token
+
+
+async def called(port: int, token: str, seconds: float) -> list[float]:
+    """CALLERS send one after the other; the time of each answer in milliseconds."""
+    head = f"POST /v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(BODY)}\r\n\r\n"
+    request, took, until = head.encode() + BODY, [], time.monotonic() + seconds
+
+    async def caller() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        while time.monotonic() < until:
+            began = time.perf_counter()
+            writer.write(request)
+            answer = await reader.readuntil(b"\r\n\r\n")
+            assert answer.startswith(b"HTTP/1.1 202"), answer
+            length = int(answer.lower().partition(b"content-length: ")[2].split(b"\r", 1)[0])
+            await reader.readexactly(length)
+            took.append((time.perf_counter() - began) * 1e3)
+        writer.close()
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(CALLERS):
+            group.create_task(caller())
+    return took
+
+
+async def answering(port: int) -> None:
+    """Wait until somebody listens there.
+
+    Raises:
+        TimeoutError: nobody does; the log of the programs says why.
+    """
+    until = time.monotonic() + STARTED_S
+    while True:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            if time.monotonic() > until:
+                raise TimeoutError(port) from None
+            await asyncio.sleep(0.1)
+            continue
+        writer.close()
+        return
+
+
+def redis(folder: Path, stack: ExitStack) -> str:
+    port = str(free_port())
+    command = ["redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", str(folder)]
+    stack.enter_context(running([*command, "--appendonly", "yes", "--appendfsync", "always"], folder))
+    return port
+
+
+def main(rounds: int, peers: str | None, save: Path | None) -> None:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        places: dict[str, tuple[int, str]] = {}
+        for kind, bare in (("postgres", BARE_POSTGRES), ("sqlite", BARE_SQLITE)):
+            place = stack.enter_context(private_place(kind))
+            url = place.config.url if kind == "postgres" else str(folder / "bare.db")
+            places[f"gateway, {kind}"] = stack.enter_context(gateway(folder, place))
+            bare_port = stack.enter_context(
+                served(folder, f"bare_{kind}", bare, sys.executable, BENCH_URL=url or "")
+            )
+            places[f"bare, {kind}"] = bare_port, ""
+        if peers:
+            port = redis(folder, stack)
+            asyncio.run(answering(int(port)))
+            for name, program in (("arq", ARQ),):
+                places[f"FastAPI, {name}"] = stack.enter_context(
+                    served(folder, f"fast_{name}", program, peers, BENCH_REDIS=port)), ""  # fmt: skip
+        try:
+            told(measured(places, rounds), rounds, save)
+        except* (AssertionError, TimeoutError):
+            print((folder / "log").read_text("utf-8")[-4000:], file=sys.stderr)
+            raise
+
+
+def measured(places: dict[str, tuple[int, str]], rounds: int) -> dict[str, list[list[float]]]:
+    """For each place, what its callers waited in each round. The first round only warms up."""
+    found: dict[str, list[list[float]]] = {name: [] for name in places}
+    for number in range(rounds + 1):
+        for name, (port, token) in places.items():
+            asyncio.run(answering(port))
+            took = asyncio.run(called(port, token, ROUND_S if number else 1.0))
+            if number:
+                found[name].append(took)
+    return found
+
+
+def told(found: dict[str, list[list[float]]], rounds: int, save: Path | None) -> None:
+    figures = {}
+    for name, taken in found.items():
+        rates = [len(took) / ROUND_S for took in taken]
+        p99 = median(sorted(took)[int(len(took) * 0.99)] for took in taken)
+        figures[name] = {"per_s": round(median(rates), 1), "p99_ms": round(p99, 1), "rounds": rates}
+    for kind in ("postgres", "sqlite"):
+        ours, bare = found[f"gateway, {kind}"], found[f"bare, {kind}"]
+        ratios = [len(one) / len(other) for one, other in zip(ours, bare, strict=True)]
+        figures[f"gateway of bare, {kind}"] = {"median": round(median(ratios), 2), "rounds": ratios}
+    document = {**circumstances(), "rounds": rounds, "load": os.getloadavg(), "figures": figures}
+    print(json.dumps(document, indent=1))
+    if save:
+        save.write_text(json.dumps(document, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("rounds", type=int, nargs="?", default=5)
+    parser.add_argument("--peers")
+    parser.add_argument("--save", type=Path)
+    given = parser.parse_args()
+    main(given.rounds, given.peers, given.save)
