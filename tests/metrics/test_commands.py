@@ -8,14 +8,14 @@ import sys
 import pytest
 
 from fencerow.testing.ports import free_port
-from tests.cli.conftest import Cli, _clean, cli, command, url  # noqa: F401 (fixtures)
+from tests.cli.conftest import Cli, command
 from tests.kit.jobs import AnyEngine, new_job, submit
 from tests.kit.pace import PATIENCE_S
 from tests.metrics.test_page import samples
 from tests.metrics.test_port import scraped
 
 
-def test_it_prints_what_the_database_looks_like(engine: AnyEngine, url: str, cli: Cli) -> None:  # noqa: F811
+def test_it_prints_what_the_database_looks_like(engine: AnyEngine, url: str, cli: Cli) -> None:
     submit(engine, new_job(), new_job())
 
     found = samples(cli("metrics").out.encode())
@@ -39,8 +39,8 @@ def test_it_serves_them_until_it_is_told_to_end(lite: AnyEngine, monkeypatch: py
 
 
 def test_without_the_library_it_says_what_to_install(
-    url: str,  # noqa: F811
-    cli: Cli,  # noqa: F811
+    url: str,
+    cli: Cli,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client", None)

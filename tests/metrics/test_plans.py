@@ -31,7 +31,7 @@ def test_a_count_reads_no_more_than_its_bound(pg: PostgresEngine, name: str) -> 
 
     with psycopg.connect(pg.conninfo, autocommit=True) as connection:
         connection.execute("ANALYZE fencerow.jobs")
-        (document,) = connection.execute(f"EXPLAIN (FORMAT json) {text}").fetchone() or ("",)
+        (document,) = connection.execute(f"EXPLAIN (FORMAT json) {text}".encode()).fetchone() or ("",)
 
     (whole,) = document if isinstance(document, list) else json.loads(document)
     assert scans(whole["Plan"]) <= WALKS

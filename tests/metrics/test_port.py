@@ -20,7 +20,7 @@ from fencerow.core.worker.vitals import Phase, Vitals
 from fencerow.metrics import Metrics
 from fencerow.metrics.members import Folder, answering, merged
 from fencerow.testing.ports import free_port
-from tests.cli.conftest import Cli, _clean, cli, command, shop  # noqa: F401 (fixtures)
+from tests.cli.conftest import Cli, command
 from tests.kit.pace import PATIENCE_S
 from tests.metrics.test_page import samples
 
@@ -49,7 +49,7 @@ def scraped(port: int) -> bytes:
 
 def test_several_processes_are_told_apart_and_the_database_is_told_once(
     lite: SqliteEngine,
-    shop: str,  # noqa: F811
+    shop: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("FENCEROW_URL", f"sqlite:///{lite.path}")
@@ -105,5 +105,5 @@ def test_a_worker_that_has_ended_waits_for_the_last_scrape(migrated_path: Path) 
         assert metrics.wait_for_last_scrape(0.0)
 
 
-def test_metrics_without_an_address_are_refused(cli: Cli, shop: str) -> None:  # noqa: F811
+def test_metrics_without_an_address_are_refused(cli: Cli, shop: str) -> None:
     assert cli("worker", "-A", shop, "--metrics").error == "FR-201"

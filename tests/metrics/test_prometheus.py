@@ -14,7 +14,7 @@ import yaml
 
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.testing.ports import free_port
-from tests.cli.conftest import _clean, command, shop  # noqa: F401 (fixtures)
+from tests.cli.conftest import command
 from tests.house.tree import ROOT
 from tests.kit.pace import PATIENCE_S
 
@@ -37,7 +37,7 @@ def queried(port: int, query: str) -> list[dict[str, Any]]:
 @pytest.mark.outside("Prometheus")
 def test_prometheus_scrapes_a_worker_and_knows_jobs_by_their_names(
     lite: SqliteEngine,
-    shop: str,  # noqa: F811
+    shop: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

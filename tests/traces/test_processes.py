@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fencerow.app import App
-from tests.cli.conftest import _clean, command  # noqa: F401 (fixtures)
+from tests.cli.conftest import command
 from tests.kit.pace import PATIENCE_S
 from tests.web.webhooks.stage import hooks_of, receiving
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import fencerow.metrics.names as names
 from fencerow.core.telemetry import Fact, Telemetry, Unsubscribe
-from fencerow.metrics import names
 from fencerow.metrics.labels import Labels
 from fencerow.metrics.names import Kind, Metric
 

@@ -9,8 +9,8 @@ from typing import TypeVar
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.core import Metric as Family
 
+import fencerow.metrics.names as names
 from fencerow.core.worker.vitals import Vitals
-from fencerow.metrics import names
 from fencerow.metrics.counting import Counts, Values
 from fencerow.metrics.labels import OTHER
 from fencerow.metrics.looker import Found

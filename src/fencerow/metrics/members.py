@@ -134,7 +134,7 @@ class _Server(socketserver.ThreadingUnixStreamServer):
 
 class _Handler(socketserver.StreamRequestHandler):
     timeout = ANSWER_S
-    server: _Server
 
     def handle(self) -> None:
+        assert isinstance(self.server, _Server)
         self.wfile.write(self.server.page(self.rfile.readline(16) == WHOLE))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -134,11 +135,9 @@ def check_installed() -> None:
     """Raises:
     MissingExtra: prometheus-client is not installed.
     """
-    try:
-        import prometheus_client  # noqa: F401
-    except ImportError:
+    if find_spec("prometheus_client") is None:
         raise MissingExtra(
             "metrics need prometheus-client",
             "it comes with an extra, and is not installed",
             "pip install 'fencerow[prometheus]'",
-        ) from None
+        )

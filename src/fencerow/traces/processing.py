@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+import fencerow.traces.conventions as names
 from fencerow.core.errors import MissingExtra
 from fencerow.core.model.control import Retry, Snooze
-from fencerow.traces import conventions as names
 from fencerow.traces.carrying import CORRELATION, correlation
 from fencerow.traces.conventions import PROCESS, Attributes, attributes_of
 
@@ -26,14 +27,12 @@ def check_installed() -> None:
     """Raises:
     MissingExtra: opentelemetry-api is not installed.
     """
-    try:
-        import opentelemetry.trace  # noqa: F401
-    except ImportError:
+    if find_spec("opentelemetry") is None or find_spec("opentelemetry.trace") is None:
         raise MissingExtra(
             "traces need opentelemetry-api",
             "it comes with an extra, and is not installed",
             "pip install 'fencerow[otel]', and the SDK that exports them",
-        ) from None
+        )
 
 
 @contextmanager

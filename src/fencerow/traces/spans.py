@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+import fencerow.traces.conventions as names
 from fencerow.core.app.submission import Draft
 from fencerow.core.worker.context import Job, RunMiddleware
-from fencerow.traces import conventions as names
 from fencerow.traces.carrying import CORRELATION, TRACEPARENT, TRACESTATE, correlation
 from fencerow.traces.conventions import PROCESS, SUBMIT, attributes_of
 from fencerow.traces.processing import check_installed, note_error, processed
