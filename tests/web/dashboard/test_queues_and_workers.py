@@ -19,10 +19,14 @@ async def test_a_queue_is_paused_by_the_visitor_until_it_is_resumed(app: App, vi
     again = await visits.press("/queues/pause", reason="late", **here)
     overview = await visits.see("/")
     (known,) = await app.client.apaused_queues()
+    (audited,) = await app.client.audit.aentries()
     resumed = await visits.press("/queues/resume", **here)
     late = await visits.press("/queues/resume", **here)
 
     assert (known.paused_by, known.reason) == ("mara", "outage")
+    assert (audited.person, audited.via, audited.address) == ("mara", "dashboard", "127.0.0.1")
+    assert (audited.verb, audited.targets, audited.detail) == ("paused", ["documents"], {"reason": "outage"})
+    assert audited.request_id
     assert "Queue documents is paused" in paused.text and "by mara: “outage”" in paused.text
     assert "was paused already" in again.text
     assert "Queue documents is paused and has jobs" in overview.text and "1 job is queued" in overview.text

@@ -11,7 +11,9 @@ from typing import Any
 from fencerow.app import App
 from fencerow.client import Client
 from fencerow.core.db.run import ask
+from fencerow.core.model.person import Person, Via
 from fencerow.core.store import store
+from fencerow.core.wing import witnessed
 from fencerow.web.dashboard.cost import STATEMENTS_MAX, Cost, LookingClient
 from fencerow.web.dashboard.problems import Problems
 from fencerow.web.dashboard.redacting import Redactor
@@ -19,6 +21,7 @@ from fencerow.web.dashboard.roles import Role, Visitor
 
 Values = Mapping[str, str]
 REASON = "from the dashboard"
+UNNAMED = "a visitor without a name"
 
 
 class Section(StrEnum):
@@ -55,22 +58,35 @@ class Look:
 
 @dataclass(frozen=True)
 class Act:
-    """One press of a button. `form` has what was sent, each field once and without spaces around."""
+    """One press of a button. `form` has what was sent, each field once and without spaces around.
+
+    `address` and `request_id`: from where it came, and by what the logs find it.
+    """
 
     app: App
     visitor: Visitor
     params: Values
     form: Values
+    address: str | None
+    request_id: str
 
     @cached_property
     def client(self) -> Client:
-        """The verbs that change something: what they change is told under the visitor's name."""
+        """The verbs that change something: what they change is told under the visitor's name, and audited."""
         common = self.app.client
         made = Client(
-            common.engine, actor=self.visitor.name, telemetry=common.telemetry, ready=common.make_ready
+            witnessed(common.engine, self.person),
+            actor=self.visitor.name,
+            telemetry=common.telemetry,
+            ready=common.make_ready,
         )
         made.encode_arguments, made.packing = common.encode_arguments, common.packing
         return made
+
+    @property
+    def person(self) -> Person:
+        """Who presses, for those who watch over that. A host may let somebody act whom it does not name."""
+        return Person(self.visitor.name or UNNAMED, Via.DASHBOARD, self.address, self.request_id)
 
     @property
     def reason(self) -> str:

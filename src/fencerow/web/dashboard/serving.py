@@ -23,6 +23,7 @@ from fencerow.web.dashboard.screen import Act, Action, Screen
 from fencerow.web.dashboard.statics import Statics
 from fencerow.web.errors import NoSuchRoute, NotAuthenticated
 from fencerow.web.reading.callers import caller_of
+from fencerow.web.reading.origins import address_of
 from fencerow.web.reading.room import Room
 from fencerow.web.settings import WebSettings
 
@@ -138,7 +139,9 @@ class Serving:
         form = await self._form(coming)
         request = coming.request
         given = {name: value for name, value in form.items() if name not in KEPT_OUT}
-        act = Act(self._app, coming.visitor, request.path_params, given)
+        forwarded = request.headers.getlist("x-forwarded-for")
+        address = address_of(request.client, forwarded, self._settings)
+        act = Act(self._app, coming.visitor, request.path_params, given, address, coming.request_id)
         try:
             async with asyncio.timeout(self._settings.web_request_s):
                 told = await action.act(act)
