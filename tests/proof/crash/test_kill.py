@@ -71,7 +71,9 @@ def until_nobody(server: PostgresServer, database: str) -> None:
 # Migrations: whole steps only, and whoever comes next goes on.
 
 FIRST_STEP = 6  # lock, ledger?, ledger made, read, step, note: at most
-GOES_ON_TO = 3  # the migration that is broken off, and two that follow: all of them would cost seconds for each point
+GOES_ON_TO = (
+    3  # the migration that is broken off, and two that follow: all of them would cost seconds for each point
+)
 
 
 def test_a_migration_broken_anywhere_goes_on(race_server: PostgresServer) -> None:

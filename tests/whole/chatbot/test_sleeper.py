@@ -19,7 +19,13 @@ RECIPIENTS = 40
 SENDING = 4
 LOOK_S = 0.2  # between two looks, each of which connects to the database
 # One lease must end while the test looks on, and nobody else may lose its own.
-SHORT = {"lease_s": f"{slower(4.0)}", "renew_s": "0.3", "sweep_s": "0.2", "prefetch_s": "0", "poll_max_s": "1"}
+SHORT = {
+    "lease_s": f"{slower(4.0)}",
+    "renew_s": "0.3",
+    "sweep_s": "0.2",
+    "prefetch_s": "0",
+    "poll_max_s": "1",
+}
 
 
 @pytest.fixture
