@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
+import pytest
+
 from fencerow import App
 from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
@@ -65,3 +67,15 @@ async def test_a_mutex_is_freed_only_by_an_administrator(app: App, visits: Visit
     assert "sp:1" in shown.text and KEY in shown.text and refused.status_code == 403
     assert "is free" in freed.text and "Nobody holds the mutex sp:1" in late.text
     assert (known.freed_by, known.freed_reason) == ("mara", "it hangs")
+
+
+async def test_the_other_tables_stay_where_there_are_too_many_limits(
+    lite_app: App, visits_lite: Visits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await lite_app.jobs["pages"].using(exclusive=KEY).asubmit("a")
+    for number in range(12):
+        await lite_app.client.limits.adefine(Limit(f"limit{number}", slots=1))
+    monkeypatch.setattr("fencerow.web.dashboard.cost.Cost.__init__.__defaults__", (6, 10, 0, 0))
+    turns = await visits_lite.see("/turns")
+
+    assert "more limits than a page may read" in turns.text and KEY in turns.text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from fencerow.core.errors import InvalidInput
+from fencerow.core.errors import Busy, InvalidInput
 from fencerow.exclusive.telling import doing
 from fencerow.limits.definition import Limit, Rate
 from fencerow.limits.limits import LimitRecord
@@ -22,21 +22,31 @@ TOKEN_DIGITS_MAX = 18
 
 
 async def turns(look: Look) -> dict[str, Any]:
-    """Four statements: the keys, the limits, the mutexes that are held, the clock."""
+    """Four statements: the keys, the mutexes that are held, the clock, the limits."""
     client = look.client
     keys = await client.exclusive.aknown(limit=KEYS_SHOWN)
-    limits = await client.limits.aknown()
     mutexes = await client.mutexes.aheld(limit=MUTEXES_SHOWN)
+    now_us = await look.now_us()
+    limits = await _limits(look)
     return {
-        "now_us": await look.now_us(),
+        "now_us": now_us,
+        "too_many": limits is None,
         "keys": keys.keys,
         "all_keys": keys.is_whole and len(keys.keys) < KEYS_SHOWN,
-        "limits": [(each, *readable(each)) for each in limits[:LIMITS_SHOWN]],
-        "hidden_limits": max(0, len(limits) - LIMITS_SHOWN),
+        "limits": [(each, *readable(each)) for each in (limits or [])[:LIMITS_SHOWN]],
+        "hidden_limits": max(0, len(limits or []) - LIMITS_SHOWN),
         "mutexes": mutexes,
         "all_mutexes": len(mutexes) < MUTEXES_SHOWN,
         "most": COUNTED_MAX,
     }
+
+
+async def _limits(look: Look) -> list[LimitRecord] | None:
+    """The limits; None where there are more than a page may read. Asked last, for then nothing more may be read."""
+    try:
+        return await look.client.limits.aknown()
+    except Busy:
+        return None
 
 
 def readable(record: LimitRecord) -> tuple[Limit | None, str, str]:
