@@ -1,0 +1,51 @@
+"""Handovers: ends of jobs that their receiver has not confirmed; an administrator confirms in the receiver's place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fencerow.core.db.run import ask
+from fencerow.handovers.looking import COUNTED_MAX, counted, listed
+from fencerow.web.dashboard.roles import Role
+from fencerow.web.dashboard.screen import Act, Action, Look, Screen, Section, Told
+
+SHOWN = 100
+FILTERS = ("receiver", "key")
+
+
+async def handovers(look: Look) -> dict[str, Any]:
+    """Three statements: those that are not confirmed, how many there are, the clock."""
+    chosen = {name: text for name in FILTERS if (text := look.query.get(name, "").strip())}
+    found = await look.client.arun(
+        ask(listed(receiver=chosen.get("receiver"), key=chosen.get("key"), limit=SHOWN + 1))
+    )
+    return {
+        "now_us": await look.now_us(),
+        "counts": await look.client.arun(ask(counted())),
+        "handovers": found[:SHOWN],
+        "most": COUNTED_MAX,
+        "more": len(found) > SHOWN,
+        "chosen": chosen,
+        "filters": [
+            (name, value, {other: chosen[other] for other in chosen if other != name})
+            for name, value in chosen.items()
+        ],
+    }
+
+
+async def confirm(act: Act) -> Told:
+    """Confirm it in the place of its receiver, whoever has taken it."""
+    done = await act.client.handovers(act.form.get("receiver", "")).aconfirm(act.form.get("job", ""))
+    if done.replay:
+        return Told("It was confirmed already.", changed=False)
+    return Told("It is confirmed. It is not handed over again, and the next of its key may be taken.")
+
+
+# Nobody looks whether the receiver has it: what it has not, it never gets.
+ACTIONS = (Action("/handovers/confirm", confirm, role=Role.ADMIN),)
+SCREENS = (
+    Screen(
+        "handovers", "/handovers", "Handovers", handovers,
+        section=Section.ORDER, place=150, key="v", actions=ACTIONS,
+    ),
+)  # fmt: skip
