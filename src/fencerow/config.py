@@ -135,5 +135,6 @@ class Config(
             web_drain_s: Seconds = ...,
             web_stream_s: Seconds = ...,
             web_streams_max: int = ...,
+            web_streams_caller_max: int = ...,
             web_download_secret: str | None = ...,
         ) -> None: ...

@@ -12,6 +12,7 @@ from fencerow.core.app import JobsApp
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import MissingExtra
+from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.worker.vitals import Phase, Vitals
 from fencerow.metrics.counting import Counting
 from fencerow.metrics.looker import Looker
@@ -83,9 +84,9 @@ class Metrics:
             self._last_scraped.set()
         return text
 
-    def wait_for_last_scrape(self, within_s: float) -> bool:
+    def wait_for_last_scrape(self, within_s: Seconds) -> bool:
         """Wait until somebody has asked for `page` since the worker ended; false if nobody did in so many seconds."""
-        return self._last_scraped.wait(within_s)
+        return self._last_scraped.wait(in_seconds(within_s))
 
 
 class DatabaseMetrics:

@@ -87,9 +87,9 @@ class WebSettings(Settings):
         "How long a stream of a job's events lasts; its reader then comes again and goes on.",
     )
     web_streams_max: int = number(2_000, 1, 1_000_000, "How many streams of events a gateway serves at once.")
+    web_streams_caller_max: int = number(500, 1, 1_000_000, "How many of them one caller may have.")
     web_download_secret: str | None = text(
         None,
         "By what the gateway signs addresses of results that expire, 32 characters or more; the same for all gateways.",
         secret=True,
     )
-    web_streams_caller_max: int = number(500, 1, 1_000_000, "How many of them one caller may have.")

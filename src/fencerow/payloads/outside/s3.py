@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from fencerow.core.errors import ConfigError, MissingExtra, StoreUnavailable
+from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.payloads.outside.store import StoredObject, missing
 
 CONNECT_S, READ_S, TRIES = 5, 30, 3
@@ -82,11 +83,13 @@ class S3Store:
                 raise OSError("the answer was cut")
             return data
 
-    def address(self, name: str, expires_s: int) -> str:
+    def address(self, name: str, expires_s: Seconds) -> str:
         """A presigned URL of the object, which whoever has it reads for so long. Whether it is there is not asked."""
         with self._told("read", name):
             wanted = {"Bucket": self._bucket, "Key": self._prefix + name}
-            url: str = self._client.generate_presigned_url("get_object", Params=wanted, ExpiresIn=expires_s)
+            url: str = self._client.generate_presigned_url(
+                "get_object", Params=wanted, ExpiresIn=int(in_seconds(expires_s))
+            )
             return url
 
     def delete(self, name: str) -> None:

@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from fencerow.core.errors import PayloadMissing
+from fencerow.core.model.seconds import Seconds
 
 
 class StoredObject(msgspec.Struct, frozen=True):
@@ -55,7 +56,7 @@ class PayloadStore(Protocol):
 class AddressingStore(Protocol):
     """What a store can do beside, from which others may read an object by an address that expires."""
 
-    def address(self, name: str, expires_s: int) -> str:
+    def address(self, name: str, expires_s: Seconds) -> str:
         """A URL at which whoever has it reads this one object, for so many seconds. Nothing is looked at."""
         ...
 

@@ -19,7 +19,10 @@ class Statics:
 
     def __init__(self) -> None:
         self._files = MappingProxyType(
-            {name: (_digest(content), content) for name, content in _read(files("fencerow.web.dashboard") / "static")}
+            {
+                name: (_digest(content), content)
+                for name, content in _read(files("fencerow.web.dashboard") / "static")
+            }
         )
 
     def address(self, name: str) -> str:

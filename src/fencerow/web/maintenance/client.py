@@ -8,6 +8,7 @@ from fencerow.core.client.moving import check_reason
 from fencerow.core.db.run import Procedure, ask
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import InvalidInput
+from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.web.maintenance.operations import Maintenance
 
 RETRY_AFTER_S = 60
@@ -19,7 +20,7 @@ class MaintenanceVerbs(Verbs):
     """Begins maintenance, ends it, and says whether it is on. Each method has an async twin with an `a` in front."""
 
     @verb
-    def begin(self, *, reason: str | None = None, retry_after_s: int = RETRY_AFTER_S) -> Procedure[bool]:
+    def begin(self, *, reason: str | None = None, retry_after_s: Seconds = RETRY_AFTER_S) -> Procedure[bool]:
         """Let all gateways answer 503 to all but health, and say whether this has changed anything.
 
         It counts within two seconds, until somebody ends it, across restarts. Requests that are under way end as they
@@ -30,7 +31,7 @@ class MaintenanceVerbs(Verbs):
             InvalidInput: the reason or `retry_after_s` cannot be used.
         """
         check_reason(reason)
-        checked = _seconds(retry_after_s)
+        checked = _seconds(in_seconds(retry_after_s))
         actor = (self._client.actor or "")[:ACTOR_LENGTH_MAX] or None
         return (yield from ask(operations.begin(actor=actor, reason=reason, retry_after_s=checked)))
 
@@ -53,10 +54,15 @@ class MaintenanceVerbs(Verbs):
 
 
 def _seconds(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= RETRY_AFTER_S_MAX:
+    if (
+        not isinstance(value, int | float)
+        or isinstance(value, bool)
+        or value % 1
+        or not 1 <= value <= RETRY_AFTER_S_MAX
+    ):
         raise InvalidInput(
             f"retry_after_s is {ascii(value)[:40]}",
             f"whole seconds from 1 to {RETRY_AFTER_S_MAX} are expected",
             "say when callers shall come again",
         )
-    return value
+    return int(value)
