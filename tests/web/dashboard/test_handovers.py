@@ -21,6 +21,7 @@ def engine_of(app: App) -> AnyEngine:
 async def test_an_end_is_confirmed_in_the_place_of_its_receiver(
     app: App, visits: Visits, door: Doorkeeper
 ) -> None:
+    await app.asubmit_by_name("pages", {"path": "a"})  # an app makes its tables when it is first used
     ended, live = await asyncio.to_thread(stage.line, engine_of(app), 2)
     await asyncio.to_thread(stage.end, engine_of(app), ended, how="cancel")
     other = await visits.see("/handovers?receiver=nobody")
