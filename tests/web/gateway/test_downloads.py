@@ -153,3 +153,18 @@ async def test_without_a_secret_no_address_is_signed(sqlite_path: Path, secret: 
             for path in (f"/v1/jobs/{job_id}/download", "/v1/downloads/x"):
                 answer = await http.get(path)
                 assert (answer.status_code, answer.json()["code"]) == (409, "FR-885")
+
+
+async def test_who_has_no_token_is_bounded_too_and_kept_out_under_maintenance(sqlite_path: Path) -> None:
+    bounded = Config(web_download_secret=SECRET, web_rate_per_second=0.001, web_rate_burst=2)
+    async with App(f"sqlite:///{sqlite_path}", config=bounded) as app:
+        async with calling(Gateway(app)) as http:
+            found = [(await http.get("/v1/downloads/none")).status_code for _ in "123"]
+            described = (await http.get("/openapi.json")).status_code
+            alive = [(await http.get("/livez")).status_code for _ in "123"]
+        await app.client.maintenance.abegin()
+        async with calling(Gateway(app)) as http:
+            closed = await http.get("/v1/downloads/none")
+
+    assert (found, described, alive) == ([403, 403, 429], 429, [200] * 3)
+    assert (closed.status_code, closed.json()["code"]) == (503, "FR-875")

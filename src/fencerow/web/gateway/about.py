@@ -38,6 +38,16 @@ async def ready(call: Call) -> Answer:
 
 
 ROUTES = (
-    Route("GET", "/livez", "alive", alive, None, {200: Health}, tag="health"),
-    Route("GET", "/readyz", "ready", ready, None, {200: Health}, tag="health", refusals=(Unready,)),
+    Route("GET", "/livez", "alive", alive, None, {200: Health}, tag="health", of_itself=True),
+    Route(
+        "GET",
+        "/readyz",
+        "ready",
+        ready,
+        None,
+        {200: Health},
+        tag="health",
+        of_itself=True,
+        refusals=(Unready,),
+    ),
 )

@@ -15,7 +15,7 @@ from starlette.routing import Route as Mapped
 from starlette.types import Receive, Scope, Send
 
 from fencerow.app import App
-from fencerow.web.errors import NoSuchRoute
+from fencerow.web.errors import NoSuchRoute, Unready
 from fencerow.web.gateway.bearer import Authorize, Bearer
 from fencerow.web.gateway.chain import Endpoint, House, Standing, origin_of, refusal_of
 from fencerow.web.gateway.closing import Closing
@@ -53,7 +53,10 @@ class Gateway:
             streams=Room.streaming(settings),
             closing=Closing(lambda: app.client),
         )
-        own = Route("GET", "/openapi.json", "getOpenApi", self._described, None, {200: None}, tag="about")
+        own = Route(
+            "GET", "/openapi.json", "getOpenApi", self._described, None, {200: None},
+            tag="about", in_maintenance=True, refusals=(Unready,),
+        )  # fmt: skip
         self.routes = (*routes(), *also, own)
         self._asgi = Starlette(
             routes=[_mapped(path, methods, self._house) for path, methods in _by_path(self.routes).items()],

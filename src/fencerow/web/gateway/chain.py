@@ -109,15 +109,15 @@ class Endpoint:
 
     async def _answered(self, request: Request, origin: Origin) -> Answer:
         route, house = self.route, self.house
-        if house.standing.reason is not None and route.scope is not None:
+        if house.standing.reason is not None and not route.of_itself:
             raise unready(house.standing.reason)
         read.check_headers(request.scope["headers"], house.settings)
         check_host(request.headers.getlist("host"), house.settings)
-        if route.scope is not None and not route.in_maintenance:
+        if not route.of_itself and not route.in_maintenance:
             await house.closing.check()
         grant = await self._grant(request, origin)
         who = caller_of(grant.id, origin.address)
-        if route.scope is not None:  # probes come as often as they like
+        if not route.of_itself:
             house.rates.check(who, asyncio.get_running_loop().time())
         room = house.waiting_room if route.waits else house.room
         with room.seat(who):

@@ -24,7 +24,7 @@ from fencerow.core.model.job import JobRecord
 from fencerow.core.model.packing import Bound, outside_of
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow.errors import AddressOver, AddressRefused, NoAddress, TooLate, Unready
+from fencerow.errors import AddressOver, AddressRefused, NoAddress, TooLate, UnderMaintenance, Unready
 from fencerow.web.gateway.looking import UNREADABLE, json_of
 from fencerow.web.gateway.problem import OF_DATABASE
 from fencerow.web.gateway.route import Answer, Call, Route
@@ -201,6 +201,6 @@ ROUTES = (
     # Without a token: the address itself says who was allowed what.
     Route(
         "GET", "/v1/downloads/{ticket}", "downloadResult", download, None, {200: None},
-        refusals=(AddressRefused, AddressOver, NoAddress, *WITHOUT, Unready, TooLate, *OF_DATABASE),
+        refusals=(AddressRefused, AddressOver, NoAddress, *WITHOUT, Unready, UnderMaintenance, TooLate, *OF_DATABASE),
     ),
 )  # fmt: skip

@@ -162,7 +162,8 @@ class Route:
     `scope`: what a token must be good for; None is open to all. `answers`: by status, the type of the document, None
     for one without. `refusals`: the errors of ours that it can meet beside those of every route, for the document of
     OpenAPI. `waits`: it may last as long as its caller wishes, so it counts in a room of its own.
-    `in_maintenance`: it answers while the gateways are under maintenance, as all routes do that need no scope.
+    `in_maintenance`: it answers while the gateways are under maintenance. `of_itself`: what the gateway says of itself,
+    to probes: as often as they like, and also while it takes no requests.
     """
 
     method: str
@@ -176,6 +177,7 @@ class Route:
     refusals: Sequence[type[FencerowError]] = ()
     waits: bool = False
     in_maintenance: bool = False
+    of_itself: bool = False
     tag: str = "jobs"
     accepts: Mapping[str, str] = field(
         default_factory=dict
