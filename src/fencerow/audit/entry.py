@@ -69,8 +69,13 @@ def told(change: Change, person: Person, params: Mapping[str, Param], rows: Rows
         "verb": change.verb,
         "target": targets[0][:TARGET_LENGTH_MAX] or "-",
         "others": targets[1:] or None,
-        "detail": {name: _shown(params[name]) for name in change.shown if params.get(name) is not None},
+        "detail": _detail(change, person, params),
     }
+
+
+def _detail(change: Change, person: Person, params: Mapping[str, Param]) -> dict[str, Param]:
+    said = {name: _shown(params[name]) for name in change.shown if params.get(name) is not None}
+    return said if person.reason is None else {"reason": _cut(person.reason), **said}
 
 
 def _targets(change: Change, params: Mapping[str, Param], rows: Rows) -> Sequence[str]:

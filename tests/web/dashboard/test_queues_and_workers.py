@@ -37,11 +37,13 @@ async def test_a_queue_is_paused_by_the_visitor_until_it_is_resumed(app: App, vi
 async def test_shares_are_weighed(lite_app: App, visits_lite: Visits) -> None:
     await lite_app.jobs["pages"].using(share="acme").asubmit("a")
     here = {"back": "/queues", "on": "/queues", "queue": "documents", "share": "acme"}
-    done = await visits_lite.press("/queues/weigh", weight="3", **here)
+    done = await visits_lite.press("/queues/weigh", weight="3", reason="they pay", **here)
     wrong = await visits_lite.press("/queues/weigh", weight="many", **here)
 
     assert "has the weight 3" in done.text and "1 to 1000 is expected" in wrong.text
     assert [each.weight for each in await lite_app.client.shares.aknown()] == [3]
+    (entry,) = await lite_app.client.audit.aentries()
+    assert entry.detail == {"reason": "they pay", "weight": 3}  # the share itself keeps no reason
 
 
 async def test_a_worker_is_seen_paused_and_drained(app: App, visits: Visits) -> None:

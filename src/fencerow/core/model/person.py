@@ -16,9 +16,13 @@ class Via(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who acts: a name, the way in, the network address if there is one, and the request by which logs are found."""
+    """Who acts: a name, the way in, the network address if there is one, and the request by which logs are found.
+
+    `reason`: why, as they said, also where what they change keeps no reason.
+    """
 
     name: str
     via: Via
     address: str | None = None
     request_id: str | None = None
+    reason: str | None = None

@@ -86,7 +86,8 @@ class Act:
     @property
     def person(self) -> Person:
         """Who presses, for those who watch over that. A host may let somebody act whom it does not name."""
-        return Person(self.visitor.name or UNNAMED, Via.DASHBOARD, self.address, self.request_id)
+        said = self.form.get("reason") or None
+        return Person(self.visitor.name or UNNAMED, Via.DASHBOARD, self.address, self.request_id, said)
 
     @property
     def reason(self) -> str:
