@@ -13,6 +13,7 @@ WITHOUT = {
     **dict.fromkeys(("dashboard", "dev", "serve", "worker"), RUNS),
     "demo": "is a show for a person at a terminal",
     "sql": "prints statements for psql or sqlite3, and nothing else",
+    "metrics": "prints what Prometheus reads, and nothing else",
     "completion": "prints a script for the shell, and nothing else",
 }
 

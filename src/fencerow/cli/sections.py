@@ -16,7 +16,7 @@ SECTIONS = {
         *("schedules", "exclusive", "limits", "shares"),
         *("handovers", "events", "webhooks", "mutexes"),
     ),
-    "Over HTTP": ("dashboard", "tokens"),
+    "Over HTTP": ("dashboard", "metrics", "tokens", "maintenance"),
     "Databases": ("migrate", "sql", "shards", "backfills"),
     "Measure and check": ("plan", "bench", "check", "history", "demo"),
     "This command": ("completion", "version"),

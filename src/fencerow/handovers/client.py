@@ -63,20 +63,26 @@ class Receiver(Verbs):
     # --- taking ------------------------------------------------------------------------------------
 
     def take(
-        self, limit: int = 1, *, lease_s: Seconds = LEASE_S, wait_s: Seconds | None = 0.0
+        self,
+        limit: int = 1,
+        *,
+        lease_s: Seconds = LEASE_S,
+        wait_s: Seconds | None = 0.0,
+        take_id: str | None = None,
     ) -> list[Handover]:
         """Take up to `limit` ends, in the order of their submits; wait up to `wait_s` seconds for the first (None: for
         ever), and return none after that.
 
         Of each key there is the first that is not confirmed, and what has waited for those before it for as long as it
         may. Of very many keys it looks at some, those behind the key that was served last first. What it took is this
-        caller's for `lease_s` seconds. No row stays locked.
+        caller's for `lease_s` seconds. No row stays locked. A take whose answer was lost is repeated with the same `take_id`,
+        a UUID of the caller's own for this one take: it gets what it had.
 
         Raises:
             InvalidInput: `limit` is not from 1 to 1,000, or `lease_s` not from 1 second to a day.
             Unavailable, Busy, OutcomeUnknown: the database could not be asked in time. Take again.
         """
-        taker, until = self._taker(limit, lease_s), _until(wait_s)
+        taker, until = self._taker(limit, lease_s, take_id), _until(wait_s)
         refuse_in_loop()
         if wait_s == 0.0:
             return self._readable(self._run(taking(taker, limit)))
@@ -92,7 +98,7 @@ class Receiver(Verbs):
         take_id: str | None = None,
     ) -> list[Handover]:
         """`take` for async code. A caller that is cancelled may have taken some: they come again after the lease; or at
-        once, to who takes again with the same `take_id`, a UUID of the caller's own for this one take."""
+        once, to who takes again with the same `take_id`."""
         taker, until = self._taker(limit, lease_s, take_id), _until(wait_s)
         if wait_s == 0.0:
             return self._readable(await self._arun(taking(taker, limit)))

@@ -31,6 +31,7 @@ ONLY: dict[str, dict[str, str]] = {
     },
     "postgres": {
         **dict.fromkeys(("before_copy", "copy_gated", "copy_jobs", "refuse_repeated"), "SQLite has no COPY"),
+        "metrics_lock_waits": "a file has no sessions that wait for locks",
         **dict.fromkeys(
             ("claim_passed_over", "wait_for_locks"), "one writer locks no rows, so a claim passes none over"
         ),

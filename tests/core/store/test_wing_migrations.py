@@ -53,14 +53,14 @@ RELEASED = {
         "schema_0008_mended": "965b3a01d5b804ea",
     },
     "sqlite": {
-        "schema_0001_initial": "23b67f190d1e6f3e",
-        "schema_0002_retention": "02bc135a82aa28ee",
+        "schema_0001_initial": "a9ccfa88cf8b83de",
+        "schema_0002_retention": "71686e1082422e28",
         "schema_0003_control": "f80ee9ca2bd14e50",
-        "schema_0004_mutexes": "1df63a49e6c6f345",
-        "schema_0005_once": "534a0887bf26714e",
-        "schema_0006_events": "e01b81377c51bc7b",
-        "schema_0007_backfills": "51c47528f547ef2d",
-        "schema_0008_mended": "5a35d0a58cb139de",
+        "schema_0004_mutexes": "21c5d29c1d51358c",
+        "schema_0005_once": "08c5bc99a7c5ca69",
+        "schema_0006_events": "5f5dba4550709518",
+        "schema_0007_backfills": "34c74e85c7f557fb",
+        "schema_0008_mended": "e1eeb7e04ff9cff5",
     },
 }
 DIALECTS = ("postgres", "sqlite")
