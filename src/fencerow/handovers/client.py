@@ -75,8 +75,8 @@ class Receiver(Verbs):
 
         Of each key there is the first that is not confirmed, and what has waited for those before it for as long as it
         may. Of very many keys it looks at some, those behind the key that was served last first. What it took is this
-        caller's for `lease_s` seconds. No row stays locked. A take whose answer was lost is repeated with the same `take_id`,
-        a UUID of the caller's own for this one take: it gets what it had.
+        caller's for `lease_s` seconds. No row stays locked. A take whose answer was lost is repeated with the same
+        `take_id`, a UUID of the caller's own for this one take: it gets what it had.
 
         Raises:
             InvalidInput: `limit` is not from 1 to 1,000, or `lease_s` not from 1 second to a day.
