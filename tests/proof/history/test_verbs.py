@@ -45,6 +45,10 @@ UNRECORDED = {
         "handovers that receivers are done with, or never had, or that a clock held too long",
     ),
     **dict.fromkeys(
+        ("note_entries", "purge_entries"),
+        "who changed what by hand, in the transaction of the change: tests/audit; no job is touched",
+    ),
+    **dict.fromkeys(
         ("create_token", "revoke_token", "note_use", "forget_tokens"),
         "whom a token lets pass: tests/proof/race/test_tokens.py; no job is touched",
     ),
