@@ -18,6 +18,7 @@ from fencerow.guards.once import DedupeWindow, once
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.network.proxy import FaultProxy
 from tests.guards.places import At
+from tests.kit.leftovers import no_threads_left
 from tests.kit.pace import PATIENCE_S, slower
 
 TIMEOUT_S = 0.5
@@ -32,9 +33,12 @@ async def far(tcp_server: PostgresServer, proxy: FaultProxy) -> AsyncIterator[At
     engine = PostgresEngine(
         url, store.postgres_queries(), statement_timeout_s=3 * SOON_S, connect_timeout_s=3 * SOON_S
     )
-    yield At(engine)
-    proxy.heal()  # what still waits for an answer gets one: its patience is long
-    await engine.aclose()
+    with no_threads_left():
+        yield At(engine)
+        proxy.heal()  # what still waits for an answer gets one: its patience is long
+        for asking in [each for each in threading.enumerate() if each.name == "fencerow-bounded"]:
+            await asyncio.to_thread(asking.join, PATIENCE_S)  # else it opened another pool after the end
+        await engine.aclose()
 
 
 async def calls(at: At, done: list[str]) -> Any:
