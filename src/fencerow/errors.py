@@ -129,6 +129,7 @@ from fencerow.web.errors import NoAddress as NoAddress
 from fencerow.web.errors import NoSuchRoute as NoSuchRoute
 from fencerow.web.errors import NotAllowed as NotAllowed
 from fencerow.web.errors import NotAuthenticated as NotAuthenticated
+from fencerow.web.errors import PreviewOver as PreviewOver
 from fencerow.web.errors import RequestTooLarge as RequestTooLarge
 from fencerow.web.errors import RequestTooSlow as RequestTooSlow
 from fencerow.web.errors import TokenNotFound as TokenNotFound

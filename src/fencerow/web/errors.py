@@ -154,6 +154,13 @@ class ForeignRequest(FencerowError):
     status: ClassVar[int] = 403
 
 
+class PreviewOver(FencerowError):
+    """What a bulk action would do was shown too long ago to be done as it was shown. Nothing was changed."""
+
+    code = "FR-925"
+    status: ClassVar[int] = 409
+
+
 class NoAddress(FencerowError):
     """The gateway can make no address for a result: nobody has set `web_download_secret`. Ask for the result itself."""
 

@@ -143,14 +143,13 @@ class Looks:
         cost = Cost(place.screen.statements_max)
         found: Mapping[str, Any] = MappingProxyType({})
         error: FencerowError | None = None
-        limit = asyncio.timeout(self._look_s)
+        look_s = place.screen.look_s or self._look_s
+        limit = asyncio.timeout(look_s)
         try:
             async with limit:
                 found = await place.screen.view(self._make(place, cost))
         except TimeoutError:
-            error = TooLate(
-                f"the database did not answer within {self._look_s:g} s", "it is slow, or gone", "wait"
-            )
+            error = TooLate(f"the database did not answer within {look_s:g} s", "it is slow, or gone", "wait")
         except FencerowError as refused:
             error = refused
         except Exception as fault:

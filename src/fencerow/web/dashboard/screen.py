@@ -121,7 +121,7 @@ class Screen:
     `view` finds what the template shows, under these names. `section`, `place` and `title`: its line in the side of
     the page; no section, no line. `key`: after `g`, it leads there. `live`: the block `live` of the template is sent
     again while the page is open. `statements_max`: above the common
-    ceiling only for what is looked at on request.
+    ceiling only for what is looked at on request; `look_s`: such a look may take so long.
     """
 
     name: str
@@ -133,4 +133,5 @@ class Screen:
     key: str = ""
     live: bool = True
     statements_max: int = STATEMENTS_MAX
+    look_s: float | None = None
     actions: Sequence[Action] = field(default=())

@@ -10,6 +10,7 @@ from fencerow.core.errors import Busy, InvalidInput
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import FINAL, State
 from fencerow.operators.prefixes import jobs_between
+from fencerow.web.dashboard.bulk.verbs import VERBS
 from fencerow.web.dashboard.counting import COUNTED_MAX, LiveCount, live_counts, recent_counts
 from fencerow.web.dashboard.screen import Look, Screen, Section
 from fencerow.web.dashboard.searching import Search, command, page_of, searched
@@ -42,6 +43,7 @@ async def jobs(look: Look) -> dict[str, Any]:
         "facets": await _facets(look, search, live),
         "most": COUNTED_MAX,
         "command": command(search),
+        "verbs": list(VERBS.values()),
     }
 
 
