@@ -9,8 +9,10 @@ from fencerow.core.db.run import ask
 from fencerow.core.model.state import State, WorkerState
 from fencerow.operators.queues import PausedQueue
 from fencerow.web.dashboard.counting import COUNTED_MAX, LiveCount, live_counts, recent_counts
+from fencerow.web.dashboard.counting.traffic import read_traffic
 from fencerow.web.dashboard.screen import Look, Screen, Section
 from fencerow.web.dashboard.standing import by_queue
+from fencerow.web.dashboard.traffic import RANGES, flow_of, range_of
 
 QUEUES_SHOWN = 8
 WORKERS_SHOWN = 8
@@ -20,18 +22,26 @@ PAUSED = "paused queue"  # what the doctor says of it, this page says with what 
 
 
 async def overview(look: Look) -> dict[str, Any]:
-    """Five statements; what the doctor finds was found beside it."""
+    """Six statements; what the doctor finds was found beside it."""
     client = look.client
+    chosen = look.query.get("range", "1h")
+    of_range = range_of(chosen)
+    traffic = await client.arun(ask(read_traffic(of_range.width_us, of_range.stretches)))
     live = await client.arun(ask(live_counts()))
     recent = await client.arun(ask(recent_counts()))
     paused = await client.apaused_queues()
     workers = await client.workers.aregistered(state=WorkerState.ALIVE, limit=WORKERS_READ)
     failures = await client.alist_jobs(states=[State.FAILED], limit=FAILURES_SHOWN)
-    now_us = live[0].now_us if live else await look.now_us()
+    now_us = traffic.now_us
     queues = by_queue(live, paused, now_us)
     found = await look.problems.found()
     return {
         "now_us": now_us,
+        "ranges": RANGES,
+        "chosen": chosen,
+        "range": of_range,
+        "flow": flow_of(traffic),
+        "flows": {each.name: flow_of(traffic, each.name) for each in queues[:QUEUES_SHOWN]},
         "problems": found,
         "wrong": [each for each in found.wrong if each.name != PAUSED] if found is not None else [],
         "counts": counts_of(live, recent, now_us),
