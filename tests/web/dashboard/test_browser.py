@@ -44,7 +44,7 @@ pytestmark = [
 async def served(board: Dashboard, app: App) -> AsyncIterator[str]:
     """The dashboard behind a port of this machine."""
     found = listening(Address("127.0.0.1", 0))
-    server = Server(board, WebSettings.of(app.config))  # type: ignore[arg-type]  # it leaves and closes, as a gateway
+    server = Server(board, WebSettings.of(app.config))
     serving = asyncio.ensure_future(server.run([found]))
     try:
         yield f"http://127.0.0.1:{found.getsockname()[1]}"

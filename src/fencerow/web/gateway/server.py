@@ -11,14 +11,15 @@ import asyncio
 import logging
 import socket
 import ssl
+from typing import Protocol
 
 import h11
 import uvicorn
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fencerow.core.errors import ConfigError
 from fencerow.supervisor.probes import Address
-from fencerow.web.gateway.asgi import Gateway
 from fencerow.web.settings import WebSettings
 
 log = logging.getLogger("fencerow.web")
@@ -141,18 +142,32 @@ def listening(address: Address) -> socket.socket:
     return found
 
 
+class Serves(Protocol):
+    """What a server serves: an ASGI application that is told when it shall leave, and closed at the end."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+    def leave(self) -> None:
+        """Begin nothing new, and end what lasts. It may be repeated."""
+        ...
+
+    async def aclose(self) -> None:
+        """End what it does beside requests."""
+        ...
+
+
 class Server:
     """Serves until told to leave: unready first, then requests end, then the connections."""
 
-    def __init__(self, gateway: Gateway, settings: WebSettings, *, tls: ssl.SSLContext | None = None) -> None:
-        self._gateway = gateway
+    def __init__(self, served: Serves, settings: WebSettings, *, tls: ssl.SSLContext | None = None) -> None:
+        self._served = served
         self._settings = settings
         if theirs.level == logging.NOTSET:
             # It tells of its process and of CTRL+C, and by a line for each request that is no HTTP strangers could fill
             # the log.
             theirs.setLevel(logging.ERROR)
         config = uvicorn.Config(
-            gateway,
+            served,
             http=Bounded,
             ws="none",
             lifespan="off",
@@ -180,7 +195,7 @@ class Server:
         leaving = asyncio.ensure_future(self._leave.wait())
         await asyncio.wait({serving, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not serving.done():
-            self._gateway.leave()
+            self._served.leave()
             log.info("the gateway stops: it takes no new requests, and %d are under way", self._under_way())
             # Who balances load learns from /readyz that nothing is served here any more, before the door is closed.
             await asyncio.sleep(self._settings.web_unready_s)
@@ -189,7 +204,7 @@ class Server:
         try:
             await serving
         finally:
-            await self._gateway.aclose()
+            await self._served.aclose()
         log.info("the gateway has stopped")
 
     def _under_way(self) -> int:
