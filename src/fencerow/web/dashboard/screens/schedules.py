@@ -10,13 +10,17 @@ from fencerow.core.model.text import amount
 from fencerow.schedules.commands import WHY_NONE
 from fencerow.schedules.definitions import RowKind
 from fencerow.schedules.shown import UNREADABLE, ScheduleRecord
+from fencerow.schedules.ticking import Tick
+from fencerow.web.dashboard.calendar import Mark, calendar_of
 from fencerow.web.dashboard.redacting import Redactor
 from fencerow.web.dashboard.screen import Act, Action, Look, Screen, Section, Told
 
 SHOWN = 500
 ENTITIES_SHOWN = 200
 FIRES = 10
-TICKS = 20
+FIRES_DRAWN = 60
+TICKS = 40
+TICKS_SHOWN = 20
 
 
 async def schedules(look: Look) -> dict[str, Any]:
@@ -50,7 +54,8 @@ async def schedule(look: Look) -> dict[str, Any]:
         "words": in_words(found),
         "fires": fires,
         "unknown_fires": trouble,
-        "ticks": ticks,
+        "ticks": ticks[:TICKS_SHOWN],
+        "weeks": None if is_head else calendar_of(_marks(found, ticks, now_us), now_us),
         "why_none": WHY_NONE,
         "entities": entities[:ENTITIES_SHOWN],
         "more": entities[ENTITIES_SHOWN - 1].entity if len(entities) > ENTITIES_SHOWN else None,
@@ -85,6 +90,18 @@ def next_fires(record: ScheduleRecord, now_us: int) -> tuple[list[tuple[int, str
         return [(each, record.on_the_wall(each), _window(record, each)) for each in fires], None
     except FencerowError as error:
         return [], f"{error.what}: {error.why}"
+
+
+def _marks(record: ScheduleRecord, ticks: list[Tick], now_us: int) -> list[Mark]:
+    """Its latest fires, and those to come: none of one that is paused or cannot be computed with."""
+    marks = [Mark(each.fire_us, each.state, coming=False) for each in ticks]
+    if record.paused_at_us is not None or record.rules is None:
+        return marks
+    try:
+        coming = record.fires(now_us, FIRES_DRAWN)
+    except FencerowError:
+        return marks
+    return marks + [Mark(each, None, coming=True) for each in coming]
 
 
 def _window(record: ScheduleRecord, fire_us: int) -> str:
