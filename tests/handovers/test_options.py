@@ -13,8 +13,7 @@ from fencerow.app import Unique
 from fencerow.core.client.submitting import COPY_ROWS_MIN
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
-from fencerow.core.store import store
-from fencerow.errors import DeclarationError, OlderWorkers
+from fencerow.errors import DeclarationError
 from fencerow.handovers import HandoverTo
 from fencerow.testing import drain
 from tests.core.store.stage import rows
@@ -123,20 +122,6 @@ def test_a_submit_that_cannot_be_handed_over_stores_nothing(engine: AnyEngine, g
         job.submit("a")
 
     assert rows(engine, "SELECT id FROM {jobs}") == [] and lined(engine) == []
-    app.close()
-
-
-def test_a_submit_is_refused_beside_a_worker_that_knows_no_handovers(engine: AnyEngine) -> None:
-    app = app_on(engine)
-    job = answer(app, handover="k")
-    old = '{"queues":["default"],"rules":["exclusive","limits"]}'
-    engine.run(store.register(holder=new_id(), name="w", host="h", pid=1, info=old, lease_s=1e6))
-
-    with pytest.raises(OlderWorkers, match="handover"):
-        job.submit("a")
-
-    assert lined(engine) == []
-    job.using(handover=False).submit("a")
     app.close()
 
 

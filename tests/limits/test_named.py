@@ -9,6 +9,7 @@ import pytest
 
 from fencerow import App, Client, InvalidInput
 from fencerow.core.errors import DeclarationError, OlderWorkers
+from fencerow.core.model import rules
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Requeue, Success
@@ -277,8 +278,10 @@ def test_what_cannot_name_a_limit_is_refused_where_it_is_written(url: str, given
 
 
 def test_a_worker_that_does_not_know_limits_keeps_them_from_being_submitted(
-    engine: AnyEngine, url: str
+    engine: AnyEngine, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """As it is in the release that brings such an option."""
+    monkeypatch.setattr(rules, "KNOWN", ("limits",))
     register(engine)
     with App(url, limits=[Limit("github", slots=1)]) as app:
 

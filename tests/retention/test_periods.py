@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
@@ -376,76 +375,3 @@ def test_a_lookup_descends_one_index_of_each_table(pg: PostgresEngine, keeping: 
             for table in (*tables(pg), KEPT):
                 assert f" {table} " in plan, plan
             assert "Seq Scan on finished" not in plan, plan
-
-
-# --- roles and earlier schemas -----------------------------------------------------------------------
-
-
-@pytest.fixture
-def first_step(empty_postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[PostgresEngine]:
-    """A database at the first step of the schema."""
-    engine = postgres_engine(empty_postgres_url)
-    known = store.known_migrations("postgres")
-    with monkeypatch.context() as patch:
-        patch.setattr("fencerow.core.store.migrate.known_migrations", lambda dialect: known[:1])
-        assert len(store.migrate(engine)) == 1
-    yield engine
-    engine.close()
-
-
-OLD_ROW = """
-INSERT INTO fencerow.{table} (id, queue, name, state, run_at, attempt, attempts_max, crashes_max, snoozes_max,
-                              submitted_at, ended_at, args_bytes, args, result)
-VALUES (gen_random_uuid(), 'mail', 'send', 'succeeded', now(), 1, 3, 3, 48, now(), now(), 2, '{{}}', '1') RETURNING id
-"""
-OLD_ARCHIVE = """
-WITH ended AS (DELETE FROM fencerow.jobs AS job WHERE job.state = 'succeeded' RETURNING job.*)
-INSERT INTO fencerow.finished_jobs SELECT * FROM ended RETURNING id
-"""
-
-
-def test_workers_of_the_step_before_go_on(first_step: PostgresEngine) -> None:
-    (before,) = query(first_step, OLD_ROW.format(table="finished_jobs"))
-    store.migrate(first_step)
-    (listed,) = query(first_step, OLD_ROW.format(table="finished_jobs"))
-    query(first_step, OLD_ROW.format(table="jobs"))
-    (archived,) = query(first_step, OLD_ARCHIVE)
-    ids = {str(row[0]) for row in (before, listed, archived)}
-    assert places(first_step) == dict.fromkeys(ids, KEPT)
-    assert first_step.run(store.read(sorted(ids))).keys() == ids
-
-
-def test_a_migration_asks_for_its_lock_briefly_and_again(first_step: PostgresEngine) -> None:
-    """While a report holds it up, those who end jobs wait no longer than the migration asks."""
-    with psycopg.connect(first_step.conninfo) as report:
-        report.execute("SELECT count(*) FROM fencerow.finished_jobs").fetchone()
-        with ThreadPoolExecutor(1) as pool:
-            migrating = pool.submit(store.migrate, first_step)
-            waits(first_step, "mode = 'AccessExclusiveLock'")
-            began = time.monotonic()
-            query(first_step, OLD_ROW.format(table="finished_jobs"))
-            assert time.monotonic() - began < 20.0
-            report.rollback()
-            assert migrating.result(60)
-
-
-def test_who_was_let_into_the_table_is_let_into_what_took_its_place(first_step: PostgresEngine) -> None:
-    query(first_step, "GRANT SELECT, INSERT, UPDATE, DELETE ON fencerow.finished_jobs TO PUBLIC")
-    query(first_step, "GRANT SELECT (id) ON fencerow.finished_jobs TO pg_monitor")
-    store.migrate(first_step)
-    for name, wanted in (
-        ("finished_jobs", {"SELECT", "INSERT", "UPDATE", "DELETE"}),
-        ("spent_ids", {"SELECT", "INSERT", "UPDATE", "DELETE"}),
-        ("finished_periods", {"SELECT", "INSERT", "UPDATE", "DELETE"}),
-    ):
-        found = query(
-            first_step,
-            "SELECT acl.privilege_type FROM pg_class, aclexplode(relacl) AS acl"
-            f" WHERE relname = '{name}' AND acl.grantee = 0",
-        )
-        assert {row[0] for row in found} == wanted, name
-    fields = query(
-        first_step,
-        "SELECT attrelid::regclass::text FROM pg_attribute WHERE attname = 'id' AND attacl IS NOT NULL",
-    )
-    assert {"fencerow.finished_jobs", "fencerow.spent_ids"} <= {str(row[0]) for row in fields}

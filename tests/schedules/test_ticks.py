@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from fencerow import Client
+from fencerow.core.model import rules
 from fencerow.core.model.job import NewJob
 from fencerow.core.store import store
 from fencerow.errors import OlderWorkers
@@ -165,8 +166,13 @@ NEEDS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("needing", NEEDS, ids=["exclusive", "limits", "queued"])
 def test_a_rule_that_a_living_worker_does_not_know_keeps_the_fire_back_until_it_is_gone(
-    engine: AnyEngine, clock: DatabaseClock, put: Put, needing: dict[str, Any]
+    engine: AnyEngine,
+    clock: DatabaseClock,
+    put: Put,
+    needing: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(rules, "KNOWN", ("exclusive", "limits"))
     Client(engine).limits.define(Limit("github", slots=1))
     put("report", spec={"interval_s": 3600}, **needing)
     put("sound", spec={"interval_s": 3600})

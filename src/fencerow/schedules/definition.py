@@ -18,7 +18,7 @@ from fencerow.core.app.turns import OWN_KEYS
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import NewJob, Template, moment
 from fencerow.core.model.labels import encode_headers
-from fencerow.core.model.rules import EXCLUSIVE, needed
+from fencerow.core.model.rules import needed, needed_of
 from fencerow.schedules.holding import windows_header
 from fencerow.schedules.misfire import NO_WINDOWS, Catching, Misfire
 from fencerow.schedules.spec import Spec
@@ -84,7 +84,7 @@ class Computable:
     def rules(self) -> frozenset[str]:
         """Those that its jobs need, and that workers of older releases may not know."""
         own = needed([self.definition.work])
-        return own | {EXCLUSIVE} if self.definition.overlap is Overlap.QUEUE else own
+        return own | needed_of(exclusive=True) if self.definition.overlap is Overlap.QUEUE else own
 
     @property
     def skipped(self) -> MaintenanceWindows:

@@ -7,9 +7,7 @@ from datetime import timedelta
 import pytest
 
 from fencerow import App, Config
-from fencerow.core.errors import ConfigError, DeclarationError, InvalidInput, OlderWorkers
-from fencerow.core.model.ids import new_id
-from fencerow.core.store import store
+from fencerow.core.errors import ConfigError, DeclarationError, InvalidInput
 from fencerow.operators import looking
 from fencerow.schedules.errors import InvalidSchedule
 
@@ -86,20 +84,6 @@ def test_a_worker_carries_the_labels_that_it_is_given_or_those_of_the_settings(a
     assert Config(labels="gpu, big").labels == "gpu, big"
     with pytest.raises(ConfigError, match="labels"):
         Config(labels="gpu,,big")
-
-
-def test_a_submit_with_affinity_is_refused_beside_a_worker_that_knows_no_labels(app: App) -> None:
-    @app.job(affinity=lambda n: "gpu" if n else None)
-    def train(n: int) -> None: ...
-
-    app.check_or_create()
-    holder = new_id()  # as a release without rules did it
-    app.engine.run(store.register(holder=holder, name="w", host="h", pid=1, info="{}", lease_s=30.0))
-    train.submit(0)
-    with pytest.raises(OlderWorkers, match="the rule 'affinity'"):
-        train.submit(1)
-    app.engine.run(store.retire(holder=holder))
-    assert train.submit(1).id
 
 
 def test_a_schedule_carries_affinity_and_cannot_queue_with_it(app: App) -> None:

@@ -144,6 +144,21 @@ def test_nobody_who_works_waits_for_a_build(old: PostgresEngine) -> None:
         assert migrating.result(60) == [MORE.name]
 
 
+def test_a_migration_asks_for_its_lock_briefly_and_again(old: PostgresEngine) -> None:
+    """While a report holds it up, those who use the table wait no longer than the migration asks."""
+    with psycopg.connect(old.conninfo) as report, ThreadPoolExecutor(1) as pool:
+        report.execute("SELECT count(*) FROM fencerow.queues").fetchone()
+        migrating = pool.submit(migrate, old)
+        while not ask(old, "SELECT 1 FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND NOT granted"):
+            assert not migrating.done()
+
+        ask(old, "INSERT INTO fencerow.queues (name) VALUES ('mail')")  # it would wait as long as the report
+        assert not migrating.done()
+
+        report.rollback()
+        assert migrating.result(60) == [MORE.name]
+
+
 def test_two_migrators_at_once_build_once(old: PostgresEngine) -> None:
     growers = [grower(old) for _ in range(3)]
     told = [each.communicate(timeout=120) for each in growers]

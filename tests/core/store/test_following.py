@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fencerow.core.model import rules
 from fencerow.core.model.job import KeyClaim, NewJob
 from fencerow.core.model.state import State
 from fencerow.core.model.submission import Submission
@@ -78,7 +79,10 @@ def test_a_refused_follow_up_leaves_the_job_running(engine: AnyEngine) -> None:
     assert existing(engine, good, conflict) == [False, False]
 
 
-def test_a_follow_up_that_older_workers_would_not_keep_is_not_stored_beside_them(engine: AnyEngine) -> None:
+def test_a_follow_up_that_older_workers_would_not_keep_is_not_stored_beside_them(
+    engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules, "KNOWN", ("exclusive",))
     holder = register(engine)
     job = running(engine, holder)
     turned = follow_up(exclusive="k")

@@ -27,7 +27,6 @@ SCHEMA = {each.part(number) for each in MIGRATIONS for number in range(len(each.
 ONLY: dict[str, dict[str, str]] = {
     "sqlite": {
         "ensure_workers": "the workers' file is made with each connection; it has no ledger",
-        "widen_workers": "and so it is brought up to date",
     },
     "postgres": {
         **dict.fromkeys(("before_copy", "copy_gated", "copy_jobs", "refuse_repeated"), "SQLite has no COPY"),
@@ -270,7 +269,7 @@ def test_nothing_lowers_the_number_of_an_attempt(dialect: str) -> None:
 
 
 def test_both_job_tables_have_the_same_columns_in_the_same_order(engine: AnyEngine) -> None:
-    """Rows are copied by SELECT *, by workers of an earlier schema and by the view over both."""
+    """Rows are copied by SELECT *, and read so by the view over both."""
     live, finished, both = (columns(engine, name) for name in ("jobs", "finished_jobs", "all_jobs"))
     assert live == finished == both and len(live) > 30
 

@@ -17,7 +17,7 @@ LEDGER = '"fencerow".schema_migrations'
 SECOND = Migration(9000, "schema_9000_more", "", 1, "checksum of the second")
 # Without what is built concurrently: that is in no transaction, and its race is one of its own.
 KNOWN = [
-    replace(each, ahead=(), text=each.text.replace("-- built concurrently:", "-- next transaction:"))
+    replace(each, text=each.text.replace("-- built concurrently:", "-- next transaction:"))
     for each in [*store.known_migrations("postgres"), SECOND]
 ]
 

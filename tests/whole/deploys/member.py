@@ -1,12 +1,13 @@
 """A worker or a client of some release: `worker`, `client COUNT` or `migrate`, and the database's URL.
 
-Only what every release understands is used here.
+Only what every release understands is used here. BRINGS names what makes the code of today a next release.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ctypes
+import importlib
 import inspect
 import logging
 import os
@@ -16,6 +17,9 @@ from typing import Any
 
 from fencerow import App, Config, Job
 from fencerow.errors import Busy
+
+if brings := os.environ.get("BRINGS"):
+    importlib.import_module(brings).bring()
 
 ROLE, URL = sys.argv[1:3]
 PR_SET_PDEATHSIG = 1

@@ -6,15 +6,11 @@ import re
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 
 MIGRATION = re.compile(r"(\d{4})_([a-z_]+)\.sql")
 COMPATIBLE = re.compile(r"^--\s*compatible_from:\s*(\d+)", re.MULTILINE)
 PART = re.compile(r"^-- (next transaction|built concurrently):.*$", re.MULTILINE)
 INDEX = re.compile(r"^CREATE (?:UNIQUE )?INDEX (\w+)", re.MULTILINE)
-AHEAD = (
-    "concurrently.txt"  # beside released migrations: which of their indexes are made so, ahead of the rest
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +29,6 @@ class Migration:
     committed by itself and noted with it, so that what takes long holds no lock that anybody waits for, and no part
     runs twice. Each must leave a schema with which workers of the migration before go on. Below `built concurrently`
     stand indexes alone, plainly written.
-
-    `ahead` names indexes of a released file, whose text must stay as it is, that are cut out of it and made first.
     """
 
     version: int
@@ -42,25 +36,17 @@ class Migration:
     text: str
     compatible_from: int
     checksum: str
-    ahead: tuple[str, ...] = ()
 
     @property
     def parts(self) -> list[Part]:
         """The parts, in order."""
-        text, ahead = self.text, []
-        for name in self.ahead:
-            (index,) = re.findall(rf"^CREATE INDEX {name} ON [^;]*;$", text, re.MULTILINE)
-            text = text.replace(index, "")
-            ahead.append(index)
-        kinds = ["next transaction", *(match[1] for match in PART.finditer(text))]
-        starts = [0, *(match.end() for match in PART.finditer(text))]
-        ends = [*(match.start() for match in PART.finditer(text)), len(text)]
+        heads = list(PART.finditer(self.text))
+        kinds = ["next transaction", *(match[1] for match in heads)]
+        starts = [0, *(match.end() for match in heads)]
+        ends = [*(match.start() for match in heads), len(self.text)]
         return [
-            *([Part("\n".join(ahead), concurrently=True)] if ahead else []),
-            *(
-                Part(text[start:end], concurrently=kind == "built concurrently")
-                for kind, start, end in zip(kinds, starts, ends, strict=True)
-            ),
+            Part(self.text[start:end], concurrently=kind == "built concurrently")
+            for kind, start, end in zip(kinds, starts, ends, strict=True)
         ]
 
     @property
@@ -78,7 +64,6 @@ def migrations(package: str, folder: str) -> list[Migration]:
     schema = files(package).joinpath(folder, "schema")
     if not schema.is_dir():
         return []
-    ahead = _ahead(schema.joinpath(AHEAD))
     found = []
     for file in sorted(schema.iterdir(), key=lambda entry: entry.name):
         match = MIGRATION.fullmatch(file.name)
@@ -92,15 +77,6 @@ def migrations(package: str, folder: str) -> list[Migration]:
                     text,
                     int(oldest[1]) if oldest else int(match[1]),
                     sha256(text.encode()).hexdigest(),
-                    ahead.get(file.name, ()),
                 )
             )
     return found
-
-
-def _ahead(file: Traversable) -> dict[str, tuple[str, ...]]:
-    """Of each line that is no comment: the migration's file, and the indexes."""
-    if not file.is_file():
-        return {}
-    lines = [line.split() for line in file.read_text("utf-8").splitlines() if not line.startswith("#")]
-    return {name: tuple(indexes) for name, *indexes in lines}

@@ -68,7 +68,6 @@ def open_file(
         connection.create_function(f"{prefix}now", 0, now_us)
         for text in queries["ensure_workers"].statements:
             connection.execute(text)
-        _widen_workers(connection, queries, prefix)
     except BaseException:
         connection.close()
         raise
@@ -103,20 +102,6 @@ def _set_journal(connection: sqlite3.Connection, path: Path, wanted: str, prefix
 def _has_other_tables(connection: sqlite3.Connection, prefix: str) -> bool:
     names = connection.execute("SELECT name FROM main.sqlite_master WHERE type = 'table'").fetchall()
     return any(not name.startswith((prefix, "sqlite_")) for (name,) in names)
-
-
-def _widen_workers(connection: sqlite3.Connection, queries: Queries, prefix: str) -> None:
-    """Add the columns that a workers' file of an earlier release lacks."""
-    rows = connection.execute(f"PRAGMA {prefix}file.table_info({prefix}workers)").fetchall()
-    known = {str(row[1]) for row in rows}
-    for text in queries["widen_workers"].statements:
-        if text.partition(" ADD COLUMN ")[2].split()[0] in known:
-            continue
-        try:
-            connection.execute(text)
-        except sqlite3.OperationalError as error:
-            if "duplicate column name" not in str(error):  # another process was quicker
-                raise
 
 
 def unopened(path: Path, why: str) -> Unavailable:

@@ -269,7 +269,7 @@ def _refuse_unkept(line: _Wanted) -> Steps[None]:
         FencerowError: a limit is not defined, or a living worker does not know the rule.
     """
     if line.turns:
-        yield from refuse_older(needed_of(line.new_exclusive, line.new_limits))
+        yield from refuse_older(needed_of(exclusive=line.new_exclusive, limits=line.new_limits))
         if line.new_limits:
             yield from refuse_unknown_limits(line.new_limits)
 

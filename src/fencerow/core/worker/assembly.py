@@ -20,10 +20,10 @@ from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.connections import of_worker
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import ConfigError
+from fencerow.core.model import rules
 from fencerow.core.model.affinity import parsed_labels
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.outcome import Released
-from fencerow.core.model.rules import KNOWN
 from fencerow.core.model.text import amount
 from fencerow.core.model.wanted import Leave
 from fencerow.core.telemetry import Telemetry
@@ -271,7 +271,7 @@ def registration(
         "labels": list(labels),
         "slots": sum(pool.slots for pool in pools),
         "version": __version__,
-        "rules": KNOWN,
+        "rules": rules.KNOWN,
         "connections": sum(connections(engine, handlers.values()).values()),
     }
 

@@ -18,15 +18,12 @@ job.id = ANY(ARRAY(
   AND job.attempt = outcome.attempt
 
 -- fragment: job columns
--- All columns but those that say where a finished job lies (period, ephemeral, subscribed) and which turns it needs.
-id, queue, name, state, priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
+-- All columns of a job, in their order.
+id, queue, name, state, priority, suspect, awaited, subscribed, ephemeral, strict, run_at, attempt, failures, crashes, snoozes,
 attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
-cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by,
-revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error
-
--- fragment: turn columns
--- Which turns a job needs, and since when it had them; what has ended waits at no gate.
-exclusive, exclusive_slots, strict, limits, gate, turned_at, share, affinity, affinity_wait_s
+cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, exclusive, exclusive_slots, limits, gate,
+turned_at, share, affinity, affinity_wait_s, submitted_at, submitted_by, revived_at, ended_at, period, args_bytes, args,
+options, tags, metadata, headers, result, error
 
 -- fragment: gates of the ended
 -- Where a turn is free now, or somebody waits no longer: an arrival says that the gate is to be looked at.
@@ -107,16 +104,16 @@ left_gates AS (
     {{gates of the ended}}
 ),
 kept AS (
-    INSERT INTO fencerow.finished_jobs ({{job columns}}, period, ephemeral, subscribed, {{turn columns}})
+    INSERT INTO fencerow.finished_jobs ({{job columns}})
     SELECT
-        id, queue, name, 'succeeded', priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
-        attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
+        id, queue, name, 'succeeded', priority, suspect, awaited, subscribed, ephemeral, strict, run_at, attempt, failures,
+        crashes, snoozes, attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
         cancel_requested_at, cancel_requested_by, expires_at,
         CASE WHEN ephemeral THEN CAST(:awaited_s AS double precision) ELSE retention_s END,
-        scope, key, submitted_at, submitted_by,
-        revived_at, clock.now, args_bytes, args, options, tags, metadata, headers, CAST(outcome_result AS json), NULL,
-        CASE WHEN ephemeral OR retention_s IS NOT NULL THEN 0 ELSE opened.place END, ephemeral,
-        subscribed, {{turn columns}}
+        scope, key, exclusive, exclusive_slots, limits, gate, turned_at, share, affinity, affinity_wait_s,
+        submitted_at, submitted_by, revived_at, clock.now,
+        CASE WHEN ephemeral OR retention_s IS NOT NULL THEN 0 ELSE opened.place END,
+        args_bytes, args, options, tags, metadata, headers, CAST(outcome_result AS json), NULL
     FROM ended CROSS JOIN clock CROSS JOIN opened
     WHERE awaited OR NOT ephemeral
     ON CONFLICT DO NOTHING
@@ -289,9 +286,12 @@ left_gates AS (
     {{gates of the ended}}
 ),
 kept AS (
-INSERT INTO fencerow.finished_jobs ({{job columns}}, period, ephemeral, subscribed, {{turn columns}})
+INSERT INTO fencerow.finished_jobs ({{job columns}})
 SELECT
-    {{job columns}},
+    id, queue, name, state, priority, suspect, awaited, subscribed, ephemeral, strict, run_at, attempt, failures, crashes,
+    snoozes, attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
+    cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, exclusive, exclusive_slots, limits, gate,
+    turned_at, share, affinity, affinity_wait_s, submitted_at, submitted_by, revived_at, ended_at,
     COALESCE((SELECT min(period.id)
               FROM fencerow.finished_periods AS period
               WHERE period.state = ended.state
@@ -299,7 +299,7 @@ SELECT
                 AND period.ends_at > ended.ended_at
                 AND period.closed_at IS NULL
                 AND ended.retention_s IS NULL), 0),
-    ephemeral, subscribed, {{turn columns}}
+    args_bytes, args, options, tags, metadata, headers, result, error
 FROM ended
 WHERE NOT EXISTS (SELECT 1 FROM fencerow.finished_jobs AS known WHERE known.id = ended.id)
 ON CONFLICT DO NOTHING

@@ -40,21 +40,20 @@ WHERE expires_at IS NULL
                                  AND job.key IS NOT NULL
                                  AND EXISTS (SELECT 1 FROM fencerow.jobs AS any_job WHERE any_job.key IS NOT NULL));
 INSERT INTO fencerow.finished_jobs (
-    id, queue, name, state, priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
+    id, queue, name, state, priority, suspect, awaited, subscribed, ephemeral, strict, run_at, attempt, failures, crashes, snoozes,
     attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
-    cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by,
-    revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error, period, ephemeral, subscribed,
-    exclusive, exclusive_slots, strict, limits, gate, turned_at, share, affinity, affinity_wait_s
+    cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, exclusive, exclusive_slots, limits, gate,
+    turned_at, share, affinity, affinity_wait_s, submitted_at, submitted_by, revived_at, ended_at, period, args_bytes, args,
+    options, tags, metadata, headers, result, error
 )
 SELECT
-    job.id, job.queue, job.name, 'succeeded', job.priority, job.suspect, job.awaited, job.run_at, job.attempt,
-    job.failures, job.crashes, job.snoozes, job.attempts_max, job.crashes_max, job.snoozes_max, job.timeout_s,
-    job.holder, job.claimed_at, job.deadline_at, job.cancel_requested_at, job.cancel_requested_by, job.expires_at,
-    CASE WHEN job.ephemeral = 1 THEN :awaited_s ELSE job.retention_s END, job.scope, job.key, job.submitted_at,
-    job.submitted_by, job.revived_at, (SELECT fencerow.now()), job.args_bytes, job.args, job.options, job.tags, job.metadata,
-    job.headers, json_extract(o.value, '$.result'), NULL, job.period, job.ephemeral,
-    job.subscribed, job.exclusive, job.exclusive_slots, job.strict, job.limits, job.gate, job.turned_at, job.share,
-    job.affinity, job.affinity_wait_s
+    job.id, job.queue, job.name, 'succeeded', job.priority, job.suspect, job.awaited, job.subscribed, job.ephemeral, job.strict,
+    job.run_at, job.attempt, job.failures, job.crashes, job.snoozes, job.attempts_max, job.crashes_max, job.snoozes_max,
+    job.timeout_s, job.holder, job.claimed_at, job.deadline_at, job.cancel_requested_at, job.cancel_requested_by, job.expires_at,
+    CASE WHEN job.ephemeral = 1 THEN :awaited_s ELSE job.retention_s END, job.scope, job.key, job.exclusive,
+    job.exclusive_slots, job.limits, job.gate, job.turned_at, job.share, job.affinity, job.affinity_wait_s, job.submitted_at,
+    job.submitted_by, job.revived_at, (SELECT fencerow.now()), job.period, job.args_bytes, job.args, job.options, job.tags,
+    job.metadata, job.headers, json_extract(o.value, '$.result'), NULL
 {{outcomes under the fence}}
   AND (job.awaited = 1 OR job.ephemeral = 0)
 ON CONFLICT (id) DO NOTHING;

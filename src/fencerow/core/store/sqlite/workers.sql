@@ -15,17 +15,15 @@ CREATE TABLE IF NOT EXISTS fencerow.workers (
     renewed_at INTEGER NOT NULL,
     lease_until INTEGER NOT NULL,
     ended_at INTEGER,
-    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(id), typeof(name), typeof(host), typeof(info)))
+    stated TEXT,
+    wanted TEXT,
+    wanted_version INTEGER NOT NULL DEFAULT 0,
+    wanted_at INTEGER,
+    wanted_by TEXT,
+    wanted_reason TEXT,
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(id), typeof(name), typeof(host), typeof(info), typeof(stated),
+        typeof(wanted), typeof(wanted_by), typeof(wanted_reason)))
 );
-
--- name: widen_workers
--- Columns that a workers' file of an earlier release lacks; each is added where it is missing.
-ALTER TABLE fencerow.workers ADD COLUMN stated TEXT CONSTRAINT text_not_bytes CHECK (typeof(stated) <> 'blob');
-ALTER TABLE fencerow.workers ADD COLUMN wanted TEXT CONSTRAINT text_not_bytes CHECK (typeof(wanted) <> 'blob');
-ALTER TABLE fencerow.workers ADD COLUMN wanted_version INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE fencerow.workers ADD COLUMN wanted_at INTEGER;
-ALTER TABLE fencerow.workers ADD COLUMN wanted_by TEXT CONSTRAINT text_not_bytes CHECK (typeof(wanted_by) <> 'blob');
-ALTER TABLE fencerow.workers ADD COLUMN wanted_reason TEXT CONSTRAINT text_not_bytes CHECK (typeof(wanted_reason) <> 'blob');
 
 -- name: register
 -- Make a worker's row. A process that was declared dead registers anew and takes along what was wanted of it.

@@ -7,16 +7,26 @@
 -- It is volatile, so statements write (SELECT fencerow.now()) to make it an index condition. Tests replace it.
 CREATE FUNCTION fencerow.now() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT clock_timestamp()';
 
--- Instants travel as whole microseconds since 1970.
+-- The conversions have an answer for every value, so that no stored row makes a statement fail, whoever wrote it.
+
+-- Instants travel as whole microseconds since 1970. Those beyond what is counted so travel as its ends, and come back
+-- as the infinities, which lie behind and before every instant.
 CREATE FUNCTION fencerow.us(instant timestamptz) RETURNS bigint LANGUAGE sql STABLE
-    AS 'SELECT CAST(extract(epoch FROM instant) * 1000000 AS bigint)';
+    AS 'SELECT CASE WHEN instant = TIMESTAMPTZ ''-infinity'' THEN -300000000000000000
+                    WHEN instant >= TIMESTAMPTZ ''200000-01-01 00:00:00+00'' THEN 6000000000000000000
+                    ELSE CAST(extract(epoch FROM instant) * 1000000 AS bigint) END';
 CREATE FUNCTION fencerow.at(us bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE
-    AS 'SELECT TIMESTAMPTZ ''1970-01-01 00:00:00+00'' + us * INTERVAL ''1 microsecond''';
+    AS 'SELECT CASE WHEN us <= -210000000000000000 THEN TIMESTAMPTZ ''-infinity''
+                    WHEN us >= 6000000000000000000 THEN TIMESTAMPTZ ''infinity''
+                    ELSE TIMESTAMPTZ ''1970-01-01 00:00:00+00'' + us * INTERVAL ''1 microsecond'' END';
+-- No span is longer than 3,000 years; what is no number, or infinite, is that long. NULL stays NULL.
 CREATE FUNCTION fencerow.seconds(s double precision) RETURNS interval LANGUAGE sql IMMUTABLE
-    AS 'SELECT s * INTERVAL ''1 second''';
+    AS 'SELECT CASE WHEN s BETWEEN -1e11 AND 1e11 THEN s WHEN s > 0 THEN 1e11 WHEN s < 0 THEN -1e11 END
+               * INTERVAL ''1 second''';
 -- IMMUTABLE is true here although timestamptz + interval is not in general: seconds know no time zone.
 CREATE FUNCTION fencerow.later(instant timestamptz, s double precision) RETURNS timestamptz LANGUAGE sql IMMUTABLE
-    AS 'SELECT instant + s * INTERVAL ''1 second''';
+    AS 'SELECT instant + CASE WHEN s BETWEEN -1e11 AND 1e11 THEN s WHEN s > 0 THEN 1e11 WHEN s < 0 THEN -1e11 END
+               * INTERVAL ''1 second''';
 
 CREATE TABLE fencerow.jobs (
     id uuid PRIMARY KEY,
@@ -27,6 +37,9 @@ CREATE TABLE fencerow.jobs (
     priority smallint NOT NULL DEFAULT 0 CHECK (priority BETWEEN -100 AND 100),
     suspect boolean NOT NULL DEFAULT false,      -- a holder died while it ran: it runs as the only suspect there
     awaited boolean NOT NULL DEFAULT false,      -- somebody waits for the result: announce the end
+    subscribed boolean NOT NULL DEFAULT false,   -- its end is to be an event
+    ephemeral boolean NOT NULL DEFAULT false,    -- its success leaves no finished row
+    strict boolean NOT NULL DEFAULT false,       -- it keeps its turn between its attempts
     run_at timestamptz NOT NULL,
     attempt bigint NOT NULL DEFAULT 0,           -- the fence, with holder: only a claim raises it, nothing lowers it
     failures integer NOT NULL DEFAULT 0,         -- spent of attempts_max since the last revive
@@ -45,10 +58,19 @@ CREATE TABLE fencerow.jobs (
     retention_s double precision,                -- how long to keep it once finished; NULL: the app's setting
     scope text,
     key text,
+    exclusive text,                              -- the key of which few run at a time
+    exclusive_slots integer,                     -- how many; NULL: one
+    limits text[],                               -- the limits in which it must have a turn
+    gate text,                                   -- where it waits for its turn, while it does
+    turned_at timestamptz,                       -- when its turn came; of one taken back, until when others go
+    share text,                                  -- whose it is, where a queue is divided between several
+    affinity text,                               -- the label that a worker must carry to take it
+    affinity_wait_s double precision,            -- after which, from when it is due, anybody may; NULL: never
     submitted_at timestamptz NOT NULL,
     submitted_by text,
     revived_at timestamptz,
     ended_at timestamptz,
+    period bigint NOT NULL DEFAULT 0,            -- of a finished job: where it lies
     args_bytes integer NOT NULL,
     args json NOT NULL,                          -- json, not jsonb: these are the bytes that were submitted
     options json,                                -- per-submit overrides of the retry rule
@@ -58,30 +80,154 @@ CREATE TABLE fencerow.jobs (
     result json,
     error json,
     CHECK ((state = 'running') = (holder IS NOT NULL) OR ended_at IS NOT NULL),
-    CHECK ((scope IS NULL) = (key IS NULL))
+    CHECK ((scope IS NULL) = (key IS NULL)),
+    -- Whoever submits may say that a job waits for its turn, and no more than that about its state.
+    CONSTRAINT jobs_ended CHECK (state IN ('waiting', 'queued', 'running') OR ended_at IS NOT NULL),
+    -- One number that is none, one instant at the end of all time, would stop a statement for everybody. What counts up while
+    -- a job lives is let in only far below the end of its type.
+    CONSTRAINT jobs_numbers CHECK (
+        attempt BETWEEN 0 AND 8000000000000000000
+        AND failures BETWEEN 0 AND 2000000000
+        AND crashes BETWEEN 0 AND 2000000000
+        AND snoozes BETWEEN 0 AND 2000000000
+        AND attempts_max BETWEEN 0 AND 1000000000
+        AND crashes_max BETWEEN 0 AND 1000000000
+        AND snoozes_max BETWEEN 0 AND 1000000000
+        AND args_bytes >= 0
+        AND (timeout_s IS NULL OR timeout_s BETWEEN 0 AND 1e9)
+        AND (retention_s IS NULL OR retention_s BETWEEN 0 AND 1e10)
+    ),
+    CONSTRAINT jobs_instants CHECK (
+        run_at BETWEEN '0001-01-02 00:00:00+00' AND '9999-12-31 00:00:00+00'
+        AND submitted_at BETWEEN '0001-01-02 00:00:00+00' AND '9999-12-31 00:00:00+00'
+        AND (expires_at IS NULL OR expires_at BETWEEN '0001-01-02 00:00:00+00' AND '9999-12-31 00:00:00+00')
+    ),
+    -- The finished jobs are indexed by these as jsonb, which knows less than json does: no null character and no half
+    -- of a pair. A job that carries one could never end, nor could those that are moved together with it.
+    CONSTRAINT jobs_labels CHECK (
+        (tags IS NULL OR CAST(tags AS jsonb) IS NOT NULL) AND (metadata IS NULL OR CAST(metadata AS jsonb) IS NOT NULL)
+    ),
+    CONSTRAINT jobs_exclusive CHECK (exclusive_slots IS NULL OR exclusive_slots BETWEEN 1 AND 1000000),
+    -- Many jobs are looked at together when turns are given. So nobody stores limits that cannot be read as a list of names,
+    -- or a text that no index takes: while a job waits it is in few of them, and it would meet the others with its turn.
+    -- An explicit cast to a length cuts off what is longer. The lengths are above all that our own code writes.
+    CONSTRAINT jobs_gates CHECK (
+        COALESCE(length(queue) <= 200 AND length(name) <= 400, true)
+        AND COALESCE(length(exclusive) <= 400, true)
+        AND COALESCE(length(gate) <= 420, true)
+        AND (limits IS NULL
+             OR (COALESCE(array_ndims(limits), 0) = 1
+                 AND array_lower(limits, 1) = 1
+                 AND array_position(limits, NULL) IS NULL
+                 AND cardinality(limits) <= 100
+                 AND CAST(CAST(limits AS varchar(400)[]) AS text[]) = limits))
+    ),
+    CONSTRAINT jobs_share_length CHECK (COALESCE(length(share) <= 400, true)),
+    CONSTRAINT jobs_affinity_values CHECK (  -- NaN is greater than every number
+        COALESCE(length(affinity) <= 400, true) AND COALESCE(affinity_wait_s BETWEEN -1e9 AND 1e9, true)
+    )
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
 -- The lane: what a claim walks. Running, waiting and suspect jobs are not in it.
 CREATE INDEX jobs_lane ON fencerow.jobs (queue, priority DESC, run_at, id) WHERE state = 'queued' AND NOT suspect;
 CREATE INDEX jobs_suspect ON fencerow.jobs (queue, run_at, id) WHERE state = 'queued' AND suspect;
+-- The line of each share; jobs without one are not in it.
+CREATE INDEX jobs_share ON fencerow.jobs (queue, priority, share, run_at, id)
+    WHERE state = 'queued' AND NOT suspect AND share IS NOT NULL;
+-- The lanes of each label, its suspects, and who may be taken by anybody when; jobs without affinity are in none.
+CREATE INDEX jobs_affinity ON fencerow.jobs (queue, affinity, priority DESC, run_at, id)
+    WHERE state = 'waiting' AND affinity IS NOT NULL AND NOT suspect;
+CREATE INDEX jobs_affinity_suspect ON fencerow.jobs (queue, affinity, run_at, id)
+    WHERE state = 'waiting' AND affinity IS NOT NULL AND suspect;
+CREATE INDEX jobs_fallback ON fencerow.jobs (fencerow.later(run_at, affinity_wait_s))
+    WHERE state = 'waiting' AND affinity IS NOT NULL AND affinity_wait_s IS NOT NULL;
+-- Who waits where, and who has a turn; jobs that need none are in none of these.
+CREATE INDEX jobs_gate ON fencerow.jobs (gate, priority DESC, run_at, id)
+    WHERE state = 'waiting' AND gate IS NOT NULL;
+CREATE INDEX jobs_passed ON fencerow.jobs (gate, queue, turned_at)
+    WHERE state = 'waiting' AND gate IS NOT NULL AND turned_at IS NOT NULL;
+CREATE INDEX jobs_turned ON fencerow.jobs (exclusive) INCLUDE (exclusive_slots)
+    WHERE state IN ('queued', 'running') AND exclusive IS NOT NULL;
+CREATE INDEX jobs_limited ON fencerow.jobs USING gin (limits)
+    WHERE state IN ('queued', 'running') AND limits IS NOT NULL;
 CREATE INDEX jobs_holder ON fencerow.jobs (holder) WHERE state = 'running';
 CREATE INDEX jobs_deadline ON fencerow.jobs (deadline_at) WHERE state = 'running' AND deadline_at IS NOT NULL;
 CREATE INDEX jobs_expiry ON fencerow.jobs (expires_at) WHERE state IN ('waiting', 'queued') AND expires_at IS NOT NULL;
 CREATE INDEX jobs_key ON fencerow.jobs (scope, key) WHERE key IS NOT NULL;
+-- Jobs that have ended and could not be moved. Maintenance looks for them and moves them when the database lets it. There
+-- are none, as a rule.
+CREATE INDEX jobs_parked ON fencerow.jobs (ended_at)
+    WHERE state IN ('succeeded', 'failed', 'cancelled') AND ended_at IS NOT NULL;
 
 -- Append-only but for revive and retention. It is filled by SELECT * from the live table: a migration that
--- adds a column adds it to both.
-CREATE TABLE fencerow.finished_jobs (LIKE fencerow.jobs INCLUDING DEFAULTS);
-ALTER TABLE fencerow.finished_jobs
-    ADD PRIMARY KEY (id),
-    ADD CHECK (state IN ('succeeded', 'failed', 'cancelled') AND ended_at IS NOT NULL);
-CREATE INDEX finished_jobs_age ON fencerow.finished_jobs (state, ended_at);
-CREATE INDEX finished_jobs_retention ON fencerow.finished_jobs (fencerow.later(ended_at, retention_s))
+-- adds a column adds it to both. In partitions: one for each final state and period, so that retention detaches and
+-- drops a table instead of deleting rows.
+CREATE TABLE fencerow.finished_jobs (
+    LIKE fencerow.jobs INCLUDING DEFAULTS,
+    CONSTRAINT finished_jobs_check CHECK (state IN ('succeeded', 'failed', 'cancelled') AND ended_at IS NOT NULL)
+) PARTITION BY LIST (period);
+
+-- There is no default partition. Period 0 keeps what has a retention of its own, and what ends while no period is open:
+-- a job that ends never lacks a place.
+CREATE TABLE fencerow.finished_kept PARTITION OF fencerow.finished_jobs (
+    CONSTRAINT finished_jobs_pkey PRIMARY KEY (id),
+    CONSTRAINT finished_jobs_period CHECK (period = 0)
+) FOR VALUES IN (0);
+CREATE INDEX finished_jobs_age ON fencerow.finished_kept (state, ended_at);
+CREATE INDEX finished_jobs_retention ON fencerow.finished_kept (fencerow.later(ended_at, retention_s))
     WHERE retention_s IS NOT NULL;
-CREATE INDEX finished_jobs_key ON fencerow.finished_jobs (scope, key) WHERE key IS NOT NULL;
+CREATE INDEX finished_jobs_key ON fencerow.finished_kept (scope, key) WHERE key IS NOT NULL;
+
+-- Only finished jobs that carry tags or metadata are in these: the others pay nothing, and a live job, whose row is
+-- written again by its claim, would pay twice. The live ones that carry any are looked at one by one.
+CREATE INDEX finished_jobs_tags ON fencerow.finished_jobs USING gin ((CAST(tags AS jsonb)) jsonb_path_ops)
+    WHERE tags IS NOT NULL;
+CREATE INDEX finished_jobs_metadata ON fencerow.finished_jobs USING gin ((CAST(metadata AS jsonb)) jsonb_path_ops)
+    WHERE metadata IS NOT NULL;
+
+-- A period of one final state: from starts_at to before ends_at its jobs go to the table finished_<state>_<id>.
+-- closed_at is the first step of its end: nothing is put there any more. The row goes with the table.
+CREATE TABLE fencerow.finished_periods (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    state text NOT NULL CHECK (state IN ('succeeded', 'failed', 'cancelled')),
+    starts_at timestamptz NOT NULL,
+    ends_at timestamptz NOT NULL,
+    closed_at timestamptz,
+    taken_at timestamptz,                        -- who ends it works under this mark, which is taken over when old
+    CHECK (starts_at < ends_at)
+);
 
 -- A job is looked up here, in one statement over both: two statements could see neither during a revive.
 CREATE VIEW fencerow.all_jobs AS SELECT * FROM fencerow.jobs UNION ALL SELECT * FROM fencerow.finished_jobs;
+
+-- The ids of ephemeral jobs that succeeded, which leave nothing else: a submit that is repeated after a lost answer finds
+-- its job here.
+CREATE TABLE fencerow.spent_ids (
+    id uuid PRIMARY KEY,
+    attempt bigint NOT NULL,
+    ended_at timestamptz NOT NULL
+);
+CREATE INDEX spent_ids_age ON fencerow.spent_ids (ended_at);
+
+-- A submit whose answer was lost is repeated, and the first statement may still be on its way: a network or a pooler may
+-- deliver it when the repeat has long run and its job has left the live ones, so that the primary key lets it in. The
+-- repeat leaves the id here, in its own transaction. Rows go by age; a late statement is delivered within it.
+CREATE TABLE fencerow.repeated_ids (
+    id uuid PRIMARY KEY,
+    at timestamptz NOT NULL
+);
+CREATE INDEX repeated_ids_age ON fencerow.repeated_ids (at);
+
+-- The look at them that belongs to a first submit. It is a function because it must come after the insert and see what
+-- was committed until then: a statement looks with one snapshot, which may be older than the repeat, but a volatile
+-- function takes a new one. Once the row is in, no repeat can be: whoever made one has committed, and is seen here.
+CREATE FUNCTION fencerow.refuse_repeated(ids uuid[]) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF EXISTS (SELECT 1 FROM fencerow.repeated_ids AS repeated WHERE repeated.id = ANY(ids)) THEN
+        RAISE unique_violation USING MESSAGE = 'a job of this submit was submitted again before this arrived';
+    END IF;
+    RETURN true;
+END $$;
 
 -- One row per idempotency key. It outlives its job: expires_at is set when the job ends.
 CREATE TABLE fencerow.keys (
@@ -89,13 +235,51 @@ CREATE TABLE fencerow.keys (
     key text NOT NULL,
     job_id uuid NOT NULL,
     fingerprint text NOT NULL,
-    lifetime_s double precision NOT NULL,
+    lifetime_s double precision NOT NULL,        -- whoever submits says it: not for ever, and no less than no time
     created_at timestamptz NOT NULL,
     expires_at timestamptz,
-    PRIMARY KEY (scope, key)
+    PRIMARY KEY (scope, key),
+    CONSTRAINT keys_lifetime CHECK (lifetime_s BETWEEN 0 AND 1e9)
 );
 CREATE INDEX keys_job ON fencerow.keys (job_id);
 CREATE INDEX keys_expiry ON fencerow.keys (expires_at) WHERE expires_at IS NOT NULL;
+
+-- Unique jobs: the job that was submitted last under each key.
+CREATE TABLE fencerow.unique_jobs (
+    scope text NOT NULL,
+    key text NOT NULL,
+    job_id uuid NOT NULL,                        -- the last that was stored under the key
+    first_at timestamptz NOT NULL,               -- when that was
+    until_at timestamptz,                        -- the key is this job's until then, whatever becomes of it
+    PRIMARY KEY (scope, key)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX unique_jobs_job ON fencerow.unique_jobs (job_id);
+
+-- A gate: where jobs wait for their turn. Its row is what those lock who give turns there; how many turns are taken
+-- stands nowhere, it is counted from the jobs.
+CREATE TABLE fencerow.gates (
+    name text PRIMARY KEY,                       -- with its kind in front: key:<key>
+    next_at timestamptz                          -- when the first that waits there and is not due yet will be
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+CREATE INDEX gates_next ON fencerow.gates (next_at) WHERE next_at IS NOT NULL;
+
+-- "Look at this gate": a job came to it, or one that had a turn there has ended. Inserting takes no
+-- lock, so it may happen in a user's transaction.
+CREATE TABLE fencerow.gate_arrivals (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    gate text NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX gate_arrivals_gate ON fencerow.gate_arrivals (gate);  -- a look takes all arrivals of its gates
+
+-- Weights of shares: how many jobs of it may start in one turn. A share without a row has one.
+CREATE TABLE fencerow.shares (
+    queue text NOT NULL,
+    share text NOT NULL,                         -- empty: the jobs without a share
+    weight integer NOT NULL CHECK (weight BETWEEN 1 AND 1000),
+    set_at timestamptz NOT NULL,
+    set_by text,
+    PRIMARY KEY (queue, share)
+);
 
 -- What the columns of a job cannot tell: the exceptions of its life, one row each.
 CREATE TABLE fencerow.job_events (
@@ -139,7 +323,13 @@ CREATE TABLE fencerow.workers (
     registered_at timestamptz NOT NULL,
     renewed_at timestamptz NOT NULL,
     lease_until timestamptz NOT NULL,
-    ended_at timestamptz
+    ended_at timestamptz,
+    stated json,                                 -- what it says of itself at each renewal
+    wanted json,                                 -- what operators want of it
+    wanted_version bigint NOT NULL DEFAULT 0,
+    wanted_at timestamptz,
+    wanted_by text,
+    wanted_reason text
 );
 CREATE INDEX workers_lease ON fencerow.workers (lease_until) WHERE state = 'alive';
 
@@ -148,5 +338,8 @@ CREATE TABLE fencerow.queues (
     name text PRIMARY KEY,
     paused_at timestamptz,
     paused_by text,
-    reason text
+    reason text,
+    -- A claim that knows nothing of limits finds nothing in a queue of which this is true. The queue without a name stands
+    -- for all queues.
+    limited boolean NOT NULL DEFAULT false
 );

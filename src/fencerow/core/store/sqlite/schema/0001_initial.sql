@@ -14,6 +14,9 @@ CREATE TABLE fencerow.jobs (
     priority INTEGER NOT NULL DEFAULT 0 CHECK (priority BETWEEN -100 AND 100),
     suspect INTEGER NOT NULL DEFAULT 0,
     awaited INTEGER NOT NULL DEFAULT 0,
+    subscribed INTEGER NOT NULL DEFAULT 0,
+    ephemeral INTEGER NOT NULL DEFAULT 0,
+    strict INTEGER NOT NULL DEFAULT 0,
     run_at INTEGER NOT NULL,
     attempt INTEGER NOT NULL DEFAULT 0,
     failures INTEGER NOT NULL DEFAULT 0,
@@ -32,10 +35,19 @@ CREATE TABLE fencerow.jobs (
     retention_s REAL,
     scope TEXT,
     key TEXT,
+    exclusive TEXT,
+    exclusive_slots INTEGER,
+    limits TEXT,
+    gate TEXT,
+    turned_at INTEGER,
+    share TEXT,
+    affinity TEXT,
+    affinity_wait_s REAL,
     submitted_at INTEGER NOT NULL,
     submitted_by TEXT,
     revived_at INTEGER,
     ended_at INTEGER,
+    period INTEGER NOT NULL DEFAULT 0,          -- one table holds all finished jobs here
     args_bytes INTEGER NOT NULL,
     args TEXT NOT NULL,
     options TEXT,
@@ -46,16 +58,44 @@ CREATE TABLE fencerow.jobs (
     error TEXT,
     CHECK ((state = 'running') = (holder IS NOT NULL) OR ended_at IS NOT NULL),
     CHECK ((scope IS NULL) = (key IS NULL)),
+    -- Ends and looks at limits take the names of many jobs apart: what is no list would stop them all.
+    CHECK (limits IS NULL OR CASE WHEN typeof(limits) = 'text' AND json_valid(limits) THEN json_type(limits) = 'array' ELSE 0 END),
     CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(id), typeof(queue), typeof(name), typeof(holder),
-        typeof(cancel_requested_by), typeof(scope), typeof(key), typeof(submitted_by), typeof(args), typeof(options),
-        typeof(tags), typeof(metadata), typeof(headers), typeof(result), typeof(error)))
+        typeof(cancel_requested_by), typeof(scope), typeof(key), typeof(exclusive), typeof(limits), typeof(gate),
+        typeof(share), typeof(affinity), typeof(submitted_by), typeof(args), typeof(options), typeof(tags),
+        typeof(metadata), typeof(headers), typeof(result), typeof(error)))
 );
 CREATE INDEX fencerow.jobs_lane ON fencerow.jobs (queue, priority DESC, run_at, id) WHERE state = 'queued' AND suspect = 0;
 CREATE INDEX fencerow.jobs_suspect ON fencerow.jobs (queue, run_at, id) WHERE state = 'queued' AND suspect = 1;
+CREATE INDEX fencerow.jobs_share ON fencerow.jobs (queue, priority, share, run_at, id)
+    WHERE state = 'queued' AND suspect = 0 AND share IS NOT NULL;
+CREATE INDEX fencerow.jobs_affinity ON fencerow.jobs (queue, affinity, priority DESC, run_at, id)
+    WHERE state = 'waiting' AND affinity IS NOT NULL AND suspect = 0;
+CREATE INDEX fencerow.jobs_affinity_suspect ON fencerow.jobs (queue, affinity, run_at, id)
+    WHERE state = 'waiting' AND affinity IS NOT NULL AND suspect = 1;
+CREATE INDEX fencerow.jobs_fallback ON fencerow.jobs (run_at + CAST(affinity_wait_s * 1000000 AS INTEGER))
+    WHERE state = 'waiting' AND affinity IS NOT NULL AND affinity_wait_s IS NOT NULL;
+CREATE INDEX fencerow.jobs_gate ON fencerow.jobs (gate, priority DESC, run_at, id)
+    WHERE state = 'waiting' AND gate IS NOT NULL;
+CREATE INDEX fencerow.jobs_passed ON fencerow.jobs (gate, queue, turned_at)
+    WHERE state = 'waiting' AND gate IS NOT NULL AND turned_at IS NOT NULL;
+CREATE INDEX fencerow.jobs_turned ON fencerow.jobs (exclusive, exclusive_slots)
+    WHERE state IN ('queued', 'running') AND exclusive IS NOT NULL;
+CREATE INDEX fencerow.jobs_limited ON fencerow.jobs (limits)
+    WHERE state IN ('queued', 'running') AND limits IS NOT NULL;
+-- Whether any job needs turns at all, wants its end to be an event, or is ephemeral: what ends ask before they look further.
+CREATE INDEX fencerow.jobs_gated ON fencerow.jobs (id) WHERE exclusive IS NOT NULL OR limits IS NOT NULL;
+CREATE INDEX fencerow.jobs_subscribed ON fencerow.jobs (subscribed) WHERE subscribed = 1;
+CREATE INDEX fencerow.jobs_ephemeral ON fencerow.jobs (ephemeral) WHERE ephemeral = 1;
 CREATE INDEX fencerow.jobs_holder ON fencerow.jobs (holder) WHERE state = 'running';
 CREATE INDEX fencerow.jobs_deadline ON fencerow.jobs (deadline_at) WHERE state = 'running' AND deadline_at IS NOT NULL;
 CREATE INDEX fencerow.jobs_expiry ON fencerow.jobs (expires_at) WHERE state IN ('waiting', 'queued') AND expires_at IS NOT NULL;
 CREATE INDEX fencerow.jobs_key ON fencerow.jobs (scope, key) WHERE key IS NOT NULL;
+-- Jobs that have ended and could not be moved. Maintenance looks for them and moves them when the database lets it.
+CREATE INDEX fencerow.jobs_parked ON fencerow.jobs (ended_at)
+    WHERE state IN ('succeeded', 'failed', 'cancelled') AND ended_at IS NOT NULL;
+-- Jobs that are found by their tags and metadata: those that carry any, the newest id first.
+CREATE INDEX fencerow.jobs_labelled ON fencerow.jobs (id) WHERE tags IS NOT NULL OR metadata IS NOT NULL;
 
 -- The same columns in the same order: archive fills it by SELECT * from the live table.
 CREATE TABLE fencerow.finished_jobs (
@@ -66,6 +106,9 @@ CREATE TABLE fencerow.finished_jobs (
     priority INTEGER NOT NULL DEFAULT 0 CHECK (priority BETWEEN -100 AND 100),
     suspect INTEGER NOT NULL DEFAULT 0,
     awaited INTEGER NOT NULL DEFAULT 0,
+    subscribed INTEGER NOT NULL DEFAULT 0,
+    ephemeral INTEGER NOT NULL DEFAULT 0,
+    strict INTEGER NOT NULL DEFAULT 0,
     run_at INTEGER NOT NULL,
     attempt INTEGER NOT NULL DEFAULT 0,
     failures INTEGER NOT NULL DEFAULT 0,
@@ -84,10 +127,19 @@ CREATE TABLE fencerow.finished_jobs (
     retention_s REAL,
     scope TEXT,
     key TEXT,
+    exclusive TEXT,
+    exclusive_slots INTEGER,
+    limits TEXT,
+    gate TEXT,
+    turned_at INTEGER,
+    share TEXT,
+    affinity TEXT,
+    affinity_wait_s REAL,
     submitted_at INTEGER NOT NULL,
     submitted_by TEXT,
     revived_at INTEGER,
     ended_at INTEGER NOT NULL,
+    period INTEGER NOT NULL DEFAULT 0,
     args_bytes INTEGER NOT NULL,
     args TEXT NOT NULL,
     options TEXT,
@@ -97,15 +149,37 @@ CREATE TABLE fencerow.finished_jobs (
     result TEXT,
     error TEXT,
     CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(id), typeof(queue), typeof(name), typeof(holder),
-        typeof(cancel_requested_by), typeof(scope), typeof(key), typeof(submitted_by), typeof(args), typeof(options),
-        typeof(tags), typeof(metadata), typeof(headers), typeof(result), typeof(error)))
+        typeof(cancel_requested_by), typeof(scope), typeof(key), typeof(exclusive), typeof(limits), typeof(gate),
+        typeof(share), typeof(affinity), typeof(submitted_by), typeof(args), typeof(options), typeof(tags),
+        typeof(metadata), typeof(headers), typeof(result), typeof(error)))
 );
 CREATE INDEX fencerow.finished_jobs_age ON fencerow.finished_jobs (state, ended_at);
 CREATE INDEX fencerow.finished_jobs_retention ON fencerow.finished_jobs (ended_at + retention_s * 1000000)
     WHERE retention_s IS NOT NULL;
 CREATE INDEX fencerow.finished_jobs_key ON fencerow.finished_jobs (scope, key) WHERE key IS NOT NULL;
+CREATE INDEX fencerow.finished_jobs_labelled ON fencerow.finished_jobs (id)
+    WHERE tags IS NOT NULL OR metadata IS NOT NULL;
 
 CREATE VIEW fencerow.all_jobs AS SELECT * FROM fencerow.jobs UNION ALL SELECT * FROM fencerow.finished_jobs;
+
+-- The ids of ephemeral jobs that succeeded, which leave nothing else: a submit that is repeated after a lost answer finds
+-- its job here.
+CREATE TABLE fencerow.spent_ids (
+    id TEXT PRIMARY KEY NOT NULL,
+    attempt INTEGER NOT NULL,
+    ended_at INTEGER NOT NULL,
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(id)))
+) WITHOUT ROWID;
+CREATE INDEX fencerow.spent_ids_age ON fencerow.spent_ids (ended_at);
+
+-- A submit whose answer was lost is repeated; a first statement that comes after its repeat finds the id here and is
+-- refused. Rows go by age.
+CREATE TABLE fencerow.repeated_ids (
+    id TEXT PRIMARY KEY NOT NULL,
+    at INTEGER NOT NULL,
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(id)))
+) WITHOUT ROWID;
+CREATE INDEX fencerow.repeated_ids_age ON fencerow.repeated_ids (at);
 
 CREATE TABLE fencerow.keys (
     scope TEXT NOT NULL,
@@ -120,6 +194,42 @@ CREATE TABLE fencerow.keys (
 ) WITHOUT ROWID;
 CREATE INDEX fencerow.keys_job ON fencerow.keys (job_id);
 CREATE INDEX fencerow.keys_expiry ON fencerow.keys (expires_at) WHERE expires_at IS NOT NULL;
+
+-- Unique jobs: the job that was submitted last under each key.
+CREATE TABLE fencerow.unique_jobs (
+    scope TEXT NOT NULL,
+    key TEXT NOT NULL,
+    job_id TEXT NOT NULL,
+    first_at INTEGER NOT NULL,
+    until_at INTEGER,
+    PRIMARY KEY (scope, key),
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(scope), typeof(key), typeof(job_id)))
+) WITHOUT ROWID;
+CREATE INDEX fencerow.unique_jobs_job ON fencerow.unique_jobs (job_id);
+
+CREATE TABLE fencerow.gates (
+    name TEXT PRIMARY KEY NOT NULL,
+    next_at INTEGER,
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(name)))
+) WITHOUT ROWID;
+CREATE INDEX fencerow.gates_next ON fencerow.gates (next_at) WHERE next_at IS NOT NULL;
+
+CREATE TABLE fencerow.gate_arrivals (
+    id INTEGER PRIMARY KEY,
+    gate TEXT NOT NULL,
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(gate)))
+);
+CREATE INDEX fencerow.gate_arrivals_gate ON fencerow.gate_arrivals (gate);  -- a look takes all arrivals of its gates
+
+CREATE TABLE fencerow.shares (
+    queue TEXT NOT NULL,
+    share TEXT NOT NULL,
+    weight INTEGER NOT NULL CHECK (weight BETWEEN 1 AND 1000),
+    set_at INTEGER NOT NULL,
+    set_by TEXT,
+    PRIMARY KEY (queue, share),
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(queue), typeof(share), typeof(set_by)))
+) WITHOUT ROWID;
 
 CREATE TABLE fencerow.job_events (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -153,10 +263,16 @@ CREATE TABLE fencerow.job_progress (
     CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(job_id), typeof(note)))
 );
 
+-- The workers live in a file of their own, see ensure_workers.
+
+-- Only queues about which somebody said something have a row.
 CREATE TABLE fencerow.queues (
     name TEXT PRIMARY KEY NOT NULL,
     paused_at INTEGER,
     paused_by TEXT,
     reason TEXT,
+    -- A claim that knows nothing of limits finds nothing in a queue of which this is true. The queue without a name stands
+    -- for all queues.
+    limited INTEGER NOT NULL DEFAULT 0,
     CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(name), typeof(paused_by), typeof(reason)))
 );

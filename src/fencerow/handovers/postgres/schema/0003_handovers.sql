@@ -1,7 +1,6 @@
 -- compatible_from: 1
 -- Handovers: the ends of jobs, handed to a receiver in the order of the submits and kept until they are confirmed.
 
-SET LOCAL lock_timeout = '500ms';
 CREATE TABLE fencerow.handovers (
     place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,  -- the order of the submits
     job_id uuid NOT NULL UNIQUE,
@@ -36,34 +35,3 @@ CREATE INDEX handovers_held ON fencerow.handovers (receiver, held_until) WHERE c
 -- When a take is over.
 CREATE INDEX handovers_taken ON fencerow.handovers (receiver, free_at)
     WHERE confirmed_at IS NULL AND state IS NOT NULL AND free_at IS NOT NULL;
-
--- Whoever was let into the idempotency keys is let into these; whoever submits may line up and read nothing. The relations
--- are named by the types of their rows, because no name stands inside a string.
-DO $$
-DECLARE
-    known oid := (SELECT typrelid FROM pg_type WHERE oid = pg_typeof(CAST(NULL AS fencerow.queues)));
-    jobs oid := (SELECT typrelid FROM pg_type WHERE oid = pg_typeof(CAST(NULL AS fencerow.jobs)));
-    handovers oid := (SELECT typrelid FROM pg_type WHERE oid = pg_typeof(CAST(NULL AS fencerow.handovers)));
-    given record;
-BEGIN
-    FOR given IN
-        SELECT acl.privilege_type AS privilege,
-               CASE WHEN acl.grantee = 0 THEN 'PUBLIC' ELSE CAST(CAST(acl.grantee AS regrole) AS text) END AS role
-        FROM pg_class AS relation, aclexplode(relation.relacl) AS acl
-        WHERE relation.oid = known AND acl.grantee <> relation.relowner
-    LOOP
-        EXECUTE format('GRANT %s ON %s TO %s', given.privilege, CAST(handovers AS regclass), given.role);
-    END LOOP;
-    FOR given IN
-        SELECT CASE WHEN acl.grantee = 0 THEN 'PUBLIC' ELSE CAST(CAST(acl.grantee AS regrole) AS text) END AS role
-        FROM pg_class AS relation, aclexplode(relation.relacl) AS acl
-        WHERE relation.oid = jobs AND acl.grantee <> relation.relowner AND acl.privilege_type = 'INSERT'
-        UNION
-        SELECT CASE WHEN acl.grantee = 0 THEN 'PUBLIC' ELSE CAST(CAST(acl.grantee AS regrole) AS text) END
-        FROM pg_attribute AS field, aclexplode(field.attacl) AS acl
-        WHERE field.attrelid = jobs AND field.attname = 'args' AND acl.privilege_type = 'INSERT'
-    LOOP
-        EXECUTE format('GRANT INSERT (job_id, receiver, key, hold_s, name, lined_at) ON %s TO %s',
-                       CAST(handovers AS regclass), given.role);
-    END LOOP;
-END $$;

@@ -20,22 +20,3 @@ CREATE TABLE fencerow.api_tokens (
 );
 -- What is over, by the time since when; and what will be.
 CREATE INDEX api_tokens_over ON fencerow.api_tokens (COALESCE(revoked_at, expires_at));
-
--- Whoever works with the tables without owning them works with this one too, as with the queues, which only those may
--- write. Whoever only submits gets nothing here. The relations are named by the types of their rows, because no name stands
--- inside a string.
-DO $$
-DECLARE
-    known oid := (SELECT typrelid FROM pg_type WHERE oid = pg_typeof(CAST(NULL AS fencerow.queues)));
-    tokens oid := (SELECT typrelid FROM pg_type WHERE oid = pg_typeof(CAST(NULL AS fencerow.api_tokens)));
-    given record;
-BEGIN
-    FOR given IN
-        SELECT acl.privilege_type AS privilege,
-               CASE WHEN acl.grantee = 0 THEN 'PUBLIC' ELSE CAST(CAST(acl.grantee AS regrole) AS text) END AS role
-        FROM pg_class AS relation, aclexplode(relation.relacl) AS acl
-        WHERE relation.oid = known AND acl.grantee <> relation.relowner
-    LOOP
-        EXECUTE format('GRANT %s ON %s TO %s', given.privilege, CAST(tokens AS regclass), given.role);
-    END LOOP;
-END $$;

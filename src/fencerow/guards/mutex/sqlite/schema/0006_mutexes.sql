@@ -33,3 +33,10 @@ CREATE TABLE fencerow.mutex_deferrals (
     CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(job_id), typeof(key)))
 ) WITHOUT ROWID;
 CREATE INDEX fencerow.mutex_deferrals_age ON fencerow.mutex_deferrals (at);
+
+-- The highest token among the mutexes that were forgotten after long disuse: a key that is taken anew begins above it, so
+-- that its token never goes back.
+CREATE TABLE fencerow.mutex_floor (
+    one INTEGER PRIMARY KEY CHECK (one = 1),     -- one row at most
+    token INTEGER NOT NULL
+);

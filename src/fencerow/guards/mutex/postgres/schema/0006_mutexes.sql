@@ -31,3 +31,10 @@ CREATE TABLE fencerow.mutex_deferrals (
     PRIMARY KEY (job_id, key)
 );
 CREATE INDEX mutex_deferrals_age ON fencerow.mutex_deferrals (at);
+
+-- The highest token among the mutexes that were forgotten after long disuse: a key that is taken anew begins above it, so
+-- that its token never goes back.
+CREATE TABLE fencerow.mutex_floor (
+    one integer PRIMARY KEY CHECK (one = 1),     -- one row at most
+    token bigint NOT NULL
+);

@@ -61,27 +61,3 @@ CREATE TABLE fencerow.webhook_attempts (
     failure text,                                -- its kind; NULL: delivered
     PRIMARY KEY (endpoint_id, event_id, number)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
-
--- Whoever was let into the idempotency keys is let into these. The relations are named by the types of their rows,
--- because no name stands inside a string.
-DO $$
-DECLARE
-    known oid := (SELECT typrelid FROM pg_type WHERE oid = pg_typeof(CAST(NULL AS fencerow.queues)));
-    made oid[] := ARRAY(SELECT typrelid FROM pg_type
-                        WHERE oid IN (pg_typeof(CAST(NULL AS fencerow.webhook_endpoints)),
-                                      pg_typeof(CAST(NULL AS fencerow.webhook_deliveries)),
-                                      pg_typeof(CAST(NULL AS fencerow.webhook_attempts))));
-    relation oid;
-    given record;
-BEGIN
-    FOREACH relation IN ARRAY made LOOP
-        FOR given IN
-            SELECT acl.privilege_type AS privilege,
-                   CASE WHEN acl.grantee = 0 THEN 'PUBLIC' ELSE CAST(CAST(acl.grantee AS regrole) AS text) END AS role
-            FROM pg_class AS owned, aclexplode(owned.relacl) AS acl
-            WHERE owned.oid = known AND acl.grantee <> owned.relowner
-        LOOP
-            EXECUTE format('GRANT %s ON %s TO %s', given.privilege, CAST(relation AS regclass), given.role);
-        END LOOP;
-    END LOOP;
-END $$;

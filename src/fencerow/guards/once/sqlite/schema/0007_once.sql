@@ -4,10 +4,12 @@
 -- A key is taken before its effect. The token is made anew for each taking, so that whoever lost the key can
 -- neither end nor free what another has taken since. expires_at counts from the end, or from the end of the lease
 -- of one that nobody ended.
+-- A later attempt of the same owner takes over what an earlier one has left; the same attempt does not.
 CREATE TABLE fencerow.once_keys (
     scope TEXT NOT NULL,
     key TEXT NOT NULL,
     owner TEXT NOT NULL,
+    attempt INTEGER,
     token TEXT NOT NULL,
     fingerprint TEXT NOT NULL,
     reserved_at INTEGER NOT NULL,
@@ -44,6 +46,7 @@ CREATE TABLE fencerow.sources (
     written_by TEXT,
     row_count INTEGER,
     owner TEXT,
+    attempt INTEGER,
     token TEXT,
     reserved_version INTEGER,
     reserved_hash TEXT,

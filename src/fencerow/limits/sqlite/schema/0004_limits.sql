@@ -34,7 +34,3 @@ CREATE TABLE fencerow.limit_failures (
     CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(name)))
 );
 CREATE INDEX fencerow.limit_failures_name ON fencerow.limit_failures (name);
-
--- A claim that knows nothing of limits finds nothing in a queue of which this is true. The queue without a name stands
--- for all queues.
-ALTER TABLE fencerow.queues ADD COLUMN limited INTEGER NOT NULL DEFAULT 0;

@@ -1,13 +1,6 @@
 -- compatible_from: 1
 -- Events: a log that is written inside the publishers' transactions, and groups that each read all of it in order.
 
-SET LOCAL lock_timeout = '500ms';
--- In the order in which workers lock them. Both at once: rows move between them by SELECT *.
-LOCK TABLE fencerow.jobs, fencerow.finished_jobs IN ACCESS EXCLUSIVE MODE;
-ALTER TABLE fencerow.jobs ADD COLUMN subscribed boolean NOT NULL DEFAULT false;  -- its end is to be an event
-ALTER TABLE fencerow.finished_jobs ADD COLUMN subscribed boolean NOT NULL DEFAULT false;
-CREATE OR REPLACE VIEW fencerow.all_jobs AS SELECT * FROM fencerow.jobs UNION ALL SELECT * FROM fencerow.finished_jobs;
-
 -- The log. id is given when an event is published, seq when it is known to be committed: readers go by seq.
 CREATE TABLE fencerow.events (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -80,33 +73,3 @@ CREATE TABLE fencerow.event_asides (
 );
 CREATE INDEX event_asides_due ON fencerow.event_asides (grp, part, seq) WHERE parked_at IS NULL;
 CREATE INDEX event_asides_key ON fencerow.event_asides (grp, key, seq) WHERE parked_at IS NULL AND key IS NOT NULL;
-
--- Whoever was let into the other tables is let into these; whoever only submits must see who wants to know of it.
--- The relations are named by the types of their rows, because no name stands inside a string.
-DO $$
-DECLARE
-    known oid := (SELECT typrelid FROM pg_type WHERE oid = pg_typeof(CAST(NULL AS fencerow.queues)));
-    jobs oid := (SELECT typrelid FROM pg_type WHERE oid = pg_typeof(CAST(NULL AS fencerow.jobs)));
-    groups oid := (SELECT typrelid FROM pg_type WHERE oid = pg_typeof(CAST(NULL AS fencerow.event_groups)));
-    made oid[] := ARRAY(SELECT typrelid FROM pg_type WHERE oid IN (
-        pg_typeof(CAST(NULL AS fencerow.events)), pg_typeof(CAST(NULL AS fencerow.event_marks)),
-        pg_typeof(CAST(NULL AS fencerow.event_groups)), pg_typeof(CAST(NULL AS fencerow.event_cursors)),
-        pg_typeof(CAST(NULL AS fencerow.event_drainers)), pg_typeof(CAST(NULL AS fencerow.event_asides))));
-    given record;
-    relation oid;
-BEGIN
-    FOR given IN
-        SELECT table_of.oid AS source, acl.privilege_type AS privilege,
-               CASE WHEN acl.grantee = 0 THEN 'PUBLIC' ELSE CAST(CAST(acl.grantee AS regrole) AS text) END AS role
-        FROM pg_class AS table_of, aclexplode(table_of.relacl) AS acl
-        WHERE table_of.oid IN (known, jobs) AND acl.grantee <> table_of.relowner
-    LOOP
-        IF given.source = known THEN
-            FOREACH relation IN ARRAY made LOOP
-                EXECUTE format('GRANT %s ON %s TO %s', given.privilege, CAST(relation AS regclass), given.role);
-            END LOOP;
-        ELSIF given.privilege = 'INSERT' THEN
-            EXECUTE format('GRANT SELECT (outcomes) ON %s TO %s', CAST(groups AS regclass), given.role);
-        END IF;
-    END LOOP;
-END $$;

@@ -2,12 +2,6 @@
 -- Events: a log that is written inside the publishers' transactions, and groups that each read all of it in order.
 -- There is one writer at a time, so ids are given in the order of the commits: an event's id is its seq.
 
-ALTER TABLE fencerow.jobs ADD COLUMN subscribed INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE fencerow.finished_jobs ADD COLUMN subscribed INTEGER NOT NULL DEFAULT 0;
-CREATE INDEX fencerow.jobs_subscribed ON fencerow.jobs (subscribed) WHERE subscribed = 1;
-DROP VIEW fencerow.all_jobs;
-CREATE VIEW fencerow.all_jobs AS SELECT * FROM fencerow.jobs UNION ALL SELECT * FROM fencerow.finished_jobs;
-
 CREATE TABLE fencerow.events (
     id INTEGER PRIMARY KEY AUTOINCREMENT,        -- the greatest is not given again after retention took it
     topic TEXT NOT NULL,

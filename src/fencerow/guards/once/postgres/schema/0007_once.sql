@@ -4,10 +4,12 @@
 -- A key is taken before its effect. The token is made anew for each taking, so that whoever lost the key can
 -- neither end nor free what another has taken since. expires_at counts from the end, or from the end of the lease
 -- of one that nobody ended.
+-- A later attempt of the same owner takes over what an earlier one has left; the same attempt does not.
 CREATE TABLE fencerow.once_keys (
     scope text NOT NULL,
     key text NOT NULL,
     owner text NOT NULL,
+    attempt bigint,                              -- of the owner; NULL: it numbers none, and nobody takes over before `until`
     token uuid NOT NULL,
     fingerprint text NOT NULL,
     reserved_at timestamptz NOT NULL,
@@ -41,6 +43,7 @@ CREATE TABLE fencerow.sources (
     written_by uuid,                             -- its token: a write that is repeated finds that it was done
     row_count bigint,                            -- how many rows were written, where we know
     owner text,
+    attempt bigint,                              -- of the owner, as of a key
     token uuid,                                  -- of whoever computes; NULL: nobody
     reserved_version bigint,
     reserved_hash text,
@@ -50,23 +53,3 @@ CREATE TABLE fencerow.sources (
 );
 -- Those that retention may take: what was emptied, and what was never written.
 CREATE INDEX sources_age ON fencerow.sources (touched_at) WHERE row_count = 0 OR written_number = 0;
-
--- Whoever works with the tables without owning them works with these too: as with the queues, which only those
--- may write.
-DO $$
-DECLARE
-    known oid := (SELECT typrelid FROM pg_type WHERE oid = pg_typeof(CAST(NULL AS fencerow.queues)));
-    made oid[] := ARRAY(SELECT typrelid FROM pg_type WHERE oid IN (
-        pg_typeof(CAST(NULL AS fencerow.once_keys)), pg_typeof(CAST(NULL AS fencerow.dedupe_windows)),
-        pg_typeof(CAST(NULL AS fencerow.sources))));
-    given record;
-BEGIN
-    FOR given IN
-        SELECT acl.privilege_type AS privilege, new_table,
-               CASE WHEN acl.grantee = 0 THEN 'PUBLIC' ELSE CAST(CAST(acl.grantee AS regrole) AS text) END AS role
-        FROM pg_class AS relation, aclexplode(relation.relacl) AS acl, unnest(made) AS new_table
-        WHERE relation.oid = known AND acl.grantee <> relation.relowner
-    LOOP
-        EXECUTE format('GRANT %s ON %s TO %s', given.privilege, CAST(given.new_table AS regclass), given.role);
-    END LOOP;
-END $$;
