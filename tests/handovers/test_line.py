@@ -155,7 +155,7 @@ def test_a_revived_job_is_handed_over_again_and_its_first_take_is_over(engine: A
         bot.confirm(taken)
 
 
-def test_ends_that_an_older_release_wrote_nowhere_are_found(engine: AnyEngine) -> None:
+def test_ends_that_were_written_nowhere_are_found(engine: AnyEngine) -> None:
     first, second = line(engine, 2)
     end(engine, first)
     _forget_end(engine)
@@ -181,7 +181,7 @@ def test_a_job_that_is_nowhere_is_handed_over_as_lost(engine: AnyEngine) -> None
 
 
 def _forget_end(engine: AnyEngine) -> None:
-    """As a worker leaves it that knows no handovers."""
+    """As somebody leaves it who moves the job by hand."""
     rows(
         engine,
         "UPDATE {handovers} SET state = NULL, attempt = NULL, result = NULL, ended_at = NULL, held_until = NULL "

@@ -43,7 +43,7 @@ def registered(engine: AnyEngine, holder: str, name: str = "w", *, ended: bool =
         assert engine.run(store.retire(holder=holder))
 
 
-STATED = '{"version":0,"shares":[{"queues":["mail"],"slots":5}]}'
+STATED = '{"version":0,"slot_groups":[{"queues":["mail"],"slots":5}]}'
 
 
 def state_of(engine: AnyEngine, job_id: str) -> State:

@@ -219,7 +219,7 @@ def mend(after: int, *, limit: int) -> Steps[Mended]:
     """Write the ends of jobs that ended without a word, and shorten holds that were written before the clock went back,
     among so many after this place.
 
-    A worker of a release that knows no handovers ends a job so. Locks the rows first and looks at the jobs in a later
+    Somebody who moves or removes a job by hand ends it so. Locks the rows first and looks at the jobs in a later
     statement: a revive either is seen there or waits. Locked rows are left for the next round. May be repeated.
     """
     ((looked, last),) = yield from execute("handovers_after", after=after, limit=limit)

@@ -1,7 +1,7 @@
 """Ends that were never written into their line, and holds that reach too far, found by a slow look.
 
-A worker of an older release ends a job and knows nothing of its handover. New submits are refused while one lives
-(core/model/rules.py), but it may end what was submitted before it started.
+The statement that ends a job writes its end. But somebody may have removed a job by hand, or moved it to the finished
+ones, and its line would stand still for ever.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Mender(Chore):
         self._after = mended.after
         if mended.ids:
             log.warning(
-                "%s had not been handed over: a worker of an older release ended the jobs",
+                "%s had not been handed over: somebody moved or removed the jobs by hand",
                 amount(len(mended.ids), "end"),
             )
             self._site.telemetry.counters.add("handovers_mended", len(mended.ids))

@@ -18,7 +18,6 @@ SLOTS_MAX = 10_000
 QUEUES_MAX = 1_000
 QUEUE_LENGTH_MAX = 100
 LEAVE_S_MAX = 30 * 24 * 3600.0
-STORED = {"slot_groups": "shares"}  # as documents of older releases call it
 
 
 class SlotGroup(msgspec.Struct, frozen=True):
@@ -38,7 +37,7 @@ class Leave(msgspec.Struct, frozen=True):
     within_s: float | None = None
 
 
-class Wanted(msgspec.Struct, frozen=True, rename=STORED):
+class Wanted(msgspec.Struct, frozen=True):
     """Which queues a worker should serve, with how many slots; whether it claims jobs, and whether it should leave."""
 
     slot_groups: tuple[SlotGroup, ...]
@@ -99,7 +98,7 @@ class OverdueAttempt(msgspec.Struct, frozen=True, array_like=True):
     begun: bool
 
 
-class Stated(msgspec.Struct, frozen=True, rename=STORED):
+class Stated(msgspec.Struct, frozen=True):
     """What a worker reported about itself at its last renewal. `version` is that of the last order that it
     has carried out."""
 

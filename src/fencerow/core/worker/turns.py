@@ -2,9 +2,9 @@
 worker, with no leader.
 
 It looks when it hears that somebody came to a gate or left one, when a job at a gate becomes due, and every
-`poll_max_s`, because a wake-up may be lost. Beneath, it sweeps all gates where jobs wait: a queue goes on, a worker of
-an older release ends a job, a waiting job is changed, the clock went back behind what was due, and no arrival tells of
-it. The sweep also lets turns go on that nobody uses: of jobs in paused queues, and of those that nobody claims.
+`poll_max_s`, because a wake-up may be lost. Beneath, it sweeps all gates where jobs wait: a queue goes on, a waiting
+job is changed, the clock went back behind what was due, and no arrival tells of it. The sweep also lets turns go on
+that nobody uses: of jobs in paused queues, and of those that nobody claims.
 """
 
 from __future__ import annotations

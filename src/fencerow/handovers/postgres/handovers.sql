@@ -187,7 +187,7 @@ WHERE handover.place = ANY(ARRAY(
 RETURNING handover.place;
 
 -- name: lock_missed
--- Lock those whose job is not live, though its end was never written: a worker of an older release ended it.
+-- Lock those whose job is not live, though its end was never written: somebody moved or removed it by hand.
 SELECT handover.place
 FROM fencerow.handovers AS handover
 WHERE handover.place > CAST(:after AS bigint)

@@ -153,7 +153,7 @@ WHERE handover.place > :after
 RETURNING place;
 
 -- name: lock_missed
--- Find those whose job is not live, though its end was never written: a worker of an older release ended it.
+-- Find those whose job is not live, though its end was never written: somebody moved or removed it by hand.
 SELECT handover.place
 FROM fencerow.handovers AS handover
 WHERE handover.place > :after
