@@ -96,6 +96,7 @@ WING = Wing(
         "fencerow.web.tokens",
         "fencerow.web.webhooks",
         "fencerow.web.maintenance",
+        "fencerow.web.dashboard.bulk",
         "fencerow.web.dashboard.counting",
     ),
     purges=_purges,
