@@ -15,9 +15,11 @@ from fencerow.cli.filters import filter_options, made, page, placed
 from fencerow.cli.show import show_job
 from fencerow.client import Client
 from fencerow.command import output
-from fencerow.command.database import times, working
+from fencerow.command.app_loading import load_app
+from fencerow.command.database import asked_app, times, working
 from fencerow.command.documents import instants, plain
-from fencerow.command.options import asked, limit_option, usual_options, utc_option
+from fencerow.command.options import CommandOptions, asked, limit_option, usual_options, utc_option
+from fencerow.core.app.declare import DeclaredJob
 from fencerow.core.model.ids import parse_prefix
 from fencerow.core.model.job import Happening
 from fencerow.core.model.state import FINAL, LIVE, State
@@ -81,7 +83,10 @@ def list_(context: click.Context, /, limit: int, columns: str | None, **options:
 @usual_options
 @click.pass_context
 def show(context: click.Context, job_id: str) -> None:
-    """Show a job: what it is, its timeline, its log and its error."""
+    """Show a job: what it is, its timeline, its log and its error.
+
+    With -A what the application declares as secret is hidden; --json has all that is stored.
+    """
     meant = parse_prefix(job_id)
     with working(asked(context)) as engine:
         client = Client(engine)
@@ -104,7 +109,8 @@ def show(context: click.Context, job_id: str) -> None:
             }
         )
     else:
-        show_job(job, timeline, log, at, unique, handover, waits, names)
+        declared = _declared(asked(context), job.name)
+        show_job(job, timeline, log, at, unique, handover, waits, names, declared)
 
 
 @jobs.command()
@@ -164,6 +170,12 @@ def delete(context: click.Context, /, **options: Any) -> int:
     """Delete finished jobs with their timeline and log. Jobs that have not ended stay."""
 
     return Bulk("delete", lambda _actor, _reason: DeleteMany(), FINAL, FINAL).run(asked(context), options)
+
+
+def _declared(asked: CommandOptions, name: str) -> DeclaredJob[..., ..., Any, Any] | None:
+    """The job as the application that was named declares it, if one was."""
+    app = asked_app(asked) if asked.app is None else load_app(asked.app)
+    return None if app is None else app.jobs.get(name)
 
 
 def _list(context: click.Context, limit: int, columns: str | None, options: dict[str, Any]) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from fencerow.command import output
 from fencerow.command.layout import Column
 from fencerow.command.times import Times
+from fencerow.core.app.declare import DeclaredJob
+from fencerow.core.app.secrets import hidden_arguments, hidden_result
 from fencerow.core.model.job import Happening, JobRecord, LogLine
 from fencerow.core.model.packing import told_of
 from fencerow.core.model.text import amount, percent
@@ -37,11 +40,13 @@ def show_job(
     handover: PlacedHandover | None = None,
     waits: str | None = None,
     names: Mapping[str, str] = NOBODY,
+    declared: DeclaredJob[..., ..., Any, Any] | None = None,
 ) -> None:
     """Columns first, then what happened, in order.
 
     `unique`: the keys under which submits find the job. `handover`: who is to have its end. `waits`: why it
-    has not started. `names`: of workers, by their ids.
+    has not started. `names`: of workers, by their ids. `declared`: the job as the application declares it, whose
+    secrets are hidden.
     """
     output.facts(
         {
@@ -83,9 +88,9 @@ def show_job(
             if job.progress is None
             else f"{percent(job.progress)} {job.progress_note or ''}".strip(),
             "arguments": told_of(job.args)
-            or _json(job.args)
+            or _json(hidden_arguments(declared, job.args, _hidden))
             or f"({amount(job.args_bytes, 'byte')} that are no JSON)",
-            "result": told_of(job.result) or _json(job.result),
+            "result": told_of(job.result) or _json(hidden_result(declared, job.result, _hidden)),
         }
     )
     if job.error is not None:
@@ -104,6 +109,10 @@ def show_job(
             LOG,
             [(at.fine(each.at_us), each.attempt, each.level, each.message) for each in logs],
         )
+
+
+def _hidden(value: Any) -> str:
+    return f"(hidden, {amount(len(str(value)), 'character')})"
 
 
 def _handed(found: PlacedHandover | None) -> str | None:

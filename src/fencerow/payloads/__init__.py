@@ -9,6 +9,7 @@ from fencerow.core.lazy import lazily
 
 if TYPE_CHECKING:
     from fencerow.core.model.packing import PayloadSeal, PayloadSign
+    from fencerow.core.model.secret import Secret
     from fencerow.payloads.outside.folder import FolderStore
     from fencerow.payloads.outside.s3 import S3Store
     from fencerow.payloads.outside.store import PayloadStore, StoredObject
@@ -25,6 +26,7 @@ else:
             "PayloadSeal": "fencerow.core.model.packing",
             "PayloadSign": "fencerow.core.model.packing",
             "Seal": "fencerow.payloads.seal",
+            "Secret": "fencerow.core.model.secret",
             "Sign": "fencerow.payloads.sign",
         },
     )
@@ -36,6 +38,7 @@ __all__ = [
     "PayloadStore",
     "S3Store",
     "Seal",
+    "Secret",
     "Sign",
     "StoredObject",
 ]

@@ -56,7 +56,7 @@ class Dashboard:
         settings = WebSettings.of(app.config)
         check_settings(settings)
         screens, statics, cookies = all_screens(), Statics(), Cookies(secured=secured)
-        self._app, self._redactor = app, Redactor(redact)
+        self._app, self._redactor = app, Redactor(redact, app.jobs)
         self._problems = Problems(partial(examine, app.config, app.checks()))
         self._looks = Looks(self._look, live_s=live_s, look_s=look_s)
         self._login = None if authorize is not None else Login(app, settings, cookies)

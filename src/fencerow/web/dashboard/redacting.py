@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from fencerow.core.app.declare import DeclaredJob
+from fencerow.core.app.secrets import hidden_arguments, hidden_result
 
 DEPTH_MAX = 64
 # Words of names behind which secrets stand. `key` alone is no such word: an idempotency key is shown.
@@ -35,17 +38,31 @@ class Hidden:
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
-    """Hides what its name calls secret, then what the host's own function hides.
+    """Hides what is declared as secret, then what its name calls secret, then what the host's own function hides.
 
-    `own`: given the job's name and data that may be shown; it returns what shall be shown.
+    `own`: given the job's name and data that may be shown; it returns what shall be shown. `jobs`: the declared jobs
+    by name, as far as they are known here.
     """
 
     own: Redact | None = None
+    jobs: Mapping[str, DeclaredJob[..., ..., Any, Any]] = field(default_factory=dict)
+
+    def arguments(self, job: str, data: Any) -> Any:
+        """Arguments of the job of this name, as `shown`."""
+        return self.shown(job, hidden_arguments(self.jobs.get(job), data, _veiled))
+
+    def result(self, job: str, data: Any) -> Any:
+        """A result of the job of this name, as `shown`."""
+        return self.shown(job, hidden_result(self.jobs.get(job), data, _veiled))
 
     def shown(self, job: str, data: Any) -> Any:
         """The data with `Hidden` where secrets were. It is a copy."""
         hidden = _hidden(data, 0)
         return hidden if self.own is None else self.own(job, hidden)
+
+
+def _veiled(value: Any) -> Hidden:
+    return Hidden(len(str(value)))
 
 
 def text_without_secrets(text: str) -> str:
@@ -63,7 +80,7 @@ def _hidden(data: Any, depth: int) -> Any:
         return Hidden(len(repr(data)))
     if isinstance(data, Mapping):
         return {
-            name: Hidden(len(str(value)))
+            name: _veiled(value)
             if is_secret(str(name)) and value not in (None, "", True, False)
             else _hidden(value, depth + 1)
             for name, value in data.items()

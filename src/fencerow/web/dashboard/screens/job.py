@@ -58,14 +58,14 @@ async def job(look: Look) -> dict[str, Any]:
 def _payloads(record: JobRecord, redactor: Redactor) -> dict[str, Any]:
     """What was given to it and came of it, without what is secret. What is sealed is told as such."""
     found: dict[str, Any] = {}
-    for name, value in (
-        ("args", record.args),
-        ("result", record.result),
-        ("metadata", record.metadata),
-        ("headers", record.headers),
+    for name, value, shown in (
+        ("args", record.args, redactor.arguments),
+        ("result", record.result, redactor.result),
+        ("metadata", record.metadata, redactor.shown),
+        ("headers", record.headers, redactor.shown),
     ):
         sealed = told_of(value)
-        found[name] = None if sealed is not None or value is None else redactor.shown(record.name, value)
+        found[name] = None if sealed is not None or value is None else shown(record.name, value)
         found[f"{name}_sealed"] = sealed
     return found
 

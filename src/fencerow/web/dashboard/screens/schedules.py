@@ -116,7 +116,7 @@ def _submits(record: ScheduleRecord, redactor: Redactor) -> dict[str, Any]:
     document = record.document()
     args = document.get("args")
     sealed = None if args is None else told_of(args)
-    shown = None if args is None or sealed is not None else redactor.shown(record.job, args)
+    shown = None if args is None or sealed is not None else redactor.arguments(record.job, args)
     return {"queue": document.get("queue"), "args": shown, "args_sealed": sealed}
 
 
