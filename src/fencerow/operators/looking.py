@@ -9,7 +9,7 @@ import msgspec
 
 from fencerow.core.db.run import Steps, as_int, execute, operation, text_or_none
 from fencerow.core.model.job import Happening, JobRecord, LogLine
-from fencerow.core.model.state import State
+from fencerow.core.model.state import FINAL, State
 from fencerow.core.store.decoding import read_or, record_of
 
 # What a list does not read: payloads, which may be large.
@@ -60,6 +60,8 @@ def list_jobs(
         key=key,
         before_id=before_id,
         limit=limit,
+        live=states is None or not FINAL.issuperset(states),
+        finished=states is None or not FINAL.isdisjoint(states),
     )
     return _newest_first(record_of(str(row[0])) for row in rows)
 

@@ -39,12 +39,27 @@ AND (CAST(:metadata AS jsonb) IS NULL
 
 -- name: list
 -- Jobs that match the filters, the newest id first, a page at a time; before_id is the last id of the page before.
+-- Of which table jobs can be is said by the caller, from the states that it wants: whoever looks for failed jobs would
+-- walk through all live ones first, and find none.
 SELECT CAST(json_build_object(
            {{listed job}}
        ) AS text)
-{{jobs with progress}}
-WHERE {{filters}}
-  AND (CAST(:before_id AS uuid) IS NULL OR job.id < CAST(:before_id AS uuid))
+FROM ((SELECT job.*
+       FROM fencerow.jobs AS job
+       WHERE CAST(:live AS boolean)
+         AND {{filters}}
+         AND (CAST(:before_id AS uuid) IS NULL OR job.id < CAST(:before_id AS uuid))
+       ORDER BY job.id DESC
+       LIMIT CAST(:limit AS integer))
+      UNION ALL
+      (SELECT job.*
+       FROM fencerow.finished_jobs AS job
+       WHERE CAST(:finished AS boolean)
+         AND {{filters}}
+         AND (CAST(:before_id AS uuid) IS NULL OR job.id < CAST(:before_id AS uuid))
+       ORDER BY job.id DESC
+       LIMIT CAST(:limit AS integer))) AS job
+LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
 ORDER BY job.id DESC
 LIMIT CAST(:limit AS integer);
 

@@ -33,15 +33,17 @@ LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND prog
 -- name: list
 -- Jobs that match the filters, the newest id first, a page at a time; before_id is the last id of the page before.
 -- The ids are merged from both tables in the order of their indexes. (A sort of the view read every job there is.)
+-- Of which table jobs can be is said by the caller, from the states that it wants: whoever looks for failed jobs would
+-- walk through all live ones first, and find none.
 WITH page AS MATERIALIZED (
     SELECT job.id
     FROM fencerow.jobs AS job
-    WHERE {{filters}}
+    WHERE :live AND {{filters}}
       AND job.id < coalesce(:before_id, 'g')
     UNION ALL
     SELECT job.id
     FROM fencerow.finished_jobs AS job
-    WHERE {{filters}}
+    WHERE :finished AND {{filters}}
       AND job.id < coalesce(:before_id, 'g')
     ORDER BY 1 DESC
     LIMIT :limit

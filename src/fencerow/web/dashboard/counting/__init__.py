@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation
 from fencerow.core.model.state import State
+from fencerow.core.store.decoding import read_or
 
 COUNTED_MAX = 10_000  # of each queue and state; where there are more, one more is returned
 RECENT_S = 86_400.0
@@ -30,6 +33,25 @@ def live_counts() -> Steps[list[LiveCount]]:
     rows = yield from execute("counted_live", limit=COUNTED_MAX + 1)
     return [
         LiveCount(str(row[0]), State(str(row[1])), as_int(row[2]), as_int_or_none(row[3]), as_int(row[4]))
+        for row in rows
+    ]
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """A job that failed for good, and when."""
+
+    id: str
+    name: str
+    error: Any
+    ended_at_us: int
+
+
+@operation(alone=True, repeatable=True, writes="")
+def latest_failures(*, limit: int) -> Steps[list[Failure]]:
+    """The jobs that failed last."""
+    rows = yield from execute("latest_failures", limit=limit)
+    return [
+        Failure(str(row[0]), str(row[1]), read_or(None, Any, str(row[2] or "null")), as_int(row[3]))
         for row in rows
     ]
 

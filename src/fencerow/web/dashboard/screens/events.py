@@ -21,6 +21,7 @@ from fencerow.web.dashboard.screen import Act, Action, Look, Screen, Section, To
 
 GROUPS_SHOWN = 200
 PARKED_SHOWN = 100
+BEHIND_MAX = 1_000  # of each partition of each group: a page of all groups counts no further
 PLACE = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
@@ -28,7 +29,7 @@ async def events(look: Look) -> dict[str, Any]:
     """Five statements: the groups, their lags, the log, what is parked, the clock."""
     client = look.client
     known = {each.name: each for each in await client.arun(ask(groups()))}
-    found = await client.arun(ask(lags()))
+    found = await client.arun(ask(lags(look=BEHIND_MAX)))
     kept = EventSettings.of(look.app.config).retention_events_max
     log = await client.arun(ask(retention_estimate(keep=kept)))
     aside = await client.arun(ask(parked(limit=PARKED_SHOWN)))
@@ -36,6 +37,7 @@ async def events(look: Look) -> dict[str, Any]:
         "now_us": await look.now_us(),
         "groups": [(known.get(each.group), each) for each in found[:GROUPS_SHOWN]],
         "hidden": max(0, len(found) - GROUPS_SHOWN),
+        "most": BEHIND_MAX,
         "log": log,
         **_parked(aside, look.redactor),
     }

@@ -8,7 +8,13 @@ from typing import Any
 from fencerow.core.db.run import ask
 from fencerow.core.model.state import State, WorkerState
 from fencerow.operators.queues import PausedQueue
-from fencerow.web.dashboard.counting import COUNTED_MAX, LiveCount, live_counts, recent_counts
+from fencerow.web.dashboard.counting import (
+    COUNTED_MAX,
+    LiveCount,
+    latest_failures,
+    live_counts,
+    recent_counts,
+)
 from fencerow.web.dashboard.counting.traffic import read_traffic
 from fencerow.web.dashboard.screen import Look, Screen, Section
 from fencerow.web.dashboard.standing import by_queue
@@ -31,7 +37,7 @@ async def overview(look: Look) -> dict[str, Any]:
     recent = await client.arun(ask(recent_counts()))
     paused = await client.apaused_queues()
     workers = await client.workers.aregistered(state=WorkerState.ALIVE, limit=WORKERS_READ)
-    failures = await client.alist_jobs(states=[State.FAILED], limit=FAILURES_SHOWN)
+    failures = await client.arun(ask(latest_failures(limit=FAILURES_SHOWN)))
     now_us = traffic.now_us
     queues = by_queue(live, paused, now_us)
     found = await look.problems.found()

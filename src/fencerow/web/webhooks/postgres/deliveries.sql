@@ -117,18 +117,23 @@ CASE WHEN delivery.delivered_at IS NOT NULL THEN 'delivered'
            AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = delivery.job_id)))
 
 -- name: list_deliveries
--- Deliveries, the newest first, after the place of another one; with their last attempt.
+-- Deliveries, the newest first, after the place of another one; with their last attempt. A page of each endpoint is read in
+-- the order of the primary key, and these are merged: no index has the deliveries of all endpoints in their order.
 SELECT endpoint.name, delivery.event_id, delivery.webhook_id, delivery.topic, CAST(delivery.ended_id AS text),
        CAST(delivery.job_id AS text), {{state of a delivery}}, fencerow.us(delivery.created_at), delivery.attempts,
        fencerow.us(delivery.delivered_at), attempt.status, attempt.failure, fencerow.us(attempt.at), attempt.took_s,
        delivery.turn, endpoint.attempts_max, fencerow.us((SELECT fencerow.now()))
 FROM fencerow.webhook_endpoints AS endpoint
-JOIN fencerow.webhook_deliveries AS delivery ON delivery.endpoint_id = endpoint.id
+CROSS JOIN LATERAL (SELECT delivery.*
+                    FROM fencerow.webhook_deliveries AS delivery
+                    WHERE delivery.endpoint_id = endpoint.id
+                      AND {{deliveries that are meant}}
+                    ORDER BY delivery.event_id DESC
+                    LIMIT CAST(:limit AS integer)) AS delivery
 LEFT JOIN fencerow.webhook_attempts AS attempt
        ON attempt.endpoint_id = delivery.endpoint_id AND attempt.event_id = delivery.event_id
       AND attempt.number = delivery.attempts
 WHERE endpoint.state <> 'removed'
-  AND {{deliveries that are meant}}
 ORDER BY delivery.event_id DESC, endpoint.name
 LIMIT CAST(:limit AS integer);
 

@@ -2,7 +2,9 @@
 
 -- name: counted_live
 -- Live jobs by queue and state, at most so many of each, with the earliest instant among those that were counted. The
--- queues are found by jumping along the index of the lanes; what runs or waits lies in small indexes of its own.
+-- queues are found by jumping along the index of the lanes; what runs or waits lies in small indexes of its own. Those
+-- that wait for a label lie in two, so they are two parts: no index has both. Each part asks
+-- for the order of its index, so that no plan walks through the table until it has found so many.
 WITH RECURSIVE lanes AS (
     (SELECT job.queue
      FROM fencerow.jobs AS job
@@ -25,6 +27,7 @@ counted AS (
                         FROM (SELECT job.run_at
                               FROM fencerow.jobs AS job
                               WHERE job.queue = lanes.queue AND job.state = 'queued' AND NOT job.suspect
+                              ORDER BY job.priority DESC, job.run_at, job.id
                               LIMIT CAST(:limit AS integer)) AS seen) AS found
     WHERE lanes.queue IS NOT NULL
     UNION ALL
@@ -32,6 +35,7 @@ counted AS (
     FROM (SELECT job.queue, job.run_at
           FROM fencerow.jobs AS job
           WHERE job.state = 'queued' AND job.suspect
+          ORDER BY job.queue, job.run_at
           LIMIT CAST(:limit AS integer)) AS seen
     GROUP BY seen.queue
     UNION ALL
@@ -39,6 +43,7 @@ counted AS (
     FROM (SELECT job.queue, job.claimed_at
           FROM fencerow.jobs AS job
           WHERE job.state = 'running' AND job.holder IS NOT NULL
+          ORDER BY job.holder
           LIMIT CAST(:limit AS integer)) AS seen
     GROUP BY seen.queue
     UNION ALL
@@ -46,11 +51,19 @@ counted AS (
     FROM ((SELECT job.queue, job.run_at
            FROM fencerow.jobs AS job
            WHERE job.state = 'waiting' AND job.gate IS NOT NULL
+           ORDER BY job.gate, job.priority DESC, job.run_at, job.id
            LIMIT CAST(:limit AS integer))
           UNION ALL
           (SELECT job.queue, job.run_at
            FROM fencerow.jobs AS job
-           WHERE job.state = 'waiting' AND job.gate IS NULL AND job.affinity IS NOT NULL
+           WHERE job.state = 'waiting' AND job.gate IS NULL AND job.affinity IS NOT NULL AND NOT job.suspect
+           ORDER BY job.queue, job.affinity
+           LIMIT CAST(:limit AS integer))
+          UNION ALL
+          (SELECT job.queue, job.run_at
+           FROM fencerow.jobs AS job
+           WHERE job.state = 'waiting' AND job.gate IS NULL AND job.affinity IS NOT NULL AND job.suspect
+           ORDER BY job.queue, job.affinity
            LIMIT CAST(:limit AS integer))) AS seen
     GROUP BY seen.queue
 )
@@ -70,3 +83,11 @@ SELECT wanted.state,
                 AND job.ended_at > fencerow.later((SELECT fencerow.now()), -CAST(:age_s AS double precision))
               LIMIT CAST(:limit AS integer)) AS seen)
 FROM (VALUES ('succeeded'), ('failed'), ('cancelled')) AS wanted (state);
+
+-- name: latest_failures
+-- The jobs that failed last, by when that was: an index has them in this order, however many others have ended.
+SELECT job.id, job.name, CAST(job.error AS text), fencerow.us(job.ended_at)
+FROM fencerow.finished_jobs AS job
+WHERE job.state = 'failed'
+ORDER BY job.ended_at DESC
+LIMIT CAST(:limit AS integer);

@@ -2,7 +2,8 @@
 
 -- name: counted_live
 -- Live jobs by queue and state, at most so many of each, with the earliest instant among those that were counted. The
--- queues are found by jumping along the index of the lanes; what runs or waits lies in small indexes of its own.
+-- queues are found by jumping along the index of the lanes; what runs or waits lies in small indexes of its own. Those
+-- that wait for a label lie in two, so they are two parts: no index has both.
 WITH RECURSIVE lanes (queue) AS (
     SELECT (SELECT min(job.queue)
             FROM fencerow.jobs AS job
@@ -51,7 +52,12 @@ counted AS (
           UNION ALL
           SELECT * FROM (SELECT job.queue, job.run_at
                          FROM fencerow.jobs AS job
-                         WHERE job.state = 'waiting' AND job.gate IS NULL AND job.affinity IS NOT NULL
+                         WHERE job.state = 'waiting' AND job.gate IS NULL AND job.affinity IS NOT NULL AND job.suspect = 0
+                         LIMIT :limit)
+          UNION ALL
+          SELECT * FROM (SELECT job.queue, job.run_at
+                         FROM fencerow.jobs AS job
+                         WHERE job.state = 'waiting' AND job.gate IS NULL AND job.affinity IS NOT NULL AND job.suspect = 1
                          LIMIT :limit)) AS seen
     GROUP BY seen.queue
 )
@@ -69,3 +75,11 @@ SELECT wanted.value,
               WHERE job.state = wanted.value AND job.ended_at > fencerow.now() - :age_s * 1000000
               LIMIT :limit))
 FROM json_each('["succeeded", "failed", "cancelled"]') AS wanted;
+
+-- name: latest_failures
+-- The jobs that failed last, by when that was: an index has them in this order, however many others have ended.
+SELECT job.id, job.name, job.error, job.ended_at
+FROM fencerow.finished_jobs AS job
+WHERE job.state = 'failed'
+ORDER BY job.ended_at DESC
+LIMIT :limit;

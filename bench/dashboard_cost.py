@@ -1,0 +1,345 @@
+"""What does each page of the dashboard cost a database with a million live jobs and five million finished ones?
+
+    python bench/dashboard_cost.py [--live N] [--finished N] [--save FILE]
+
+It fills a PostgreSQL server of its own (about 5 GB at the default size), then asks every screen for its view, several
+times, and each statement of a view for its plan. Printed for each view: statements and rows, which are bounded; the
+median time, which is this machine's; and what is not: how many buffers its statements read together, and whether one
+of them walks through all jobs. It ends with 1 if a view breaks its ceiling of statements, rows or buffers, or if a plan
+has a sequential scan over a table that is large here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import psycopg
+
+from fencerow import App
+from fencerow.bench.evidence import circumstances
+from fencerow.core.db.queries import pyformat
+from fencerow.core.db.run import Statement
+from fencerow.core.errors import FencerowError
+from fencerow.testing.postgres import PostgresServer
+from fencerow.web.dashboard.cost import ROWS_MAX, Cost
+from fencerow.web.dashboard.problems import Problems
+from fencerow.web.dashboard.redacting import Redactor
+from fencerow.web.dashboard.screen import Look, Screen
+from fencerow.web.dashboard.screens import all_screens
+
+LIVE, FINISHED = 1_000_000, 5_000_000
+TIMES = 5
+BUFFERS_MAX = 60_000  # 8 KiB each: where they are in memory, that many are read in some 50 ms
+LARGE = 50_000  # rows: a sequential scan over less is no fault
+SETTINGS = {
+    "fsync": "off", "wal_level": "minimal", "max_wal_senders": "0", "max_wal_size": "4GB",
+    "shared_buffers": "512MB", "maintenance_work_mem": "256MB",
+}  # fmt: skip
+NOW = "TIMESTAMPTZ '2026-11-29 12:00:00+00'"
+FIRST_MS = 1_764_000_000_000
+
+
+def id_of(n: str, offset: int = 0) -> str:
+    """The id of the n-th row, in SQL: the lower it is, the older is its job."""
+    return (
+        f"CAST(lpad(to_hex({FIRST_MS + offset} + {n}), 12, '0') || '7' || lpad(to_hex({n} % 4096), 3, '0') || '8' || "
+        f"lpad(to_hex({n}), 15, '0') AS uuid)"
+    )
+
+
+ID = id_of("n")
+QUEUE = "CASE WHEN n % 10 < 6 THEN 'mail' ELSE 'queue-' || (n % 24) END"
+LABELS = {
+    "queue": QUEUE,
+    "name": "'job_' || (n % 37)",
+    "tags": "CASE WHEN n % 9 = 0 THEN json_build_array('eu', 'customer:' || n % 5000) END",
+    "metadata": "CASE WHEN n % 11 = 0 THEN json_build_object('case', CAST(n AS text)) END",
+}
+LIVE_JOBS = {
+    **LABELS,
+    "id": id_of("n", 10_000_000_000),
+    "state": "CASE WHEN n % 50 = 0 THEN 'running' WHEN n % 20 = 1 THEN 'waiting' ELSE 'queued' END",
+    "holder": f"CASE WHEN n % 50 = 0 THEN {id_of('(n % 300)')} END",
+    "claimed_at": f"CASE WHEN n % 50 = 0 THEN {NOW} - n % 900 * INTERVAL '1 s' END",
+    "attempt": "CASE WHEN n % 50 = 0 THEN 1 ELSE 0 END",
+    "gate": "CASE WHEN n % 20 = 1 AND n % 50 > 0 THEN 'key:account-' || n % 800 END",
+    "exclusive": "CASE WHEN n % 20 = 1 THEN 'account-' || n % 800 END",
+    "exclusive_slots": "CASE WHEN n % 20 = 1 THEN 1 END",
+    "priority": "n % 3",
+    "run_at": f"{NOW} - n % 86400 * INTERVAL '1 s'",
+    "submitted_at": f"{NOW} - n % 86400 * INTERVAL '1 s'",
+}
+ENDED = f"{NOW} - (5000000 - n) * INTERVAL '0.5 s'"
+FINISHED_JOBS = {
+    **LABELS,
+    "id": ID,
+    "state": "CASE WHEN n % 33 = 0 THEN 'failed' WHEN n % 200 = 1 THEN 'cancelled' ELSE 'succeeded' END",
+    "attempt": "1",
+    "gate": "NULL",
+    "exclusive": "NULL",
+    "exclusive_slots": "NULL",
+    "ended_at": ENDED,
+    "run_at": ENDED,
+    "submitted_at": ENDED,
+    "result": "json_build_object('pages', n % 90)",
+    "error": "CASE WHEN n % 33 = 0 THEN json_build_object('type', 'ValueError', 'message', 'no ' || n) END",
+}
+WORKERS = f"""
+INSERT INTO fencerow.workers (id, state, name, host, pid, info, lease_s, registered_at, renewed_at, lease_until)
+SELECT {ID}, 'alive', 'worker-' || n, 'host-' || n % 20, n, NULL, 30, {NOW}, {NOW}, now() + INTERVAL '1 day'
+FROM generate_series(0, 299) AS n
+"""
+AUDIT = f"""
+INSERT INTO fencerow.audit (at, person, via, kind, verb, target, detail)
+SELECT {NOW} - (200000 - n) * INTERVAL '1 s', 'person-' || n % 50, 'command', 'job', 'cancelled',
+       'job-' || n % 90000, '{{}}'
+FROM generate_series(1, 200000) AS n
+"""
+EVENTS = f"""
+INSERT INTO fencerow.events (seq, topic, key, bucket, data, bytes, published_at)
+SELECT n, 'topic.' || n % 12, 'key-' || n % 900, n % 64, '{{}}', 2, {NOW} - (200000 - n) * INTERVAL '0.1 s'
+FROM generate_series(1, 200000) AS n;
+UPDATE fencerow.event_marks SET settled = 200000;
+INSERT INTO fencerow.event_groups (name, topics, partitions, outcomes, created_at)
+SELECT 'group-' || n, '["topic.*"]', 8, false, {NOW} FROM generate_series(1, 12) AS n;
+INSERT INTO fencerow.event_cursors (grp, part, cursor)
+SELECT 'group-' || n, part, n * 10000 FROM generate_series(1, 12) AS n, generate_series(0, 7) AS part;
+INSERT INTO fencerow.event_asides (grp, part, seq, event_id, deliveries, due_at, parked_at)
+SELECT 'group-1', n % 8, n, n, 20, {NOW}, {NOW} FROM generate_series(1, 2000) AS n
+"""
+WEBHOOKS = f"""
+INSERT INTO fencerow.webhook_endpoints
+    (id, name, url, secret, events, with_result, in_order, timeout_s, attempts_max, state, created_at, changed_at)
+SELECT {ID}, 'endpoint-' || n, 'https://hooks.example/' || n, 'whsec_x', '["job.succeeded"]', false,
+       'none', 10, 20, 'enabled', {NOW}, {NOW} FROM generate_series(1, 40) AS n;
+INSERT INTO fencerow.webhook_deliveries
+    (endpoint_id, event_id, webhook_id, topic, ended_id, body, job_id, created_at, attempts, delivered_at)
+SELECT {id_of("(1 + n % 40)")}, n, 'msg_' || n, 'job.succeeded', {ID}, '{{}}',
+       {id_of("n", 5)}, {NOW}, 1, CASE WHEN n % 20 > 0 THEN {NOW} END FROM generate_series(1, 200000) AS n
+"""
+HANDOVERS = f"""
+INSERT INTO fencerow.handovers (job_id, receiver, key, hold_s, name, lined_at, state, ended_at, held_until)
+SELECT {ID}, 'receiver-' || n % 5, 'key-' || n % 2000, 60, 'job_1', {NOW}, 'succeeded', {NOW}, {NOW}
+FROM generate_series(1, 100000) AS n
+"""
+MUTEXES = f"""
+INSERT INTO fencerow.mutexes (key, token, holder, stale_s, since, until, host, pid)
+SELECT 'mutex-' || n, 1, CASE WHEN n % 3 = 0 THEN {ID} END, 60, {NOW}, now() + INTERVAL '1 hour', 'host', 1
+FROM generate_series(1, 20000) AS n
+"""
+# Each screen at each address where it finds much, and searches that find little.
+ADDRESSES: Mapping[str, tuple[dict[str, str], ...]] = {
+    "jobs": tuple(
+        {"q": text}
+        for text in (
+            "",
+            "queue:mail",
+            "state:failed",
+            "state:queued queue:mail",
+            "queue:queue-7 state:succeeded",
+            "job:job_5",
+            "job:job_5 state:failed",
+            "tag:eu",
+            "tag:customer:77",
+            "meta:case=220",
+            "after:2h",
+            "job:no_such_job",
+        )
+    ),
+    "audit": ({}, {"person": "person-7"}, {"target": "job-77"}),
+    "event_group": ({"name": "group-1"},),
+    "key": ({"key": "account-1"},),
+    "webhooks": ({}, {"endpoint": "endpoint-7"}, {"state": "open"}),
+    "delivery": ({"endpoint": "endpoint-8", "event": "7"},),
+    "handovers": ({}, {"receiver": "receiver-1"}, {"receiver": "receiver-1", "key": "key-1"}),
+}
+
+
+@dataclass
+class Recording(Cost):
+    """A cost that keeps what it was asked for."""
+
+    asked: list[Statement] = field(default_factory=list)
+
+    def _asked(self, statement: Statement) -> Statement:
+        self.asked.append(statement)
+        return super()._asked(statement)
+
+
+async def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--live", type=int, default=LIVE)
+    parser.add_argument("--finished", type=int, default=FINISHED)
+    parser.add_argument("--save", type=Path, help="Write what was found there, as JSON.")
+    options = parser.parse_args()
+    with PostgresServer(settings=SETTINGS) as server:
+        url = server.create_role_and_schema()
+        await fill(url, options.live, options.finished)
+        views = await walked(url)
+    bad = [each for each in views if each["faults"]]
+    if options.save:
+        found = {
+            "circumstances": circumstances(),
+            "live": options.live,
+            "finished": options.finished,
+            "views": views,
+        }
+        options.save.write_text(json.dumps(found, indent=1, default=str) + "\n")
+    return 1 if bad else 0
+
+
+async def walked(url: str) -> list[dict[str, Any]]:
+    """Every view of every screen, measured."""
+    found = []
+    async with App(url) as app:
+        for screen in all_screens():
+            for at in places(screen):
+                found.append(await measured(app, url, screen, *at))
+                print(found[-1]["line"], flush=True)
+    return found
+
+
+async def _job(n: int) -> None: ...
+
+
+async def fill(url: str, live: int, finished: int) -> None:
+    """Make the rows. Those of jobs are copies of one that was submitted, with what is different written over it."""
+    async with App(url) as app:
+        app.migrate()
+        app.job(name="job_5")(_job)
+        await app.asubmit_by_name("job_5", {"n": 1}, exclusive="account-1")
+    with psycopg.connect(url, autocommit=True) as connection:
+        later = taken_away(connection)
+        for table, values, count in (("finished_jobs", FINISHED_JOBS, finished), ("jobs", LIVE_JOBS, live)):
+            columns = [
+                str(row[0])
+                for row in connection.execute(
+                    "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND "
+                    "NOT attisdropped ORDER BY attnum", [f"fencerow.{table}"],
+                )
+            ]  # fmt: skip
+            written = ", ".join(values.get(each, f"one.{each}") for each in columns)
+            said(f"{count:,} {table}")
+            connection.execute(
+                f"INSERT INTO fencerow.{table} ({', '.join(columns)}) SELECT {written} "
+                f"FROM (SELECT * FROM fencerow.jobs WHERE exclusive IS NOT NULL LIMIT 1) AS one, "
+                f"generate_series(1, {count}) AS n".encode()
+            )
+        for text in (*later, WORKERS, AUDIT, EVENTS, WEBHOOKS, HANDOVERS, MUTEXES):
+            connection.execute(text.encode())
+        said("vacuum")
+        connection.execute("VACUUM ANALYZE")
+
+
+def taken_away(connection: psycopg.Connection) -> list[str]:
+    """Drop the indexes of the job tables, and return what makes them again: that is faster than filling them."""
+    found = connection.execute(
+        "SELECT indexname, indexdef FROM pg_indexes WHERE tablename IN ('jobs', 'finished_jobs') AND indexname NOT IN "
+        "(SELECT conname FROM pg_constraint)"
+    ).fetchall()
+    for name, _ in found:
+        connection.execute(f"DROP INDEX fencerow.{name}".encode())
+    return [str(text).replace(" ON ONLY ", " ON ") for _, text in found]
+
+
+def places(screen: Screen) -> Iterator[tuple[dict[str, str], dict[str, str]]]:
+    """Where a screen is looked at: the parameters of its path, and those behind the `?`."""
+    params = {"id": str(_id(7 if "workers" in screen.path else 66))} if "{id}" in screen.path else {}
+    for query in ADDRESSES.get(screen.name, ({},)):
+        yield params, query
+
+
+def _id(n: int) -> str:
+    digits = f"{FIRST_MS + n:012x}7{n % 4096:03x}8{n:015x}"
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+async def measured(
+    app: App, url: str, screen: Screen, params: dict[str, str], query: dict[str, str]
+) -> dict[str, Any]:
+    """One view: what it costs."""
+    took: list[float] = []
+    cost, error = Recording(), ""
+    for _ in range(TIMES):
+        cost = Recording(screen.statements_max)
+        began = time.perf_counter()
+        try:
+            await screen.view(Look(app, params, query, cost, Problems(list), Redactor()))
+        except FencerowError as refused:
+            error = f"{type(refused).__name__}: {refused.what}"
+        took.append(time.perf_counter() - began)
+    plans = [plan for each in cost.asked if (plan := planned(app, url, each)) is not None]
+    buffers = sum(each["buffers"] for each in plans)
+    faults = [f"{each['statement']}: sequential scan of {scan}" for each in plans for scan in each["scans"]]
+    faults += [f"{each['statement']}: {each['error']}" for each in plans if "error" in each]
+    faults += [f"{cost.rows} rows"] if cost.rows > ROWS_MAX else []
+    faults += [f"{buffers} buffers"] if buffers > BUFFERS_MAX else []
+    faults += [error] if error else []
+    at = screen.path + (f"?{'&'.join(f'{k}={v}' for k, v in query.items())}" if query else "")
+    line = (
+        f"{screen.name:<12} {at:<48} {cost.statements} statements {cost.rows:>5} rows {median(took) * 1e3:7.1f} ms "
+        f"{buffers:>7} buffers  {'; '.join(faults)}"
+    )
+    return {
+        "screen": screen.name, "at": at, "statements": cost.statements, "rows": cost.rows,
+        "median_ms": round(median(took) * 1e3, 1), "buffers": buffers, "faults": faults, "plans": plans, "line": line,
+    }  # fmt: skip
+
+
+def planned(app: App, url: str, statement: Statement) -> dict[str, Any] | None:
+    """What the server does for a statement: the buffers that it reads, and the large tables that it walks through."""
+    query = app.engine.queries.of(statement)
+    if len(query.statements) != 1 or not query.statements[0].lstrip().startswith(("SELECT", "WITH")):
+        return None
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SET statement_timeout = '20s'")
+        try:
+            row = connection.execute(
+                f"EXPLAIN (ANALYZE, BUFFERS, FORMAT json) {pyformat(query.statements[0])}".encode(),
+                statement.params,
+            ).fetchone()
+        except psycopg.Error as error:
+            return {
+                "statement": statement.name,
+                "ms": None,
+                "buffers": 0,
+                "scans": [],
+                "error": f"{error}".strip(),
+            }
+    assert row is not None
+    whole = row[0][0]
+    plan = whole["Plan"]
+    return {
+        "statement": statement.name,
+        "ms": round(whole["Execution Time"] + whole["Planning Time"], 1),
+        "buffers": plan["Shared Hit Blocks"] + plan["Shared Read Blocks"],
+        "scans": sorted(set(scans(plan))),
+    }
+
+
+def scans(plan: Mapping[str, Any]) -> Iterator[str]:
+    """Tables that a plan walks through to find few rows in many."""
+    seen = plan.get("Actual Rows", 0) + plan.get("Rows Removed by Filter", 0)
+    if plan["Node Type"] == "Seq Scan" and seen * plan.get("Actual Loops", 1) > LARGE:
+        yield str(plan["Relation Name"])
+    for each in plan.get("Plans", ()):
+        yield from scans(each)
+
+
+def said(text: str) -> None:
+    print(f"# {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))
