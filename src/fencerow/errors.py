@@ -64,6 +64,7 @@ from fencerow.core.errors.workers import OutOfResources as OutOfResources
 from fencerow.core.errors.workers import WorkerGone as WorkerGone
 from fencerow.core.errors.workers import WorkerNotFound as WorkerNotFound
 from fencerow.core.errors.workers import WorkersNotStarted as WorkersNotStarted
+from fencerow.doctor.errors import CanaryRefused as CanaryRefused
 from fencerow.events.errors import DeliveryTimeout as DeliveryTimeout
 from fencerow.events.errors import EventNotFound as EventNotFound
 from fencerow.events.errors import EventTransactionMisuse as EventTransactionMisuse

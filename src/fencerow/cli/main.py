@@ -74,13 +74,14 @@ class Commands(click.Group):
     def load(self) -> None:
         """Have all commands there, those of the wings and of the proofs too. It may be repeated."""
         from fencerow.cli.bench import bench
+        from fencerow.cli.canary import canary
         from fencerow.cli.demo import demo
         from fencerow.cli.proof import proof_commands
 
         for name in OFTEN:
             self._load_often(name)
         of_wings = (command for wing in wings() for command in wing.commands())
-        for command in (demo, bench, *proof_commands(), *of_wings):
+        for command in (demo, bench, canary, *proof_commands(), *of_wings):
             self.add_command(command)
 
     def _load_often(self, name: str) -> None:

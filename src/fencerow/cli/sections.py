@@ -11,7 +11,7 @@ from fencerow.core.errors import InvalidInput, exits
 
 SECTIONS = {
     "Jobs": ("dev", "worker", "serve", "submit", "jobs"),
-    "What goes on, and why": ("top", "queues", "workers", "why", "doctor", "audit"),
+    "What goes on, and why": ("top", "queues", "workers", "why", "doctor", "canary", "audit"),
     "Schedules, turns, events": (
         *("schedules", "exclusive", "limits", "shares"),
         *("handovers", "events", "webhooks", "mutexes"),

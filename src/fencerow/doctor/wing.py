@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Wing
+from fencerow.core.wing import Change, Wing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,4 +19,9 @@ def _commands() -> Sequence[click.Command]:
     return doctor, why
 
 
-WING = Wing("doctor", commands=_commands)
+WING = Wing(
+    "doctor",
+    queries=("fencerow.doctor.canary",),
+    changes=(Change("note_canary", "canary", "sent", shown=()),),
+    commands=_commands,
+)

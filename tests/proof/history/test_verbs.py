@@ -48,6 +48,7 @@ UNRECORDED = {
         ("note_entries", "purge_entries"),
         "who changed what by hand, in the transaction of the change: tests/audit; no job is touched",
     ),
+    "note_canary": "a line in the timeline of a job of our own, whose submit is recorded",
     **dict.fromkeys(
         ("create_token", "revoke_token", "note_use", "forget_tokens"),
         "whom a token lets pass: tests/proof/race/test_tokens.py; no job is touched",

@@ -1,0 +1,11 @@
+"""Errors of the doctor (93x)."""
+
+from __future__ import annotations
+
+from fencerow.core.errors.base import FencerowError
+
+
+class CanaryRefused(FencerowError):
+    """No canary was sent: another one is under way, or it would disturb. Nothing was stored."""
+
+    code = "FR-933"
