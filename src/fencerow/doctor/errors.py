@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from fencerow.core.errors.base import FencerowError
 
 
@@ -9,3 +11,4 @@ class CanaryRefused(FencerowError):
     """No canary was sent: another one is under way, or it would disturb. Nothing was stored."""
 
     code = "FR-933"
+    status: ClassVar[int] = 409

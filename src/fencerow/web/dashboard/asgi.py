@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from fencerow.app import App
 from fencerow.doctor.examine import examine
+from fencerow.web.dashboard.canary import Canary
 from fencerow.web.dashboard.cost import Cost
 from fencerow.web.dashboard.door import Answers, Door, Entry
 from fencerow.web.dashboard.guard import Cookies
@@ -58,6 +59,7 @@ class Dashboard:
         screens, statics, cookies = all_screens(), Statics(), Cookies(secured=secured)
         self._app, self._redactor = app, Redactor(redact, app.jobs)
         self._problems = Problems(partial(examine, app.config, app.checks()))
+        self._canary = Canary()
         self._looks = Looks(self._look, live_s=live_s, look_s=look_s)
         self._login = None if authorize is not None else Login(app, settings, cookies)
         self._door = Door(
@@ -68,7 +70,7 @@ class Dashboard:
             cookies=cookies,
             pages=Pages(screens, statics),
         )
-        serving = Serving(app, screens, statics, self._looks, self._door, settings)
+        serving = Serving(app, screens, statics, self._looks, self._door, settings, self._canary)
         self.entries = serving.entries()
         answers = Answers(self._door)
         self._asgi = Starlette(
@@ -89,11 +91,20 @@ class Dashboard:
         self.leave()
         await self._looks.aclose()
         await self._problems.aclose()
+        await self._canary.aclose()
         if self._login is not None:
             await self._login.aclose()
 
     def _look(self, place: Place, cost: Cost) -> Look:
-        return Look(self._app, dict(place.params), dict(place.query), cost, self._problems, self._redactor)
+        return Look(
+            self._app,
+            dict(place.params),
+            dict(place.query),
+            cost,
+            self._problems,
+            self._redactor,
+            self._canary,
+        )
 
 
 def _by(login: Login | None) -> Authorize:

@@ -14,6 +14,7 @@ from fencerow.core.db.run import ask
 from fencerow.core.model.person import Person, Via
 from fencerow.core.store import store
 from fencerow.core.wing import witnessed
+from fencerow.web.dashboard.canary import Canary
 from fencerow.web.dashboard.cost import STATEMENTS_MAX, Cost, LookingClient
 from fencerow.web.dashboard.problems import Problems
 from fencerow.web.dashboard.redacting import Redactor
@@ -45,6 +46,7 @@ class Look:
     cost: Cost
     problems: Problems
     redactor: Redactor
+    canary: Canary = field(default_factory=Canary)
 
     @cached_property
     def client(self) -> Client:
@@ -69,6 +71,7 @@ class Act:
     form: Values
     address: str | None
     request_id: str
+    canary: Canary = field(default_factory=Canary)
 
     @cached_property
     def client(self) -> Client:

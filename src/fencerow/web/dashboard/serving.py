@@ -15,6 +15,7 @@ from starlette.routing import Route as Mapped
 from fencerow.app import App
 from fencerow.core.errors import FencerowError, InvalidInput
 from fencerow.web.dashboard import telling
+from fencerow.web.dashboard.canary import Canary
 from fencerow.web.dashboard.door import Coming, Door, Entry, is_ours
 from fencerow.web.dashboard.guard import check_origin, check_token, form_of
 from fencerow.web.dashboard.looks import Looks, Place, Seen
@@ -42,6 +43,7 @@ class Serving:
         looks: Looks,
         door: Door,
         settings: WebSettings,
+        canary: Canary,
     ) -> None:
         self._app = app
         self._screens = screens
@@ -49,6 +51,7 @@ class Serving:
         self._looks = looks
         self._door = door
         self._settings = settings
+        self._canary = canary
         self._room = Room.waiting(settings)
         self._paths = [(Mapped(screen.path, _unused), screen) for screen in screens]
 
@@ -141,7 +144,8 @@ class Serving:
         given = {name: value for name, value in form.items() if name not in KEPT_OUT}
         forwarded = request.headers.getlist("x-forwarded-for")
         address = address_of(request.client, forwarded, self._settings)
-        act = Act(self._app, coming.visitor, request.path_params, given, address, coming.request_id)
+        visitor, params = coming.visitor, request.path_params
+        act = Act(self._app, visitor, params, given, address, coming.request_id, self._canary)
         try:
             async with asyncio.timeout(self._settings.web_request_s):
                 told = await action.act(act)
