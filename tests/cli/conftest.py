@@ -17,6 +17,7 @@ import fencerow
 from fencerow.cli import main
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
+from tests.kit.command import Command
 from tests.kit.environment import forget_settings
 from tests.kit.stopping import signals_heeded
 
@@ -111,8 +112,13 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "shop:app"
 
 
-def command(*words: str, **options: Any) -> subprocess.Popen[str]:
-    """The command as a process of its own."""
+def command(*words: str) -> Command:
+    """The command as a process of its own, which has imported it already (tests/kit/command.py)."""
+    return Command(words, os.environ)
+
+
+def new_command(*words: str, **options: Any) -> subprocess.Popen[str]:
+    """The command as a process of its own, as a person starts it: for what hangs on its first or its last moment."""
     path = str(Path(fencerow.__file__).parents[1])
     with signals_heeded():
         return subprocess.Popen(

@@ -19,6 +19,7 @@ from fencerow.core.errors import exits
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store import store
 from tests.cli.conftest import Cli, command
+from tests.kit.command import Command
 from tests.kit.pace import PATIENCE_S
 
 AnyEngine = SqliteEngine | PostgresEngine
@@ -72,7 +73,7 @@ def submit(cli: Cli, url: str, app: str, tmp_path: Path) -> Callable[[str], tupl
 
 
 @contextmanager
-def worker(app: str) -> Iterator[subprocess.Popen[str]]:
+def worker(app: str) -> Iterator[Command]:
     process = command("worker", "-A", app)
     try:
         yield process
@@ -88,7 +89,7 @@ def seen(sign: Path) -> None:
         time.sleep(0.01)
 
 
-def come(process: subprocess.Popen[str]) -> None:
+def come(process: Command) -> None:
     """Wait until no signal is pending for it: two that are pending together are one."""
     status = Path(f"/proc/{process.pid}/status")
     deadline = time.monotonic() + PATIENCE_S

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import resource
 import sqlite3
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from fencerow.core.store import store
 from fencerow.core.worker import control
 from fencerow.core.worker.control import DescriptorCount, counted
 from tests.cli.conftest import Cli, command
+from tests.kit.command import Command
 from tests.kit.pace import PATIENCE_S
 from tests.kit.shortage import no_descriptors
 
@@ -57,7 +57,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @contextmanager
-def worker(engine: AnyEngine, app: str) -> Iterator[subprocess.Popen[str]]:
+def worker(engine: AnyEngine, app: str) -> Iterator[Command]:
     """With few descriptors."""
     process = command("worker", "-A", app, "--name", "w1")
     try:
@@ -69,7 +69,7 @@ def worker(engine: AnyEngine, app: str) -> Iterator[subprocess.Popen[str]]:
         sys.stdout.write(process.communicate()[1])  # shown where the test fails
 
 
-def limit(process: subprocess.Popen[str], descriptors: int) -> None:
+def limit(process: Command, descriptors: int) -> None:
     """What it has open beyond that stays open; it can open nothing more."""
     hard = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)[1]
     resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (descriptors, hard))
@@ -82,7 +82,7 @@ def until(happened: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def read_until(process: subprocess.Popen[str], words: str) -> str:
+def read_until(process: Command, words: str) -> str:
     """What it has said until it said this, or ended."""
     assert process.stderr is not None
     heard = ""

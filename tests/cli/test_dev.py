@@ -15,7 +15,7 @@ from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from tests.cli.conftest import command, url_of
+from tests.cli.conftest import new_command, url_of
 from tests.kit.jobs import new_job, submit
 from tests.kit.pace import PATIENCE_S
 
@@ -46,7 +46,7 @@ class Dev:
 
     def __init__(self, folder: Path) -> None:
         self._err = (folder / "err.txt").open("w+")
-        self.process = command("dev", "-A", "shop:app", stderr=self._err)
+        self.process = new_command("dev", "-A", "shop:app", stderr=self._err)
 
     def said(self) -> str:
         self._err.seek(0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from fencerow.errors import FencerowError, Unavailable
 from fencerow.testing.postgres import PostgresServer
 from tests.cli.conftest import Cli, command
 from tests.conftest import ROLE
+from tests.kit.command import Command
 
 NOBODY = 65534
 Fixture = Callable[[str], object]
@@ -178,8 +178,8 @@ def test_a_server_that_stops_meanwhile_is_one_error_and_no_traceback(
 
 
 @contextmanager
-def worker_of(shop: str) -> Iterator[subprocess.Popen[str]]:
-    process = command("worker", "-A", shop, stdout=subprocess.DEVNULL)
+def worker_of(shop: str) -> Iterator[Command]:
+    process = command("worker", "-A", shop)
     with process:
         try:
             yield process
@@ -187,7 +187,7 @@ def worker_of(shop: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def until(process: subprocess.Popen[str], said: str) -> str:
+def until(process: Command, said: str) -> str:
     """The lines of its log, up to the first with these words."""
     assert process.stderr is not None
     lines = []

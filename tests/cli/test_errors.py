@@ -16,7 +16,7 @@ from fencerow.core.errors import exits
 from fencerow.core.model.describe import describe
 from fencerow.core.store import store
 from fencerow.testing.postgres import PostgresServer
-from tests.cli.conftest import Cli, command
+from tests.cli.conftest import Cli, new_command
 from tests.kit.servers import CopiedServer
 from tools.public.errors import kinds
 
@@ -271,7 +271,7 @@ def test_an_interrupt_ends_with_130(cli: Cli, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_reader_that_leaves_is_no_error() -> None:
     """`head` reads a line and goes: nothing is said, least of all by the interpreter at exit."""
-    with command("sql") as process:
+    with new_command("sql") as process:
         assert process.stdout and process.stderr
         process.stdout.close()
 

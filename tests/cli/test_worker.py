@@ -14,7 +14,7 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from tests.cli.conftest import Cli, command
+from tests.cli.conftest import Cli, command, new_command
 from tests.kit.pace import PATIENCE_S
 
 AnyEngine = SqliteEngine | PostgresEngine
@@ -41,7 +41,7 @@ def state_of(engine: AnyEngine, job_id: str) -> State:
 def test_once_runs_what_is_due_and_ends(cli: Cli, url: str, engine: AnyEngine, shop: str) -> None:
     due, later = submit(cli, "send", "to=ada"), submit(cli, "send", "to=bob", "--delay", "3600")
 
-    process = command("worker", "-A", shop, "--once")
+    process = new_command("worker", "-A", shop, "--once")
     out, err = process.communicate(timeout=PATIENCE_S)
 
     assert (process.returncode, out) == (0, ""), err

@@ -41,6 +41,9 @@ context = Forks()
 # All of them: one such server is all that a process of tests has, and who starts it first must not leave others' out.
 context.set_forkserver_preload(
     [
+        "fencerow.cli.jobs",
+        "fencerow.cli.worker",
+        "fencerow.core.db.postgres",
         "tests.core.store.starter",
         "tests.migrations.runner",
         "tests.proof.crash.dying",
