@@ -46,6 +46,7 @@ STATUS: Mapping[type[BaseException], int] = MappingProxyType(
         wings.ScheduleTaken: 409,
         wings.UnknownZone: 409,
         wings.MutexNotFound: 404,
+        wings.UnknownBackfill: 404,
         wings.UnknownGroup: 404,
         wings.HandoverNotFound: 404,
         wings.HandoverLost: 409,
