@@ -10,7 +10,9 @@ from typing import Any
 
 from tests.proof.storm.evidence import surroundings
 from tools.attack.corpus import attacked
+from tools.attack.huge import swamped
 from tools.attack.schema import examined
+from tools.attack.slow import slowed
 
 
 def main(arguments: list[str]) -> int:
@@ -44,7 +46,7 @@ def _name(argument: str) -> str:
     return argument.rpartition("/")[2]
 
 
-ATTACKS = {"corpus": attacked, "schemathesis": examined}
+ATTACKS = {"corpus": attacked, "schemathesis": examined, "slow": slowed, "huge": swamped}
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

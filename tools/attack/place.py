@@ -122,7 +122,7 @@ def _serving(place: Place, folder: Path, env: Mapping[str, str]) -> Iterator[sub
         "FENCEROW_URL": place.url,
         "FENCEROW_APP": "attacked:app",
         "FENCEROW_WEB_RATE_PER_SECOND": "0",
-        "PYTHONPATH": str(folder),
+        "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]),
         **env,
     }
     with place.log.open("wb") as log:

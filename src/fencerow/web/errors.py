@@ -70,13 +70,22 @@ class TooManyRequests(FencerowError):
     code = "FR-859"
     repeat = "yes"
     status: int = 429
+    closes: bool = False
 
     def __init__(
-        self, what: str, why: str = "", fix: str = "", *, retry_after_s: float = 1.0, status: int = 429
+        self,
+        what: str,
+        why: str = "",
+        fix: str = "",
+        *,
+        retry_after_s: float = 1.0,
+        status: int = 429,
+        closes: bool = False,
     ) -> None:
         super().__init__(what, why, fix)
         self.retry_after_s = retry_after_s
         self.status = status
+        self.closes = closes
 
 
 class EndpointNotFound(FencerowError):

@@ -22,6 +22,13 @@ class WebSettings(Settings):
     web_body_timeout_s: float = number(
         10.0, 0.1, 3600.0, "How long the body of one request may take to come, whatever its length."
     )
+    web_bodies_bytes_max: int = number(
+        32 * 2**20,
+        2**20,
+        2**40,
+        "How much the bodies of all requests together may hold beyond 16 KiB of each. Above, the one that has been "
+        "coming for longest is given up.",
+    )
     web_body_keys_max: int = number(
         10_000, 100, 10**7, "How many names the objects in one body may have together."
     )
@@ -70,7 +77,34 @@ class WebSettings(Settings):
         "one that comes through a socket file. By default none is believed.",
     )
     web_request_s: float = number(30.0, 0.1, 3600.0, "How long a request may take that does not ask to wait.")
-    web_connections_max: int = number(2_000, 1, 1_000_000, "How many connections the gateway serves at once.")
+    web_connections_max: int = number(
+        2_000,
+        1,
+        1_000_000,
+        "How many connections the gateway serves at once. When all are in use, those that are idle and those whose "
+        "request is not whole make room for newcomers.",
+    )
+    web_headers_timeout_s: float = number(
+        10.0,
+        0.1,
+        3600.0,
+        "How long a connection has for its TLS, and for the headers of a request from its begin; then it is ended.",
+    )
+    web_idle_timeout_s: float = number(
+        15.0, 1.0, 3600.0, "How long a connection is kept between two requests."
+    )
+    web_write_timeout_s: float = number(
+        30.0,
+        0.1,
+        3600.0,
+        "How long an answer may wait for its reader, who must take 32 KiB or all in this time; else he is cut off.",
+    )
+    web_unread_bytes_max: int = number(
+        32 * 2**20,
+        2**16,
+        2**40,
+        "How much all answers together may hold that wait for their readers; above, those who wait for longest go.",
+    )
     web_unready_s: float = number(
         0.0,
         0.0,

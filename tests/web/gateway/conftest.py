@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ from starlette.requests import Request
 
 from fencerow import App
 from fencerow.web.gateway.asgi import Gateway
+from fencerow.web.gateway.server import Server
+from fencerow.web.settings import WebSettings
 from fencerow.web.tokens.scope import Grant, Scope
 from tests.web.checked import Checked
+from tests.web.gateway.serving import PATIENCE_S, Serve, Served, serving_on
 
 ALL = Grant(id="t-1", name="tests", scopes=frozenset(Scope), queues=None)
 
@@ -92,6 +96,31 @@ def calling(gateway: Gateway, host: Any = None, base: str = "") -> httpx.AsyncCl
     """A caller of a gateway, also of one that a host has mounted below a path."""
     transport = Checked(httpx.ASGITransport(host or gateway), gateway.openapi, base=base)
     return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
+
+
+@pytest.fixture
+async def open_app(lite_app: App) -> AsyncIterator[App]:
+    async with lite_app:
+        yield lite_app
+
+
+@pytest.fixture
+def serve(open_app: App, door: Door) -> Serve:
+    """A server with these settings."""
+
+    def with_these(**wanted: Any) -> contextlib.AbstractAsyncContextManager[Served]:
+        for name, value in wanted.items():
+            object.__setattr__(open_app.config, name, value)
+        settings = replace(WebSettings.of(open_app.config), web_drain_s=PATIENCE_S)
+        return serving_on(Server(Gateway(open_app, authorize=door), settings))
+
+    return with_these
+
+
+@pytest.fixture
+async def served(serve: Serve) -> AsyncIterator[Served]:
+    async with serve() as found:
+        yield found
 
 
 async def ended(app: App, job_id: str) -> None:

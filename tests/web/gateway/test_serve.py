@@ -7,7 +7,7 @@ import datetime
 import re
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from fencerow.web.gateway.certificate import context_of
 from fencerow.web.gateway.server import Server
 from fencerow.web.settings import WebSettings
 from tests.kit.pace import PATIENCE_S
-from tests.web.gateway.test_server import serving_on
+from tests.web.gateway.serving import serving_on, until_ended
 
 NONE = serialization.NoEncryption()
 
@@ -76,6 +76,17 @@ async def test_a_caller_who_verifies_the_certificate_is_served(lite_app: App, tm
                 else:
                     with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
                         await asked
+
+
+async def test_tls_that_is_begun_and_never_ends_is_bounded(lite_app: App, tmp_path: Path) -> None:
+    pair = made(tmp_path, "gateway")
+    settings = replace(WebSettings(), web_headers_timeout_s=0.2)
+    server = Server(Gateway(lite_app), settings, tls=context_of(pair.cert, pair.key))
+    async with lite_app, serving_on(server) as served:
+        reader, writer = await served.raw(b"\x16\x03")
+
+        await until_ended(reader)
+        writer.close()
 
 
 def _missing(folder: Path) -> Pair:

@@ -19,9 +19,11 @@ from fencerow.web.errors import NoSuchRoute, Unready
 from fencerow.web.gateway.bearer import Authorize, Bearer
 from fencerow.web.gateway.chain import Endpoint, House, Standing, origin_of, refusal_of
 from fencerow.web.gateway.closing import Closing
+from fencerow.web.gateway.cuts import Cuts
 from fencerow.web.gateway.openapi import document
 from fencerow.web.gateway.route import Answer, Call, Route
 from fencerow.web.gateway.routes import routes
+from fencerow.web.reading.bodies import Bodies
 from fencerow.web.reading.origins import check_settings
 from fencerow.web.reading.rates import Rates
 from fencerow.web.reading.room import Room
@@ -48,10 +50,12 @@ class Gateway:
             settings=settings,
             standing=self.standing,
             rates=Rates.of(settings),
+            bodies=Bodies.of(settings),
             room=Room.of(settings),
             waiting_room=Room.waiting(settings),
             streams=Room.streaming(settings),
             closing=Closing(lambda: app.client),
+            cuts=Cuts(),
         )
         own = Route(
             "GET", "/openapi.json", "getOpenApi", self._described, None, {200: None},
@@ -73,6 +77,7 @@ class Gateway:
 
     async def aclose(self) -> None:
         """End what it does beside requests. The app stays open."""
+        self._house.cuts.close()
         await self._house.closing.aclose()
         await self._bearer.aclose()
 

@@ -23,12 +23,22 @@ from fencerow.app import App
 from fencerow.core.errors import FencerowError, InvalidInput
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.text import shortened
-from fencerow.web.errors import NotAllowed, NotAuthenticated, TooLate, UnderMaintenance, Unready
+from fencerow.web.errors import (
+    NotAllowed,
+    NotAuthenticated,
+    RequestTooSlow,
+    TooLate,
+    TooManyRequests,
+    UnderMaintenance,
+    Unready,
+)
 from fencerow.web.gateway.bearer import Authorize
 from fencerow.web.gateway.closing import Closing
+from fencerow.web.gateway.cuts import Cuts
 from fencerow.web.gateway.problem import CONTENT_TYPE, placed, problem_of, retry_after_of
 from fencerow.web.gateway.route import WAIT_S_MAX, Answer, Call, Origin, Route
 from fencerow.web.reading import headers as read
+from fencerow.web.reading.bodies import Bodies, Body
 from fencerow.web.reading.body import Gone, body_of
 from fencerow.web.reading.callers import caller_of
 from fencerow.web.reading.origins import address_of, check_host
@@ -63,10 +73,12 @@ class House:
     settings: WebSettings
     standing: Standing
     rates: Rates
+    bodies: Bodies
     room: Room
     waiting_room: Room
     streams: Room
     closing: Closing
+    cuts: Cuts
 
 
 class Standing:
@@ -100,12 +112,20 @@ class Endpoint:
         except Gone:
             return  # nobody is there to read an answer
         except Exception as error:
+            self._note(error)
             response = refusal_of(error, origin, self.route.name)
         try:
             await response(scope, receive, send)
         finally:
             if seat is not None:
                 seat.leave()
+
+    def _note(self, error: Exception) -> None:
+        """Tell the log of callers who are slow, or too many; not of each, for strangers could fill it."""
+        if isinstance(error, RequestTooSlow):
+            self.house.cuts.note(error.what, how="refused")
+        elif isinstance(error, TooManyRequests) and error.status == 503:
+            self.house.cuts.note(error.what, logging.WARNING, how="refused")
 
     async def _answered(self, request: Request, origin: Origin) -> Answer:
         route, house = self.route, self.house
@@ -120,25 +140,32 @@ class Endpoint:
         if not route.of_itself:
             house.rates.check(who, asyncio.get_running_loop().time())
         room = house.waiting_room if route.waits else house.room
-        with room.seat(who):
-            body = await self._body(request)
+        with house.bodies.body() as held:
+            # A body that comes slowly has no seat: those whose request is whole need them.
+            body = await self._body(request, held)
             query = _query(request, route.query)
-            async with _hung_up(request) as gone:
-                call = Call(
-                    app=house.app,
-                    grant=grant,
-                    origin=origin,
-                    base=request.scope.get("root_path", "").rstrip("/"),
-                    params=MappingProxyType(dict(request.path_params)),
-                    query=query,
-                    body=body,
-                    headers=_headers(request),
-                    gone=gone,
-                    standing=house.standing.reason,
-                    leaving=house.standing.leaving,
-                    streams=house.streams,
-                )
-                return await self._in_time(call)
+            with room.seat(who):
+                return await self._served(request, grant, origin, query, body)
+
+    async def _served(self, request: Request, grant: Grant, origin: Origin, query: Any, body: Any) -> Answer:
+        """What the route answers to a request that is whole."""
+        house = self.house
+        async with _hung_up(request) as gone:
+            call = Call(
+                app=house.app,
+                grant=grant,
+                origin=origin,
+                base=request.scope.get("root_path", "").rstrip("/"),
+                params=MappingProxyType(dict(request.path_params)),
+                query=query,
+                body=body,
+                headers=_headers(request),
+                gone=gone,
+                standing=house.standing.reason,
+                leaving=house.standing.leaving,
+                streams=house.streams,
+            )
+            return await self._in_time(call)
 
     async def _grant(self, request: Request, origin: Origin) -> Grant:
         """Who asks.
@@ -158,7 +185,7 @@ class Endpoint:
             raise _unscoped(wanted)
         return grant
 
-    async def _body(self, request: Request) -> Any:
+    async def _body(self, request: Request, room: Body) -> Any:
         if self.route.body is None:
             return None
         settings = self.house.settings
@@ -167,6 +194,7 @@ class Endpoint:
             request.headers,
             bytes_max=settings.web_body_bytes_max,
             timeout_s=settings.web_body_timeout_s,
+            room=room,
         )
         return converted(plain(raw, Bounds.of(settings)), self.route.body, "the body")
 
@@ -300,7 +328,7 @@ def refusal_of(error: Exception, origin: Origin, name: str) -> Response:
         )
         error = FencerowError("the gateway met a fault of its own")
     document = problem_of(error, origin.request_id)
-    if document.status >= 500 and not isinstance(error, (Unready, UnderMaintenance)):
+    if document.status >= 500 and not isinstance(error, (Unready, UnderMaintenance, TooManyRequests)):
         log.warning("request %s to %s: %s", origin.request_id, name, error)
     headers = {**ALWAYS, "x-request-id": origin.request_id}
     if (wait_s := retry_after_of(error, document.status)) is not None:

@@ -1,122 +1,32 @@
-"""The gateway as the main thing of a process: uvicorn, with bounds on what a connection may take.
-
-uvicorn bounds neither how long a request's headers may take, nor how long a connection may say nothing at all, nor how
-long an answer may wait to be read. So hundreds of callers that send a byte now and then, or read nothing of what they
-asked for, would keep all places. `Bounded` ends such connections.
-"""
+"""The gateway as the main thing of a process: uvicorn, with connections that are bounded in number and in time."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import socket
 import ssl
 from typing import Protocol
 
-import h11
 import uvicorn
 from starlette.types import Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fencerow.core.errors import ConfigError
 from fencerow.supervisor.probes import Address
+from fencerow.web.gateway.connection import Bounded
+from fencerow.web.gateway.places import Places
 from fencerow.web.settings import WebSettings
 
 log = logging.getLogger("fencerow.web")
 theirs = logging.getLogger("uvicorn.error")
 
-HEADERS_S = 10.0
-KEEP_ALIVE_S = 15
 REQUEST_LINE_BYTES_MAX = 8 * 1024
-WRITE_S = 30.0
-WRITE_BYTES_MIN = 32 * 1024
 BACKLOG = 512
-
-
-class Bounded(H11Protocol):
-    """A connection that does not wait for its caller for ever.
-
-    A request must have all its headers within `HEADERS_S` seconds of its begin. Of an answer that waits to be read, all
-    or `WRITE_BYTES_MIN` must be taken in each `WRITE_S` seconds; a caller that takes less is cut off.
-    """
-
-    _until: asyncio.TimerHandle | None = None
-    _unread: Unread | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._unread = Unread(transport, self.loop)
-        # `pause_writing` when a byte has to wait, not only at 64 KiB. At 0 asyncio's TLS would pause for ever.
-        transport.set_write_buffer_limits(high=1)
-        self._expect()
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        if self._unread is not None:
-            self._unread.begin()
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        if self._unread is not None:
-            self._unread.end()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._expect()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._forget()
-        if self._unread is not None:
-            self._unread.end()
-        super().connection_lost(exc)
-
-    def _expect(self) -> None:
-        """Start the clock where a request is to come or has begun, and stop it where its headers are through."""
-        if self.conn.their_state is not h11.IDLE:
-            self._forget()
-        elif self._until is None:
-            self._until = self.loop.call_later(HEADERS_S, self._late)
-
-    def _late(self) -> None:
-        self._until = None
-        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
-            self.transport.close()
-
-    def _forget(self) -> None:
-        if self._until is not None:
-            self._until.cancel()
-            self._until = None
-
-
-class Unread:
-    """The clock of what waits in a connection to be read: it ends a connection whose caller takes too little."""
-
-    def __init__(self, transport: asyncio.WriteTransport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._timer: asyncio.TimerHandle | None = None
-        self._waiting = 0  # bytes, when the clock was looked at last
-
-    def begin(self) -> None:
-        """From now on something waits."""
-        if self._timer is None:
-            self._waiting = self._transport.get_write_buffer_size()
-            self._timer = self._loop.call_later(WRITE_S, self._look)
-
-    def end(self) -> None:
-        """Nothing waits any more."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _look(self) -> None:
-        self._timer = None
-        left = self._transport.get_write_buffer_size()
-        if self._waiting - left < WRITE_BYTES_MIN:
-            log.info("a caller was cut off who took less than %d bytes in %g s", WRITE_BYTES_MIN, WRITE_S)
-            self._transport.abort()  # `close` would wait for the reader
-        else:
-            self.begin()
+OTHER_FILES = (
+    256  # what a process may open beside connections: the database, its own files, TLS that is begun
+)
+TLS_CLOSED_S = 5.0
 
 
 def listening(address: Address) -> socket.socket:
@@ -156,6 +66,56 @@ class Serves(Protocol):
         ...
 
 
+def connections_max(settings: WebSettings) -> int:
+    """How many connections this process can serve: as many as the settings say, if it may open so many files.
+
+    It raises its own limit of open files as far as it may; below that, a warning says what lacks.
+    """
+    wanted = settings.web_connections_max + OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return settings.web_connections_max
+    most = max(1, soft - OTHER_FILES)
+    log.warning(
+        "web_connections_max is %d, but this process may open %d files: it serves %d connections; raise the limit "
+        "(`ulimit -n`, `LimitNOFILE=` of systemd)",
+        *(settings.web_connections_max, soft, most),
+    )
+    return most
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn with our connections, and with bounds for TLS, which it leaves at a minute."""
+
+    def __init__(self, config: uvicorn.Config, places: Places) -> None:
+        super().__init__(config)
+        self._places = places
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen on these sockets."""
+        loop, tls = asyncio.get_running_loop(), self.config.ssl
+        self.servers = [
+            await loop.create_server(
+                lambda: Bounded(self.config, self.server_state, self._places),
+                sock=each,
+                ssl=tls,
+                backlog=BACKLOG,
+                ssl_handshake_timeout=self._places.settings.web_headers_timeout_s if tls else None,
+                ssl_shutdown_timeout=TLS_CLOSED_S if tls else None,
+            )
+            for each in sockets or []
+        ]
+        self.started = True
+
+    def cut_off(self) -> None:
+        """End the connections that are left when the time to drain is over."""
+        for each in list(self.server_state.connections):
+            each.transport.abort()
+
+
 class Server:
     """Serves until told to leave: unready first, then requests end, then the connections."""
 
@@ -168,7 +128,7 @@ class Server:
             theirs.setLevel(logging.ERROR)
         config = uvicorn.Config(
             served,
-            http=Bounded,
+            http="h11",
             ws="none",
             lifespan="off",
             interface="asgi3",
@@ -176,8 +136,7 @@ class Server:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            timeout_keep_alive=KEEP_ALIVE_S,
-            limit_concurrency=settings.web_connections_max,
+            timeout_keep_alive=max(1, round(settings.web_idle_timeout_s)),
             timeout_graceful_shutdown=int(settings.web_drain_s) or 1,
             # h11 counts the request line and the headers together, and answers plain text: what is within this is
             # judged by `check_headers`.
@@ -185,7 +144,8 @@ class Server:
         )
         config.load()
         config.ssl = tls
-        self._uvicorn = uvicorn.Server(config)
+        self._places = Places(settings, connections_max(settings))
+        self._uvicorn = _Uvicorn(config, self._places)
         self._leave = asyncio.Event()
 
     async def run(self, sockets: list[socket.socket]) -> None:
@@ -204,6 +164,8 @@ class Server:
         try:
             await serving
         finally:
+            self._uvicorn.cut_off()
+            self._places.cuts.close()
             await self._served.aclose()
         log.info("the gateway has stopped")
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Protocol
 
 from fencerow.web.errors import InvalidRequest, RequestTooLarge, RequestTooSlow, UnsupportedBody
+from fencerow.web.reading.bodies import Bodies, Body
 
 PACE_BYTES_PER_S = (
     500  # a body that comes more slowly than this, after half of its time, holds a place for nothing
@@ -34,15 +35,18 @@ class Gone(Exception):
     """The client hung up before its request was whole. Nobody is there to read an answer."""
 
 
-async def body_of(receive: Receive, headers: Headers, *, bytes_max: int, timeout_s: float) -> bytes:
+async def body_of(
+    receive: Receive, headers: Headers, *, bytes_max: int, timeout_s: float, room: Body | None = None
+) -> bytes:
     """All bytes of a request's body, whose headers say that it is JSON; empty if it has none.
 
-    It must come whole within `timeout_s`, and after half of that time no slower than PACE_BYTES_PER_S. It may be
-    cancelled: nothing is left behind.
+    It must come whole within `timeout_s`, and after half of that time no slower than PACE_BYTES_PER_S. `room`: what it
+    may hold beside others. It may be cancelled: nothing is left behind but what it holds there.
 
     Raises:
         RequestTooLarge: it has more than `bytes_max`, by its headers or by what came.
-        RequestTooSlow: it did not come in time.
+        RequestTooSlow: it did not come in time, or was slow while others needed its room.
+        TooManyRequests: there is no room for it beside the others.
         UnsupportedBody: it is compressed, or no JSON in UTF-8 by its headers.
         InvalidRequest: its length is told in a way that may be understood in two.
         Gone: the client hung up.
@@ -55,16 +59,21 @@ async def body_of(receive: Receive, headers: Headers, *, bytes_max: int, timeout
     clock = asyncio.get_running_loop().time
     began = clock()
     body = bytearray()
+    room = room or Bodies(bytes_max).body()
     try:
         async with asyncio.timeout_at(began + timeout_s / 2) as limit:
+            room.begin(limit)
             while await _one_more(receive, headers, body, bytes_max):
+                room.has(len(body))
                 due = began + min(timeout_s, timeout_s / 2 + len(body) / PACE_BYTES_PER_S)
                 if clock() >= due:  # also of a sender that never lets the loop turn
                     raise TimeoutError
                 if due - (limit.when() or began) > timeout_s / STEPS_MAX:
                     limit.reschedule(due)
+            room.has(len(body))
     except TimeoutError:
-        raise _too_slow(timeout_s) from None
+        raise (_given_up() if room.is_given_up else _too_slow(timeout_s)) from None
+    room.is_whole()
     if told is not None and told != len(body):
         raise _unclear(f"the body has {len(body)} bytes, and Content-Length says {told}")
     return bytes(body)
@@ -154,5 +163,13 @@ def _too_slow(timeout_s: float) -> RequestTooSlow:
     return RequestTooSlow(
         f"the body did not come within {timeout_s:g} s, or slower than {PACE_BYTES_PER_S} bytes a second",
         "`web_body_timeout_s` sets the limit",
+        "send it again, over a better connection or in several requests",
+    )
+
+
+def _given_up() -> RequestTooSlow:
+    return RequestTooSlow(
+        "the body was still coming when others needed its room",
+        "all bodies together hold `web_bodies_bytes_max`, and it had been coming for longest",
         "send it again, over a better connection or in several requests",
     )
