@@ -18,6 +18,7 @@ from fencerow.events.sequencer import head, sequence_all
 from fencerow.events.topics import check_group, check_patterns, wants_outcomes
 
 PARTITIONS_MAX = 256
+NAMES_LOOKED_AT = 1_000  # for one that may be meant
 REPLAY_PATIENCE_S = 600.0  # a time is looked for event by event
 
 
@@ -116,9 +117,10 @@ def make_group(
 
 
 @operation(alone=True, repeatable=True, writes="")
-def groups() -> Steps[list[Group]]:
-    """All groups."""
-    return [_group(row) for row in (yield from execute("read_groups", grp=None))]
+def groups(*, after: str | None = None, limit: int | None = None) -> Steps[list[Group]]:
+    """All groups by name; with a limit a page of them, behind the name `after`."""
+    rows = yield from execute("read_groups", grp=None, after=after, groups_max=limit)
+    return [_group(row) for row in rows]
 
 
 @operation(repeatable=True, writes="")
@@ -135,7 +137,8 @@ def known_group(name: str) -> Steps[Group]:
     """The same as part of other operations."""
     found = yield from _found(name)
     if found is None:
-        names = [_group(row).name for row in (yield from execute("read_groups", grp=None))]
+        rows = yield from execute("read_groups", grp=None, after=None, groups_max=NAMES_LOOKED_AT)
+        names = [_group(row).name for row in rows]
         raise _unknown(name, names)
     return found
 
@@ -186,7 +189,7 @@ def _after(start: GroupStart) -> Steps[int]:
 
 
 def _found(name: str) -> Steps[Group | None]:
-    rows = yield from execute("read_groups", grp=name)
+    rows = yield from execute("read_groups", grp=name, after=None, groups_max=None)
     return _group(rows[0]) if rows else None
 
 

@@ -44,9 +44,12 @@ class Retention:
 
 
 @operation(alone=True, repeatable=True, writes="")
-def lags(group: str | None = None, *, look: int = LOOK) -> Steps[list[Lag]]:
-    """How far each group is behind, or this one."""
-    return [_lag(row) for row in (yield from execute("group_lags", grp=group, look=look))]
+def lags(
+    group: str | None = None, *, look: int = LOOK, after: str | None = None, limit: int | None = None
+) -> Steps[list[Lag]]:
+    """How far each group is behind, or this one; with a limit a page of them by name, behind the name `after`."""
+    rows = yield from execute("group_lags", grp=group, look=look, after=after, groups_max=limit)
+    return [_lag(row) for row in rows]
 
 
 @operation(alone=True, repeatable=True, writes="")

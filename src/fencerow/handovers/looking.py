@@ -59,9 +59,11 @@ class HandoverCounts(msgspec.Struct, frozen=True):
 
 
 @operation(alone=True, repeatable=True, writes="")
-def listed(*, receiver: str | None = None, key: str | None = None, limit: int) -> Steps[list[PlacedHandover]]:
-    """What is not confirmed, in the order of the submits."""
-    rows = yield from execute("list_handovers", receiver=receiver, key=key, limit=limit)
+def listed(
+    *, receiver: str | None = None, key: str | None = None, after: int = -1, limit: int
+) -> Steps[list[PlacedHandover]]:
+    """What is not confirmed, in the order of the submits. `after`: the place of the last one of the page before."""
+    rows = yield from execute("list_handovers", receiver=receiver, key=key, after=after, limit=limit)
     return [
         PlacedHandover(handover_of(row), text_or_none(row[COLUMNS]), as_int(row[COLUMNS + 1])) for row in rows
     ]

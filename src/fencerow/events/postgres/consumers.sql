@@ -23,12 +23,14 @@ WHERE known.name = :grp AND CAST(known.topics AS text) <> CAST(:topics AS text)
 RETURNING known.name;
 
 -- name: read_groups
--- All groups, or the one of this name.
+-- All groups, those behind a name, or the one of this name; at most :groups_max, if that is said.
 SELECT known.name, CAST(known.topics AS text), known.partitions, known.generation, fencerow.us(known.created_at),
        fencerow.us(known.replayed_at), fencerow.us(known.alarmed_at)
 FROM fencerow.event_groups AS known
-WHERE CAST(:grp AS text) IS NULL OR known.name = :grp
-ORDER BY known.name;
+WHERE (CAST(:grp AS text) IS NULL OR known.name = :grp)
+  AND (CAST(:after AS text) IS NULL OR known.name > :after)
+ORDER BY known.name
+LIMIT CAST(:groups_max AS bigint);
 
 -- name: hold_group
 -- Lock a group's row until the end of the transaction: what changes all its partitions takes turns.

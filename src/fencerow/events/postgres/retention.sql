@@ -7,7 +7,8 @@ CASE WHEN json_typeof(known.topics) = 'array' AND position('\' IN CAST(known.top
      THEN known.topics ELSE '[]' END
 
 -- name: group_lags
--- Each group: the head of the log, its rearmost cursor, how many events it has still to read (looked at up to so many
+-- Each group, or those behind a name, at most :groups_max if that is said. Of each:
+-- the head of the log, its rearmost cursor, how many events it has still to read (looked at up to so many
 -- in each partition), when the first of them was published, what is put aside and parked, and its living readers; and
 -- how many of the events have no place yet (looked at up to so many), with the first of these. They are read by place,
 -- so without one they are as unread as any other.
@@ -57,7 +58,13 @@ CROSS JOIN LATERAL (
     FROM unplaced AS event
     WHERE event.bucket % known.partitions = held.part AND event.topic LIKE ANY(patterns.likes)
 ) AS coming
-WHERE CAST(:grp AS text) IS NULL OR known.name = :grp
+WHERE (CAST(:grp AS text) IS NULL OR known.name = :grp)
+  AND known.name = ANY(ARRAY(
+      SELECT page.name
+      FROM fencerow.event_groups AS page
+      WHERE CAST(:after AS text) IS NULL OR page.name > :after
+      ORDER BY page.name
+      LIMIT CAST(:groups_max AS bigint)))
 GROUP BY known.name
 ORDER BY known.name;
 

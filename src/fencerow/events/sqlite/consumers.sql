@@ -25,12 +25,14 @@ WHERE name = :grp AND topics <> :topics
 RETURNING name;
 
 -- name: read_groups
--- All groups, or the one of this name.
+-- All groups, those behind a name, or the one of this name; at most :groups_max, if that is said.
 SELECT known.name, known.topics, known.partitions, known.generation, known.created_at, known.replayed_at,
        known.alarmed_at
 FROM fencerow.event_groups AS known
-WHERE :grp IS NULL OR known.name = :grp
-ORDER BY known.name;
+WHERE (:grp IS NULL OR known.name = :grp)
+  AND (:after IS NULL OR known.name > :after)
+ORDER BY known.name
+LIMIT COALESCE(:groups_max, -1);
 
 -- name: hold_group
 -- The file's write lock holds it already.

@@ -5,7 +5,8 @@
 iif(json_valid(known.topics), known.topics, '[]')
 
 -- name: group_lags
--- Each group: the head of the log, its rearmost cursor, how many events it has still to read (looked at up to so many
+-- Each group, or those behind a name, at most :groups_max if that is said. Of each:
+-- the head of the log, its rearmost cursor, how many events it has still to read (looked at up to so many
 -- for the whole group), when the first of them was published, what is put aside and parked, and its living readers.
 -- Every event has its place from the beginning.
 SELECT known.name,
@@ -31,7 +32,13 @@ SELECT known.name,
        0,
        NULL
 FROM fencerow.event_groups AS known
-WHERE :grp IS NULL OR known.name = :grp
+WHERE (:grp IS NULL OR known.name = :grp)
+  AND known.name IN (
+      SELECT page.name
+      FROM fencerow.event_groups AS page
+      WHERE :after IS NULL OR page.name > :after
+      ORDER BY page.name
+      LIMIT COALESCE(:groups_max, -1))
 ORDER BY known.name;
 
 -- name: alarm_group

@@ -9,12 +9,13 @@
  LIMIT 1)
 
 -- name: list_handovers
--- What is not confirmed, in the order of the submits, and behind whom it stands.
+-- What is not confirmed, behind a place in the order of the submits, and behind whom it stands.
 SELECT {{columns of a handover}}, {{first of its line}}, fencerow.us(fencerow.now())
 FROM fencerow.handovers AS handover
 WHERE handover.confirmed_at IS NULL
   AND (CAST(:receiver AS text) IS NULL OR handover.receiver = CAST(:receiver AS text))
   AND (CAST(:key AS text) IS NULL OR handover.key = CAST(:key AS text))
+  AND handover.place > CAST(:after AS bigint)
 ORDER BY handover.place
 LIMIT CAST(:limit AS integer);
 

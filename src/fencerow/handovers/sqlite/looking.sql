@@ -9,12 +9,13 @@
  LIMIT 1)
 
 -- name: list_handovers
--- What is not confirmed, in the order of the submits, and behind whom it stands.
+-- What is not confirmed, behind a place in the order of the submits, and behind whom it stands.
 SELECT {{columns of a handover}}, {{first of its line}}, fencerow.now()
 FROM fencerow.handovers AS handover
 WHERE handover.confirmed_at IS NULL
   AND (:receiver IS NULL OR handover.receiver = :receiver)
   AND (:key IS NULL OR handover.key = :key)
+  AND handover.place > :after
 ORDER BY handover.place
 LIMIT :limit;
 

@@ -28,15 +28,18 @@ PLACE = re.compile(r"[0-9]{1,18}", re.ASCII)
 async def events(look: Look) -> dict[str, Any]:
     """Five statements: the groups, their lags, the log, what is parked, the clock."""
     client = look.client
-    known = {each.name: each for each in await client.arun(ask(groups()))}
-    found = await client.arun(ask(lags(look=BEHIND_MAX)))
+    after = look.query.get("after") or None
+    page = await client.arun(ask(groups(after=after, limit=GROUPS_SHOWN + 1)))
+    known = {each.name: each for each in page[:GROUPS_SHOWN]}
+    found = await client.arun(ask(lags(look=BEHIND_MAX, after=after, limit=GROUPS_SHOWN)))
     kept = EventSettings.of(look.app.config).retention_events_max
     log = await client.arun(ask(retention_estimate(keep=kept)))
     aside = await client.arun(ask(parked(limit=PARKED_SHOWN)))
     return {
         "now_us": await look.now_us(),
-        "groups": [(known.get(each.group), each) for each in found[:GROUPS_SHOWN]],
-        "hidden": max(0, len(found) - GROUPS_SHOWN),
+        "groups": [(known.get(each.group), each) for each in found],
+        "next": found[-1].group if len(page) > GROUPS_SHOWN and found else None,
+        "is_first": after is None,
         "most": BEHIND_MAX,
         "log": log,
         **_parked(aside, look.redactor),

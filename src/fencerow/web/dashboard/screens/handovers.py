@@ -2,35 +2,54 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from fencerow.core.db.run import ask
+from fencerow.core.errors import InvalidInput
 from fencerow.handovers.looking import COUNTED_MAX, counted, listed
 from fencerow.web.dashboard.roles import Role
 from fencerow.web.dashboard.screen import Act, Action, Look, Screen, Section, Told
 
 SHOWN = 100
+PLACE = re.compile(r"[0-9]{1,18}", re.ASCII)
 FILTERS = ("receiver", "key")
 
 
 async def handovers(look: Look) -> dict[str, Any]:
     """Three statements: those that are not confirmed, how many there are, the clock."""
     chosen = {name: text for name in FILTERS if (text := look.query.get(name, "").strip())}
-    found = await look.client.arun(
-        ask(listed(receiver=chosen.get("receiver"), key=chosen.get("key"), limit=SHOWN + 1))
-    )
+    after = place_of(look.query.get("after"))
+    page = listed(receiver=chosen.get("receiver"), key=chosen.get("key"), after=after, limit=SHOWN + 1)
+    found = await look.client.arun(ask(page))
     return {
         "now_us": await look.now_us(),
         "counts": await look.client.arun(ask(counted())),
         "handovers": found[:SHOWN],
         "most": COUNTED_MAX,
-        "more": len(found) > SHOWN,
+        "next": found[SHOWN - 1].handover.place if len(found) > SHOWN else None,
+        "is_first": after < 0,
         "chosen": chosen,
         "filters": [
             (name, value, {other: chosen[other] for other in chosen if other != name})
             for name, value in chosen.items()
         ],
     }
+
+
+def place_of(text: str | None) -> int:
+    """The place behind which a page begins.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    if not text:
+        return -1
+    if not PLACE.fullmatch(text):
+        raise InvalidInput(
+            f"after is {ascii(text)[:40]}", "the place of a handover is expected", "begin anew"
+        )
+    return int(text)
 
 
 async def confirm(act: Act) -> Told:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from fencerow.core.db.run import ask
-from fencerow.core.errors import Busy, InvalidInput
+from fencerow.core.errors import InvalidInput
 from fencerow.core.model.state import WorkerState
 from fencerow.core.store.shares import ShareRecord
 from fencerow.web.dashboard.counting import COUNTED_MAX, live_counts
+from fencerow.web.dashboard.counting.shares import shares_page
 from fencerow.web.dashboard.counting.traffic import read_traffic
 from fencerow.web.dashboard.screen import Act, Action, Look, Screen, Section, Told
 from fencerow.web.dashboard.standing import QueueStanding, by_queue
@@ -42,7 +43,9 @@ async def queues(look: Look) -> dict[str, Any]:
         "flows": {each.name: flow_of(traffic, each.name) for each in shown if each.name in busy},
         "hidden": max(0, len(found) - QUEUES_SHOWN),
         "serving": serving,
-        "shares": shares,
+        "shares": shares[:SHARES_SHOWN],
+        "next_share": shares[SHARES_SHOWN - 1] if len(shares) > SHARES_SHOWN else None,
+        "is_first": not look.query.get("queue"),
         "most": COUNTED_MAX,
     }
 
@@ -69,12 +72,10 @@ async def queue(look: Look) -> dict[str, Any]:
     }
 
 
-async def _shares(look: Look) -> list[ShareRecord] | None:
-    """The shares; None where there are more than a page may read."""
-    try:
-        return (await look.client.shares.aknown())[:SHARES_SHOWN]
-    except Busy:
-        return None
+async def _shares(look: Look) -> list[ShareRecord]:
+    """A page of the shares, and one more if there is one: those behind the share that the address names."""
+    after = look.query.get("queue", ""), look.query.get("share", "")
+    return await look.client.arun(ask(shares_page(*after, limit=SHARES_SHOWN + 1)))
 
 
 async def pause(act: Act) -> Told:
