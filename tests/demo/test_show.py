@@ -31,6 +31,7 @@ def test_a_killed_worker_costs_one_attempt_and_every_job_ends_once(tmp_path: Pat
 
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "once more: the same job" in ran.stdout
+    assert "See it in a browser: http://127.0.0.1:" in ran.stdout  # nobody's browser is opened
     assert "with SIGKILL while it reads annual_report.pdf" in ran.stdout
     assert "annual_report.pdf: succeeded in attempt 2" in ran.stdout
     assert "receipt.pdf: succeeded" in ran.stdout

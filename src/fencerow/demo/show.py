@@ -7,13 +7,14 @@ database by the same library calls that users have.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -53,10 +54,31 @@ def main(paths: Sequence[str] = (), *, exit_at_end: bool = False) -> int:
         database = Path(folder) / "demo.db"
         os.environ.update(environment(database, LEASE_S))
         view = make_view()
-        code = _Show(chosen, database, view).run()
-        if not exit_at_end and sys.stdout.isatty():
-            view.wait_for_user()
+        show = _Show(chosen, database, view)
+        with show.app:
+            show.submit()
+            with _in_browser(database, view):
+                code = show.run()
+                if not exit_at_end and sys.stdout.isatty():
+                    view.wait_for_user()
     return code
+
+
+@contextlib.contextmanager
+def _in_browser(database: Path, view: View) -> Iterator[None]:
+    """The dashboard beside the show, while the block lasts: where what it needs is installed, and a port can be had."""
+    try:
+        from fencerow.demo.board import made
+        from fencerow.web.dashboard.local import LocalDashboard, open_browser
+    except ImportError as error:
+        view.say(f"To see it in a browser, too, {error.name} is needed: pip install 'fencerow[demo,web]'")
+        yield
+        return
+    with LocalDashboard(lambda: made(f"sqlite:///{database}")) as local:
+        place = f"{local.url}documents"
+        is_open = open_browser(place)
+        view.say(f"{'Your browser shows it' if is_open else 'See it in a browser'}: {place}")
+        yield
 
 
 def samples() -> list[Path]:
@@ -72,24 +94,23 @@ class _Show:
         # Imported late: the settings are read from the environment that main has just set.
         from fencerow.demo.documents import app, extract
 
-        self._app, self._extract = app, extract
+        self.app, self._extract = app, extract
         self._view = view
         self._database = database
         self._documents = _planned(paths)
         self._workers: list[WorkerProcess] = []
 
     def run(self) -> int:
-        with self._app:
-            self._submit()
-            try:
-                self._workers = [start_worker(f"worker-{number}") for number in (1, 2)]
-                self._watch()
-            finally:
-                for worker in self._workers:
-                    worker.stop()
-            return self._summary()
+        try:
+            self._workers = [start_worker(f"worker-{number}") for number in (1, 2)]
+            self._watch()
+        finally:
+            for worker in self._workers:
+                worker.stop()
+        return self._summary()
 
-    def _submit(self) -> None:
+    def submit(self) -> None:
+        """The first act: it makes the tables, too."""
         self._view.say(f"The queue is a SQLite file, {self._database}. No server is running.")
         for document in self._documents:
             job = self._extract.using(key=_fingerprint(document.path))
@@ -119,12 +140,12 @@ class _Show:
                 time.sleep(0.1)
 
     def _read(self) -> dict[str, JobRecord]:
-        return self._app.engine.run(store.read([document.job_id for document in self._documents]))
+        return self.app.engine.run(store.read([document.job_id for document in self._documents]))
 
     def _seen_workers(self) -> list[WorkerProcess]:
         """Learn the holder ids of our processes from the database."""
         by_pid = {worker.pid: worker for worker in self._workers}
-        for record in self._app.engine.run(store.list_workers()):
+        for record in self.app.engine.run(store.list_workers()):
             if record.pid in by_pid and not by_pid[record.pid].holder:
                 by_pid[record.pid].holder = record.id
         return [worker for worker in self._workers if worker.holder]
@@ -151,7 +172,7 @@ class _Show:
         survivor = next((document for document in self._documents if document.killed), None)
         if survivor is not None:
             names = {worker.holder: worker.name for worker in self._seen_workers()}
-            self._view.timeline(survivor.path.name, self._app.client.timeline(survivor.job_id), names)
+            self._view.timeline(survivor.path.name, self.app.client.timeline(survivor.job_id), names)
         unfinished = [name for name, record in rows if not record.is_final]
         if unfinished:
             self._view.say(f"Not finished within {LIMIT_S:g} s: {', '.join(unfinished)}.")

@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from fencerow.app import App
 from fencerow.doctor.examine import examine
+from fencerow.web.dashboard.also import Also
 from fencerow.web.dashboard.canary import Canary
 from fencerow.web.dashboard.cost import Cost
 from fencerow.web.dashboard.door import Answers, Door, Entry
@@ -36,8 +37,9 @@ class Dashboard:
     `authorize` says who asks, from the request: a `Visitor` with a role (none, read, act, admin). Without it visitors
     log in with an API token. `read_only`: nobody may do more than look, whatever their role; so it is until you say
     otherwise. `redact`: given the name of a job and its arguments, result or metadata, it returns what shall be shown.
-    `secured`: browsers come over TLS; None is by the request. It opens nothing before the first request and needs no
-    lifespan. `leave()` ends the pages that are kept live, `aclose()` what it does beside requests; the app stays open.
+    `secured`: browsers come over TLS; None is by the request. `also`: screens of your own beside ours. It opens nothing
+    before the first request and needs no lifespan. `leave()` ends the pages that are kept live, `aclose()` what it does
+    beside requests; the app stays open.
 
     Raises:
         ConfigError: `web_hosts` or `web_proxies` cannot be understood.
@@ -53,10 +55,15 @@ class Dashboard:
         secured: bool | None = None,
         live_s: float = LIVE_S,
         look_s: float = LOOK_S,
+        also: Also | None = None,
     ) -> None:
         settings = WebSettings.of(app.config)
         check_settings(settings)
-        screens, statics, cookies = all_screens(), Statics(), Cookies(secured=secured)
+        screens, statics, cookies = (
+            all_screens(() if also is None else also.screens),
+            Statics(),
+            Cookies(secured=secured),
+        )
         self._app, self._redactor = app, Redactor(redact, app.jobs)
         self._problems = Problems(partial(examine, app.config, app.checks()))
         self._canary = Canary()
@@ -68,10 +75,10 @@ class Dashboard:
             login=self._login,
             read_only=read_only,
             cookies=cookies,
-            pages=Pages(screens, statics),
+            pages=Pages(screens, statics, None if also is None else also.package),
         )
         serving = Serving(app, screens, statics, self._looks, self._door, settings, self._canary)
-        self.entries = serving.entries()
+        self.entries = (*serving.entries(), *(() if also is None else also.entries()))
         answers = Answers(self._door)
         self._asgi = Starlette(
             routes=[_mapped(path, of_path, self._door) for path, of_path in _by_path(self.entries).items()],

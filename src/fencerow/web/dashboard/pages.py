@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from fencerow.core.model.state import State
 from fencerow.core.model.text import amount
@@ -43,12 +43,14 @@ class Visit:
 
 
 class Pages:
-    """All templates. Everything that is put into one is escaped."""
+    """All templates, also those of a package beside ours. Everything that is put into one is escaped."""
 
-    def __init__(self, screens: Sequence[Screen], statics: Statics) -> None:
+    def __init__(self, screens: Sequence[Screen], statics: Statics, also: str | None = None) -> None:
         self._environment = environment = Environment(
             autoescape=True,
-            loader=PackageLoader("fencerow.web.dashboard"),
+            loader=ChoiceLoader(
+                [PackageLoader(each) for each in ("fencerow.web.dashboard", also) if each is not None]
+            ),
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
