@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fencerow.audit.settings import AuditSettings
 from fencerow.core.config import CoreConfig
 from fencerow.core.model.seconds import Seconds
+from fencerow.doctor.horizon.settings import HorizonSettings
 from fencerow.events.settings import EventSettings
 from fencerow.guards.settings import GuardSettings
 from fencerow.metrics.settings import MetricsSettings
@@ -27,6 +28,7 @@ class Config(
     GuardSettings,
     EventSettings,
     RetentionSettings,
+    HorizonSettings,
     PayloadSettings,
     ChildSettings,
     CoreConfig,

@@ -64,6 +64,7 @@ class Fact(StrEnum):
     EVENTS_AT_RISK = "events_at_risk"
     EVENTS_TRIMMED = "events_trimmed"
     WEBHOOK_SENT = "webhook_sent"
+    SESSION_ENDED = "session_ended"
 
 
 _ATTEMPT = ("job_id", "job", "queue", "attempt")
@@ -114,6 +115,8 @@ FIELDS: Mapping[Fact, tuple[str, ...]] = {
     Fact.EVENTS_TRIMMED: ("count",),
     # One POST of a webhook. `outcome`: delivered, or why it failed; `status`: the answer's, None where none came.
     Fact.WEBHOOK_SENT: ("outcome", "status", "duration_s"),
+    # A session of somebody that held back the database's horizon, ended because a policy says so.
+    Fact.SESSION_ENDED: ("pid", "application", "seconds"),
 }
 
 

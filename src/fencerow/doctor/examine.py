@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 import psycopg
 
-from fencerow.core.config import CoreConfig, PostgresUrl, parse_url
+from fencerow.core.config import CoreConfig, PostgresUrl, SqliteUrl, parse_url
 from fencerow.core.db.faults import first_line
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.probe import reach_postgres
@@ -21,10 +21,11 @@ from fencerow.core.errors import DatabaseError, FencerowError
 from fencerow.core.finding import Finding, fail, failed, ok
 from fencerow.core.model.text import said_of
 from fencerow.core.model.url import masked
-from fencerow.core.store.connect import open_engine
+from fencerow.core.store.connect import DEFAULT_URL, open_engine
 from fencerow.core.wing import Check, wings
 from fencerow.doctor import backlog, schema
 from fencerow.doctor.connections import examine_connections
+from fencerow.doctor.horizon.wal import examine_wal
 from fencerow.doctor.on_postgres import examine_postgres
 from fencerow.doctor.on_sqlite import examine_sqlite, file_findings
 from fencerow.doctor.shape import examine_shape
@@ -74,6 +75,7 @@ def _checks(
             return
         with_queries(engine)
         yield from _guarded("file", lambda: examine_sqlite(engine))
+        yield from _guarded("write-ahead log", lambda: examine_wal(Path(sqlite_path(config))))
     state = list(_guarded("schema", lambda: schema.examine_schema(engine)))
     yield from state
     if isinstance(engine, PostgresEngine):
@@ -85,6 +87,13 @@ def _checks(
         named = {check.name: check for wing in wings() for check in wing.checks()}
         for check in (named | {check.name: check for check in of_app}).values():
             yield from _guarded(check.name, partial(check.examine, engine, config))
+
+
+def sqlite_path(config: CoreConfig) -> str:
+    """Where the file of SQLite lies."""
+    url = parse_url(config.url or DEFAULT_URL)
+    assert isinstance(url, SqliteUrl)
+    return url.path
 
 
 def _connections(

@@ -6,6 +6,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import msgspec
 
@@ -13,12 +14,15 @@ from fencerow.core.config import CoreConfig
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.finding import Finding, fail, info, ok, warn
+from fencerow.doctor.horizon.holders import Holder, blocks, cost, holders
 
 VERSION_MIN = 150_000
 VERSION_TESTED_MAX = 189_999
 SKEW_WARN_S = 1.0
 SKEW_FAIL_S = 10.0
 SNAPSHOT_WARN_S = 300.0
+SLOT_XIDS_WARN = 1_000_000
+SHOWN_MAX = 3
 HEARD_S = 3.0
 TABLES_NAMED = 4
 
@@ -52,20 +56,8 @@ class Privileges(msgspec.Struct, frozen=True):
     missing: list[Privilege]
 
 
-class Snapshot(msgspec.Struct, frozen=True):
-    """A transaction that keeps dead rows from being removed. `kind`: session, prepared or slot."""
-
-    kind: str
-    who: str
-    pid: int | None
-    application: str | None
-    state: str | None
-    age_s: float
-
-
 _server = msgspec.json.Decoder(Server)
 _privileges = msgspec.json.Decoder(Privileges)
-_snapshots = msgspec.json.Decoder(list[Snapshot])
 
 
 @operation(alone=True, repeatable=True, writes="")
@@ -78,12 +70,6 @@ def server_facts() -> Steps[Server]:
 def missing_privileges(schema: str) -> Steps[Privileges]:
     """The tables of the schema, and with which of them a worker under this role could not work."""
     return _privileges.decode(str((yield from execute("missing_privileges", schema=schema))[0][0]))
-
-
-@operation(alone=True, repeatable=True, writes="")
-def old_snapshots() -> Steps[list[Snapshot]]:
-    """Who holds the horizon, the oldest first. Without pg_read_all_stats others' sessions are hidden."""
-    return _snapshots.decode(str((yield from execute("old_snapshots"))[0][0]))
 
 
 @operation(alone=True, repeatable=True, writes="")
@@ -103,7 +89,7 @@ def examine_postgres(engine: PostgresEngine, config: CoreConfig) -> Iterator[Fin
     yield _clock(server.now_us, (before + after) // 2, (after - before) / 2e6)
     yield _role(server)
     yield from _privileges_of(engine)
-    yield from _horizon(engine)
+    yield from _horizon(engine, server.now_us)
     if not server.standby:
         yield _listening(engine, config)
 
@@ -195,17 +181,19 @@ def _folded(missing: list[Privilege]) -> Iterator[str]:
         yield f"{lacking} on {', '.join(tables[:TABLES_NAMED])}{more}"
 
 
-def _horizon(engine: PostgresEngine) -> Iterator[Finding]:
-    old = [each for each in engine.run(old_snapshots()) if each.age_s > SNAPSHOT_WARN_S]
-    for each in old[:3]:
-        pid = f", pid {each.pid}" if each.pid else ""
-        named = f" ({each.application})" if each.application else ""
+def _horizon(engine: PostgresEngine, now_us: int) -> Iterator[Finding]:
+    """Who holds back the horizon, since when, and what that costs."""
+    found = engine.run(holders())
+    old = [each for each in found if _is_old(each, now_us)]
+    for each in old[:SHOWN_MAX]:
+        age_s = each.age_s(now_us)
+        since = f"for {age_s / 60:.0f} min" if age_s is not None else f"for {each.xids:,} transactions"
         yield warn(
             "old snapshot",
-            f"{each.kind} of {each.who}{named}{pid} has held back cleaning for {each.age_s / 60:.0f} min"
-            + (f", {each.state}" if each.state else ""),
-            "dead rows slow the claims down: end it"
-            + (f" with SELECT pg_terminate_backend({each.pid})" if each.pid else ""),
+            f"{each.named} has held back cleaning {since}"
+            + (f", {each.state}" if each.state else "")
+            + f"; {_cost(engine)}",
+            _end_it(each),
         )
     if not old:
         yield ok("old snapshots", f"none older than {SNAPSHOT_WARN_S / 60:.0f} min")
@@ -216,6 +204,33 @@ def _horizon(engine: PostgresEngine) -> Iterator[Finding]:
             f"{hidden} sessions of other roles cannot be read",
             "GRANT pg_read_all_stats to this role to see them",
         )
+
+
+def _is_old(holder: Holder, now_us: int) -> bool:
+    age_s = holder.age_s(now_us)
+    return age_s > SNAPSHOT_WARN_S if age_s is not None else (holder.xids or 0) > SLOT_XIDS_WARN
+
+
+def _end_it(holder: Holder) -> str:
+    """What to do about it."""
+    cost = "dead rows slow the claims down: "
+    match holder.kind:
+        case "session":
+            how = f" with SELECT pg_terminate_backend({holder.pid})" if holder.pid else ""
+            return f"{cost}end it{how}, or let workers do so: horizon_end_after_s"
+        case "prepared transaction":
+            return f"{cost}COMMIT PREPARED or ROLLBACK PREPARED '{holder.application}'"
+        case "standby":
+            return f"{cost}end the long query on the standby, or set hot_standby_feedback = off there"
+        case _:
+            return f"{cost}let its reader catch up, or SELECT pg_drop_replication_slot('{holder.who}')"
+
+
+def _cost(engine: PostgresEngine) -> str:
+    """What old snapshots cost the claims now; before our tables are there, nothing."""
+    if not engine.run(missing_privileges(engine.schema)).tables:
+        return "there are no jobs yet"
+    return replace(engine.run(cost()), blocks=engine.run(blocks())).told
 
 
 def _listening(engine: PostgresEngine, config: CoreConfig) -> Finding:

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
     import click
 
+    from fencerow.core.chore import Chore, Site
+    from fencerow.core.config import Settings
+
 
 def _commands() -> Sequence[click.Command]:
     from fencerow.doctor.commands import doctor
@@ -19,9 +22,27 @@ def _commands() -> Sequence[click.Command]:
     return doctor, why
 
 
+def _chores(site: Site) -> Sequence[Chore]:
+    from fencerow.doctor.horizon.guard import HorizonGuard
+
+    guard = HorizonGuard(site)
+    return (guard,) if guard.is_on else ()
+
+
+def _settings() -> type[Settings]:
+    from fencerow.doctor.horizon.settings import HorizonSettings
+
+    return HorizonSettings
+
+
 WING = Wing(
     "doctor",
-    queries=("fencerow.doctor.canary",),
-    changes=(Change("note_canary", "canary", "sent", shown=()),),
+    queries=("fencerow.doctor.canary", "fencerow.doctor.horizon"),
+    chores=_chores,
+    changes=(
+        Change("note_canary", "canary", "sent", shown=()),
+        Change("end_session", "session", "ended", shown=()),
+    ),
     commands=_commands,
+    settings=_settings,
 )

@@ -89,6 +89,7 @@ class Counting:
             Fact.LOOP_BLOCKED: lambda facts: count(names.LOOP_BLOCKED, 1, facts["job"] or "none"),
             Fact.RENEWED: lambda _: count(names.RENEWED, 1),
             Fact.WEBHOOK_SENT: self._sent,
+            Fact.SESSION_ENDED: lambda _: count(names.SESSIONS_ENDED, 1),
         }
         rules |= {each: self._ended(each) for each in ENDED}
         rules |= {each: self._handled(outcome) for each, outcome in DELIVERIES.items()}

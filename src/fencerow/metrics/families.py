@@ -62,6 +62,8 @@ def _seen(seen: Seen, values_max: int) -> Iterator[Family]:
     yield _gauge(names.OUTBOX_LAG, {(): max((each.unplaced_s for each in seen.lags), default=0.0)})
     if seen.lock_waits is not None:
         yield _gauge(names.LOCK_WAITS, {(): seen.lock_waits})
+    if seen.oldest_snapshot_s is not None:
+        yield _gauge(names.OLDEST_SNAPSHOT, {(): seen.oldest_snapshot_s})
 
 
 def _counter(metric: Metric, values: Mapping[Values, float]) -> Family:

@@ -29,6 +29,7 @@ class Seen:
     late_workers: int = 0
     lags: list[Lag] = field(default_factory=list)
     lock_waits: int | None = None
+    oldest_snapshot_s: float | None = None
 
     def add(self, queue: str, state: str, jobs: int, jobs_max: int) -> None:
         """So many more of a queue and state were counted, one beyond `jobs_max` at most."""
@@ -49,7 +50,7 @@ def look(engine: Engine, settings: MetricsSettings) -> Seen:
     seen.workers, seen.late_workers = engine.run(_workers())
     seen.lags = engine.run(lags())
     if engine.traits.has_server:
-        seen.lock_waits = engine.run(_lock_waits())
+        seen.lock_waits, seen.oldest_snapshot_s = engine.run(_lock_waits())
     return seen
 
 
@@ -104,6 +105,7 @@ def _workers() -> Steps[tuple[int, int]]:
 
 
 @operation(alone=True, repeatable=True, writes="", patience_s=PATIENCE_S)
-def _lock_waits() -> Steps[int]:
-    ((sessions,),) = yield from execute("metrics_lock_waits")
-    return as_int(sessions)
+def _lock_waits() -> Steps[tuple[int, float]]:
+    """Sessions that wait for locks, and for how long the oldest transaction has held back the horizon."""
+    ((sessions, oldest_us),) = yield from execute("metrics_lock_waits")
+    return as_int(sessions), max(0, as_int(oldest_us)) / 1e6

@@ -105,6 +105,12 @@ WEBHOOKS = Metric(
     ("outcome",),
     "POSTs of webhooks: delivered, a class of answers such as status_5xx, or why there was none.",
 )
+SESSIONS_ENDED = Metric(
+    "fencerow_sessions_ended_total",
+    _C,
+    (),
+    "Sessions that held back the database's horizon, and were ended because `horizon_end_allow` names them.",
+)
 SLOTS = Metric("fencerow_worker_slots", _G, ("state",), "Slots of the worker in this process: busy or free.")
 READY = Metric("fencerow_worker_ready", _G, (), "Whether the worker in this process takes jobs.")
 LISTENER_FAILURES = Metric(
@@ -172,6 +178,12 @@ OUTBOX_LAG = Metric(
 LOCK_WAITS = Metric(
     "fencerow_lock_waits", _G, (), "Sessions of this database that wait for a lock now. PostgreSQL only."
 )
+OLDEST_SNAPSHOT = Metric(
+    "fencerow_oldest_snapshot_age_seconds",
+    _G,
+    (),
+    "For how long the oldest transaction of this database has held back its horizon. PostgreSQL only.",
+)
 LOOK_UP = Metric(
     "fencerow_database_look_up",
     _G,
@@ -198,6 +210,7 @@ COUNTED: Final = (
     RENEWED,
     DELIVERED,
     WEBHOOKS,
+    SESSIONS_ENDED,
     LISTENER_FAILURES,
     OVERFLOWED,
 )
@@ -215,6 +228,7 @@ OF_DATABASE: Final = (
     PARKED,
     OUTBOX_LAG,
     LOCK_WAITS,
+    OLDEST_SNAPSHOT,
     LOOK_UP,
     LOOK_S,
     LOOK_AGE_S,

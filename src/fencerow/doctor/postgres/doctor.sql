@@ -46,20 +46,6 @@ FROM (SELECT part.relname AS name,
       WHERE space.nspname = :schema AND part.relkind IN ('r', 'p') AND NOT part.relispartition
         AND part.relname <> 'schema_work') AS lacking;
 
--- name: old_snapshots
--- Sessions and prepared transactions that hold the horizon, the oldest first.
-SELECT CAST(COALESCE(json_agg(found ORDER BY found.age_s DESC), '[]') AS text)
-FROM (SELECT 'session' AS kind, usename AS who, pid, NULLIF(application_name, '') AS application, state,
-             extract(epoch FROM clock_timestamp() - xact_start) AS age_s
-      FROM pg_stat_activity
-      WHERE (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
-        AND xact_start IS NOT NULL
-        AND pid <> pg_backend_pid()
-        AND backend_type = 'client backend'
-      UNION ALL
-      SELECT 'prepared transaction', owner, NULL, gid, NULL, extract(epoch FROM clock_timestamp() - prepared)
-      FROM pg_prepared_xacts) AS found;
-
 -- name: hidden_sessions
 -- Sessions of others whose transaction this role may not see: their state comes back empty.
 SELECT count(*)

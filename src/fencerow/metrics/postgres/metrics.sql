@@ -82,8 +82,15 @@ SELECT count(*), count(*) FILTER (WHERE worker.lease_until < (SELECT fencerow.no
 FROM fencerow.workers AS worker WHERE worker.state = 'alive';
 
 -- name: metrics_lock_waits
--- Sessions of this database that wait for a lock which another one holds.
-SELECT count(DISTINCT waiting.pid)
+-- Sessions of this database that wait for a lock which another one holds; and the microseconds for which the oldest
+-- transaction has held back the horizon.
+SELECT count(DISTINCT waiting.pid),
+       (SELECT CAST(COALESCE(extract(epoch FROM clock_timestamp() - min(old.xact_start)), 0) * 1000000 AS bigint)
+        FROM pg_catalog.pg_stat_activity AS old
+        WHERE (old.backend_xmin IS NOT NULL OR old.backend_xid IS NOT NULL)
+          AND old.datname = current_database()
+          AND old.backend_type = 'client backend'
+          AND old.pid <> pg_backend_pid())
 FROM pg_catalog.pg_locks AS waiting
 JOIN pg_catalog.pg_stat_activity AS session ON session.pid = waiting.pid
 WHERE NOT waiting.granted AND session.datname = current_database();
