@@ -12,9 +12,11 @@ from pathlib import Path
 from fencerow import __version__
 from fencerow.core.app import JobsApp
 from fencerow.core.config import CoreConfig, PostgresUrl, masked, parse_url
+from fencerow.core.finding import Level
 from fencerow.core.model.text import amount
 from fencerow.core.store.connect import DEFAULT_URL
 from fencerow.core.worker.worker import Worker
+from fencerow.doctor.self_test import SelfTest, self_test
 
 log = logging.getLogger("fencerow.worker")
 
@@ -27,6 +29,10 @@ def show(app: JobsApp, worker: Worker, *, hint: str = "") -> None:
     Raises:
         Unavailable: the database is gone.
     """
+    if not log.isEnabledFor(logging.WARNING):
+        return
+    tested = self_test(app.engine, app.config)
+    _warn(tested)
     if not log.isEnabledFor(logging.INFO):
         return
     handlers = app.handlers.values()
@@ -43,6 +49,8 @@ def show(app: JobsApp, worker: Worker, *, hint: str = "") -> None:
         "batches": _names(batches),
         "in children": _names(apart),
         "beside jobs": "; ".join(each.told() for each in app.chores),
+        "checked": tested.told,
+        "extras": ", ".join(tested.extras),
         "next": hint,
     }
     title = f"fencerow {__version__}, Python {platform.python_version()}, {server}"
@@ -58,8 +66,17 @@ def show(app: JobsApp, worker: Worker, *, hint: str = "") -> None:
         "batch_jobs": batches,
         "child_process_jobs": apart,
         "chores": [each.told() for each in app.chores],
+        "checked": {each.name: each.level.value for each in tested.findings},
+        "extras": tested.extras,
     }
     log.info("\n".join([title, *(f"{name:<11} {text}" for name, text in rows.items() if text)]), extra=fields)
+
+
+def _warn(tested: SelfTest) -> None:
+    """What is wrong, with what to do: one entry each, at a level that nobody turns off."""
+    for each in tested.findings:
+        if each.level is not Level.OK:
+            log.warning("checked at the start: %s: %s; %s", each.name, each.found, each.fix)
 
 
 def _database(config: CoreConfig) -> tuple[str, str]:

@@ -58,7 +58,7 @@ def examine_connections(
     found = engine.run(counted())
     one = sum(of_worker(config.pool_max, plain=True).values())
     stated = [one if each.connections is None else each.connections for each in alive]
-    if _is_pooled(engine.conninfo, config.connect_timeout_s):
+    if is_pooled(engine.conninfo, config.connect_timeout_s):
         yield _behind_a_pooler(found, stated)
     else:
         yield _direct(found, stated, one)
@@ -103,7 +103,7 @@ def _reserved(found: Counted) -> str:
     return f", {found.reserved} of them reserved" if found.reserved else ""
 
 
-def _is_pooled(conninfo: str, timeout_s: float) -> bool:
+def is_pooled(conninfo: str, timeout_s: float) -> bool:
     """A pooler must tell a process id of its own, by which it is asked to cancel; the server tells the one it has."""
     with connect_postgres(conninfo, timeout_s) as connection:
         row = connection.execute("SELECT pg_backend_pid()").fetchone()

@@ -86,12 +86,12 @@ def examine_postgres(engine: PostgresEngine, config: CoreConfig) -> Iterator[Fin
     yield _version(server)
     yield from _durability(server)
     yield from _writable(server)
-    yield _clock(server.now_us, (before + after) // 2, (after - before) / 2e6)
+    yield clock(server.now_us, (before + after) // 2, (after - before) / 2e6)
     yield _role(server)
     yield from _privileges_of(engine)
     yield from _horizon(engine, server.now_us)
     if not server.standby:
-        yield _listening(engine, config)
+        yield listening(engine, config)
 
 
 def _version(server: Server) -> Finding:
@@ -141,7 +141,8 @@ def _writable(server: Server) -> Iterator[Finding]:
         yield ok("writable", "a primary that takes writes")
 
 
-def _clock(theirs_us: int, ours_us: int, doubt_s: float) -> Finding:
+def clock(theirs_us: int, ours_us: int, doubt_s: float) -> Finding:
+    """How far the server's clock is from ours, give or take the doubt."""
     skew_s = (theirs_us - ours_us) / 1e6
     found = f"the database is {abs(skew_s):.3f} s {'ahead of' if skew_s > 0 else 'behind'} this host"
     if abs(skew_s) - doubt_s > SKEW_FAIL_S:
@@ -233,7 +234,7 @@ def _cost(engine: PostgresEngine) -> str:
     return replace(engine.run(cost()), blocks=engine.run(blocks())).told
 
 
-def _listening(engine: PostgresEngine, config: CoreConfig) -> Finding:
+def listening(engine: PostgresEngine, config: CoreConfig) -> Finding:
     """NOTIFY ourselves and listen: through a pooler in transaction mode nothing is heard, and nothing is said."""
     word = f"doctor-{secrets.token_hex(8)}"
     listening, heard = threading.Event(), threading.Event()

@@ -38,7 +38,7 @@ def quick_check() -> Steps[list[str]]:
 def file_findings(path: Path) -> Iterator[Finding]:
     """What can be seen without opening the database."""
     yield _permissions(path)
-    yield _room(path)
+    yield room(path)
     mount = mount_of(path)
     if mount and mount.kind in DOUBTFUL:
         yield warn(
@@ -117,7 +117,8 @@ def _permissions(path: Path) -> Finding:
     return ok("permissions", f"mode {mode:o}")
 
 
-def _room(path: Path) -> Finding:
+def room(path: Path) -> Finding:
+    """How much room the disk has on which the file lies."""
     free = shutil.disk_usage(path.parent).free
     found = f"{free / 1024 / 1024:,.0f} MiB free"
     if free < ROOM_FAIL_BYTES:
