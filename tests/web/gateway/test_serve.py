@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 import re
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from ipaddress import ip_address
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
 from click.testing import CliRunner
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from fencerow import App
 from fencerow.cli.serve import serve
@@ -27,40 +21,8 @@ from fencerow.web.gateway.certificate import context_of
 from fencerow.web.gateway.server import Server
 from fencerow.web.settings import WebSettings
 from tests.kit.pace import PATIENCE_S
+from tests.web.gateway.certificates import Pair, made
 from tests.web.gateway.serving import serving_on, until_ended
-
-NONE = serialization.NoEncryption()
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A certificate for 127.0.0.1 that it issued itself, and its key."""
-
-    cert: Path
-    key: Path
-
-
-def made(folder: Path, name: str, *, days: int = 1, locked: bool = False) -> Pair:
-    """`days`: for how long it is valid yet; below 0, since when it is not any more."""
-    key, who = (
-        ec.generate_private_key(ec.SECP256R1()),
-        x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]),
-    )
-    until = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days)
-    cert = (
-        x509.CertificateBuilder(who, who, key.public_key(), x509.random_serial_number())
-        .not_valid_before(until - datetime.timedelta(days=30))
-        .not_valid_after(until)
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    lock = serialization.BestAvailableEncryption(b"secret") if locked else NONE
-    pair = Pair(folder / f"{name}.pem", folder / f"{name}.key")
-    pair.cert.write_bytes(cert.public_bytes(serialization.Encoding.PEM))
-    pair.key.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, lock)
-    )
-    return pair
 
 
 async def test_a_caller_who_verifies_the_certificate_is_served(lite_app: App, tmp_path: Path) -> None:
