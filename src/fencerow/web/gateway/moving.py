@@ -23,7 +23,7 @@ from fencerow.core.errors import (
     UnknownJob,
 )
 from fencerow.core.model.change import JobChanged
-from fencerow.web.gateway.reach import told_conflict, unknown_to
+from fencerow.web.gateway.foreign import told_conflict, unknown_to
 from fencerow.web.gateway.reached import reached
 from fencerow.web.gateway.route import Answer, Call, Route
 from fencerow.web.gateway.shapes import Changed, Difference, Given, Told, iso, surely

@@ -9,13 +9,16 @@ from fencerow.web.gateway.downloads import ROUTES as DOWNLOADS
 from fencerow.web.gateway.endpoints import ROUTES as ENDPOINTS
 from fencerow.web.gateway.events import ROUTES as EVENTS
 from fencerow.web.gateway.jobs import ROUTES as JOBS
+from fencerow.web.gateway.keys import ROUTES as KEYS
+from fencerow.web.gateway.limits import ROUTES as LIMITS
 from fencerow.web.gateway.listing import ROUTES as LISTING
 from fencerow.web.gateway.maintenance import ROUTES as MAINTENANCE
+from fencerow.web.gateway.mutexes import ROUTES as MUTEXES
 from fencerow.web.gateway.queues import ROUTES as QUEUES
 from fencerow.web.gateway.route import Route
 from fencerow.web.gateway.schedules import ROUTES as SCHEDULES
+from fencerow.web.gateway.shares import ROUTES as SHARES
 from fencerow.web.gateway.streams import ROUTES as STREAMS
-from fencerow.web.gateway.turns import ROUTES as TURNS
 from fencerow.web.gateway.workers import ROUTES as WORKERS
 
 
@@ -27,7 +30,10 @@ def routes() -> tuple[Route, ...]:
         *LISTING,
         *STREAMS,
         *QUEUES,
-        *TURNS,
+        *KEYS,
+        *LIMITS,
+        *SHARES,
+        *MUTEXES,
         *WORKERS,
         *SCHEDULES,
         *EVENTS,

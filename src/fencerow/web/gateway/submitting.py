@@ -26,9 +26,9 @@ from fencerow.core.errors import (
     UnknownJob,
 )
 from fencerow.limits.errors import UnknownLimit
+from fencerow.web.gateway.foreign import job_call, refuse_foreign, told_conflict
 from fencerow.web.gateway.given import Batch, Submit
 from fencerow.web.gateway.problem import placed
-from fencerow.web.gateway.reach import job_call, refuse_foreign, told_conflict
 from fencerow.web.gateway.route import Answer, Call, Route
 from fencerow.web.gateway.shapes import SubmitAnswer, Told
 from fencerow.web.reading import headers as read
