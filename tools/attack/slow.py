@@ -80,7 +80,7 @@ def judged(found: dict[str, Any]) -> bool:
 
 
 def _jobs(place: Place) -> int:
-    return next(rows for name, (rows, _) in place.kept().items() if name.endswith("jobs"))
+    return next(rows for name, (rows, _) in place.kept().items() if name in ("jobs", "fencerow_jobs"))
 
 
 def _stopped(place: Place) -> tuple[float, int]:
