@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 
@@ -59,11 +60,12 @@ class Migration:
         return self.name if number == len(self.parts) - 1 else f"{self.name}_part_{number + 1}"
 
 
-def migrations(package: str, folder: str) -> list[Migration]:
+@cache  # each start of a worker compares them with the database, and one process may start many
+def migrations(package: str, folder: str) -> tuple[Migration, ...]:
     """The migrations of a dialect in order; the checksum is over the text as it lies in the package."""
     schema = files(package).joinpath(folder, "schema")
     if not schema.is_dir():
-        return []
+        return ()
     found = []
     for file in sorted(schema.iterdir(), key=lambda entry: entry.name):
         match = MIGRATION.fullmatch(file.name)
@@ -79,4 +81,4 @@ def migrations(package: str, folder: str) -> list[Migration]:
                     sha256(text.encode()).hexdigest(),
                 )
             )
-    return found
+    return tuple(found)
