@@ -300,7 +300,7 @@ def engine_with(engine: Any, written: str) -> Any:
     return SimpleNamespace(
         dialect=engine.dialect,
         traits=engine.traits,
-        queries=Queries(engine.dialect, {**engine.queries.named, "asked": query}),
+        queries=Queries(engine.dialect, {**engine.queries, "asked": query}),
         known=getattr(engine, "known", None),
         run=engine.run,
         arun=engine.arun,

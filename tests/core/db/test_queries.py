@@ -153,6 +153,17 @@ def test_a_guard_is_taken_out_of_a_copy() -> None:
         queries.altered("q", "c = 1", "true")
 
 
+def test_what_others_replace_is_theirs_whether_it_was_read_or_not() -> None:
+    unread = Queries("x", {}, postgres_names("shop"), {"q": "SELECT :a", "r": "SELECT :b"})
+    altered = unread.altered("q", ":a", ":z")
+
+    assert list(altered) == ["q", "r"] and "q" in altered and "s" not in altered
+    assert [altered[name].parameters for name in altered] == [("z",), ("b",)]
+    assert altered.joined(unread)["q"].parameters == ("a",)
+    with pytest.raises(KeyError):
+        altered["s"]
+
+
 def test_parameters_come_in_order_of_first_use() -> None:
     assert store.postgres_queries()["fetch_args"].parameters == ("id", "holder", "attempt")
 

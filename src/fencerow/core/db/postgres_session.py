@@ -45,7 +45,7 @@ class PostgresSession:
             return run(operation.start(), self.execute)
 
     def execute(self, statement: Statement) -> Rows:
-        query = statement.query or self._queries.named[statement.name]
+        query = statement.query or self._queries[statement.name]
         if query.copies:
             return self._copy(query, statement)
         rows: Rows = []
@@ -103,7 +103,7 @@ class AsyncPostgresSession:
             return await arun(operation.start(), self.execute)
 
     async def execute(self, statement: Statement) -> Rows:
-        query = statement.query or self._queries.named[statement.name]
+        query = statement.query or self._queries[statement.name]
         if query.copies:
             return await self._copy(query, statement)
         rows: Rows = []

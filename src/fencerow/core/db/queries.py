@@ -80,57 +80,77 @@ class Asked(Protocol):
 
 
 class Queries(Mapping[str, Query]):
-    """The named queries of one dialect, for one schema or table prefix."""
+    """The named queries of one dialect, for one schema or table prefix.
+
+    `unread` are texts of further ones, each read when it is first asked for: a process needs few of several hundred.
+    """
 
     def __init__(
-        self, dialect: str, queries: Mapping[str, Query], rename: Callable[[str], str] | None = None
+        self,
+        dialect: str,
+        queries: Mapping[str, Query],
+        rename: Callable[[str], str] | None = None,
+        unread: Mapping[str, str] | None = None,
     ) -> None:
         self.dialect = dialect
-        self.named = MappingProxyType(dict(queries))
+        self._read = dict(queries)
+        self._unread = MappingProxyType(dict(unread or {}))
         self._rename = rename
+        self._names = tuple(dict.fromkeys((*self._unread, *self._read)))
 
     def of(self, statement: Asked) -> Query:
         """The query that a statement runs: its own if it brings one, else the one of its name."""
-        return statement.query or self.named[statement.name]
+        return statement.query or self[statement.name]
 
     def name_of(self, table: str) -> str:
         """A table of ours as statements of this dialect write it."""
-        if self._rename is None:
-            raise ValueError("these queries were not loaded from files, so their schema is not known")
-        return self._rename(table)
+        return self._renaming(table)
 
     def composed(self, name: str, text: str) -> Query:
         """A query for a user's own table, made from their declaration; `fencerow.x` in it is renamed as in ours."""
+        return replace(_query(name, text, self._renaming), users=True)
+
+    @property
+    def _renaming(self) -> Callable[[str], str]:
         if self._rename is None:
             raise ValueError("these queries were not loaded from files, so their schema is not known")
-        return replace(_query(name, text, self._rename), users=True)
+        return self._rename
 
     def __getitem__(self, name: str) -> Query:
-        return self.named[name]
+        found = self._read.get(name)
+        if found is None:
+            # Two threads may both read it: what they find is the same.
+            found = self._read[name] = _query(name, self._unread[name], self._renaming)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._read or name in self._unread
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.named)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self.named)
+        return len(self._names)
 
     def joined(self, others: Queries) -> Queries:
         """These queries and `others`, which may replace some."""
-        return Queries(self.dialect, {**self.named, **others}, self._rename)
+        kept = {name: query for name, query in self._read.items() if name not in others}
+        return Queries(
+            self.dialect, {**kept, **others._read}, self._rename, {**self._unread, **others._unread}
+        )
 
     def altered(self, name: str, old: str, new: str) -> Queries:
         """A copy with `old` replaced by `new` in one query, see `Query.altered`."""
-        altered = self.named[name].altered(old, new)
-        return Queries(self.dialect, {**self.named, name: altered}, self._rename)
+        return self.joined(Queries(self.dialect, {name: self[name].altered(old, new)}))
 
 
 def load(package: str, folder: str, dialect: str, rename: Callable[[str], str]) -> Queries:
-    """Read every `*.sql` of a package folder; `rename` maps a bare table or function name to a qualified one."""
-    found = {name: _query(name, text, rename) for name, text in texts(package, folder).items()}
+    """Every `*.sql` of a package folder; `rename` maps a bare table or function name to a qualified one."""
+    found = texts(package, folder)
     for migration in migrations(package, folder):
         for number, part in enumerate(migration.parts):
-            found[migration.part(number)] = _query(migration.part(number), part.text, rename)
-    return Queries(dialect, found, rename)
+            found[migration.part(number)] = part.text
+    return Queries(dialect, {}, rename, found)
 
 
 def texts(package: str, folder: str) -> dict[str, str]:
@@ -169,6 +189,8 @@ def expanded(name: str, body: str, fragments: Mapping[str, str]) -> str:
         further = "\n" + written[: len(written) - len(written.lstrip())]
         return FRAGMENT.sub(lambda match: text(match[1]).replace("\n", further), written)
 
+    if "{{" not in body:
+        return body
     return "\n".join(each if each.startswith("--") else line(each) for each in body.split("\n"))
 
 

@@ -265,7 +265,7 @@ class SqliteConnection:
 
     def execute(self, statement: Statement) -> Rows:
         """Run one named query: all its statements at one instant, all their rows."""
-        query = statement.query or self.queries.named[statement.name]
+        query = statement.query or self.queries[statement.name]
         params = {name: bound(statement.params[name]) for name in query.parameters}
         rows: Rows = []
         self._query_us = self._clock.now_us()
