@@ -45,10 +45,12 @@ async def test_what_failed_is_seen_and_redelivered(app: App, receiver: Receiver,
     again = await visits.press("/webhooks/redeliver", **here)
     await visits.see("/webhooks/delivery?endpoint=shop&event=1000000", status=422)
     (audited, *_) = await app.client.audit.aentries(person="mara")
+    around = await visits.see(f"/jobs/{job_id}/around")
 
     assert "shop failed" in listed.text and job_id[:13] in listed.text and "500" in listed.text
     assert "hush" not in listed.text and SECRET[6:] not in listed.text + before.text
     assert "No delivery matches" in nothing.text and "pending, delivered, failed are known" in odd.text
+    assert "shop pending" in around.text
     assert "1 500" in before.text and failed.webhook_id in before.text
     assert "It is sent to shop once more" in done.text and "pending" in done.text
     assert "Nothing was sent" in again.text

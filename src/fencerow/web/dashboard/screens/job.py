@@ -10,12 +10,13 @@ from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.packing import told_of
-from fencerow.core.model.state import WorkerState
+from fencerow.core.model.state import State, WorkerState
 from fencerow.core.store.workers import list_workers
 from fencerow.doctor.places import told_gate
 from fencerow.doctor.why import why
 from fencerow.operators import looking
 from fencerow.operators.job_verbs import timeline_of
+from fencerow.web.dashboard.life import life_of
 from fencerow.web.dashboard.redacting import Redactor, text_without_secrets
 from fencerow.web.dashboard.screen import Act, Action, Look, Screen, Told
 from fencerow.web.dashboard.timeline import lines_of
@@ -40,10 +41,14 @@ async def job(look: Look) -> dict[str, Any]:
     names = {each.id: f"{each.name} ({each.host}, pid {each.pid})" for each in workers}
     paused = await client.apaused_queues()
     holder = next((each for each in workers if each.id == record.holder), None)
+    now_us = await look.now_us()
+    happenings = timeline_of(record, noted)
     return {
-        "now_us": await look.now_us(),
+        "now_us": now_us,
         "job": record,
-        "timeline": lines_of(timeline_of(record, noted), names, record.error),
+        "timeline": lines_of(happenings, names, record.error),
+        "life": life_of(happenings, until_us=now_us, waits=record.state is State.WAITING),
+        "cut": len(noted) == EVENTS_MAX or len(lines) == LINES_MAX,
         "claims": record.attempt,
         "logs": [(each, text_without_secrets(each.message)) for each in lines],
         "holder": holder,
