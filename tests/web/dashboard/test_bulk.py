@@ -153,6 +153,18 @@ async def test_what_is_counted_is_what_a_search_finds(app: App, visits: Visits, 
     assert f"Changed {shown} " in page.text and shown
 
 
+@pytest.mark.prove
+async def test_ten_thousand_jobs_leave_one_entry_for_each_portion(app: App, visits: Visits) -> None:
+    await submitted(app, 10_000)
+    page = await preview(visits, SEARCH.format("cancel"))
+    while fields(page).get("at"):
+        page = await confirmed(visits, page)
+    entries = await app.client.audit.aentries(limit=1_000)
+
+    assert "10,000 cancelled" in page.text
+    assert len(entries) == 20 and sum(len(each.targets) for each in entries) == 10_000
+
+
 REFUSED = {
     "every job there is": {"verb": "cancel", "q": ""},
     "a search that nobody understands": {"verb": "cancel", "q": "colour:red"},

@@ -132,7 +132,7 @@ def _word(name: str, value: str) -> str:
         "after": "submitted within",
         "before": "submitted more than",
         "job": "named",
-        "state": "that are",
+        "state": "in the state",
     }
     text = f"{before.get(name, f'with {name}')} {value}"
     return f"{text} ago" if name == "before" else text
