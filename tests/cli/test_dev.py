@@ -46,7 +46,7 @@ class Dev:
 
     def __init__(self, folder: Path) -> None:
         self._err = (folder / "err.txt").open("w+")
-        self.process = new_command("dev", "-A", "shop:app", stderr=self._err)
+        self.process = new_command("dev", "-A", "shop:app", "--no-dashboard", stderr=self._err)
 
     def said(self) -> str:
         self._err.seek(0)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from fencerow.cli import logs
+from fencerow.cli import developing, logs
 from fencerow.cli.metrics_port import WorkerMetrics, metrics_of_members
 from fencerow.cli.reloading import Reloader
 from fencerow.cli.sources import Sources, folders_of
@@ -79,9 +79,12 @@ def supervised(
 def reloaded(wanted: CommandOptions, level: str | None, log_format: str | None) -> int:
     """Run this very command in a process that starts anew when a source file changes; returns the exit code."""
     logs.set_up(wanted.config(), level, log_format)
+    secret = os.environ.get(developing.VARIABLE) or developing.new_secret()
+    first = iter([True])
 
     def start() -> Member:
-        return Member(1, partial(command_of, wanted.arguments), os.environ)
+        environment = developing.environment(os.environ, secret, is_first=next(first, False))
+        return Member(1, partial(command_of, wanted.arguments), environment)
 
     return Reloader(start, Sources(folders_of(wanted.app_name()))).run()
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from fencerow.cli import logs
+from fencerow.cli.developing import shown
 from fencerow.cli.metrics_port import MEMBER_METRICS, check_metrics, metrics_of
 from fencerow.cli.running import run_worker
 from fencerow.cli.serving import MEMBER, attended, developed, lifeline_of, reloaded, supervised
@@ -161,6 +162,20 @@ def worker(
     show_default=True,
     help="Start the worker anew when a source file changes. Without it a debugger has the terminal.",
 )
+@click.option(
+    "--dashboard/--no-dashboard",
+    default=True,
+    show_default=True,
+    help="Show the dashboard, at an address of this machine that is told at the start.",
+)
+@click.option(
+    "--open/--no-open",
+    "opened",
+    default=True,
+    show_default=True,
+    help="Open it in a browser, if there is a display.",
+)
+@click.option("--secret", hidden=True)
 @click.option(MEMBER, hidden=True, allow_from_autoenv=False)
 @log_options
 @database_options
@@ -171,6 +186,9 @@ def dev(
     queues: str | None,
     slots: int | None,
     reload: bool,
+    dashboard: bool,
+    opened: bool,
+    secret: str | None,
     member: str | None,
     log_level: str | None,
     log_format: str | None,
@@ -186,7 +204,8 @@ def dev(
     with warnings.catch_warnings():
         # The log says it too.
         warnings.simplefilter("ignore", LocalDatabaseWarning)
-        return _developed(app, chosen, slots, wanted, lifeline)
+        with shown(app, secret, wanted=dashboard, opened=opened) as place:
+            return _developed(app, chosen, slots, wanted, lifeline, place)
 
 
 def _developed(
@@ -195,20 +214,22 @@ def _developed(
     slots: int | None,
     wanted: CommandOptions,
     lifeline: Lifeline | None,
+    place: str,
 ) -> int:
     with prepared(app, wanted, migrate=True):
         made = app.worker(queues=queues, slots=slots)
         signalled = lifeline.signalled if lifeline else None
         with developed(made, lifeline):
-            return run_worker(app, made, signalled=signalled, hint=_hint(app, wanted))
+            return run_worker(app, made, signalled=signalled, hint=_hint(app, wanted, place))
 
 
-def _hint(app: JobsApp, wanted: CommandOptions) -> str:
+def _hint(app: JobsApp, wanted: CommandOptions, place: str) -> str:
     """How to see something happen."""
     first = min(app.handlers, default=None)
-    return (
+    said = (
         f"submit one from another terminal: fencerow submit -A {wanted.app_name()} {first}" if first else ""
     )
+    return "; ".join(each for each in (said, f"the dashboard is at {place}" if place else "") if each)
 
 
 def parsed_queues(text: str | None) -> dict[str, int] | list[str] | None:
