@@ -15,12 +15,13 @@ SPARK_WIDTH, SPARK_HEIGHT = 80, 20
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """How far back a picture goes. `per`: the word for one of its stretches."""
+    """How far back a picture goes. `per`: of which time each number is; `each`: the word for one stretch."""
 
     title: str
     width_s: int
     stretches: int
     per: str
+    each: str
 
     @property
     def width_us(self) -> int:
@@ -30,9 +31,9 @@ class Range:
 
 RANGES: Mapping[str, Range] = MappingProxyType(
     {
-        "1h": Range("1 h", 60, 60, "minute"),
-        "24h": Range("24 h", 900, 96, "15 minutes"),
-        "7d": Range("7 days", 7_200, 84, "2 hours"),
+        "1h": Range("1 h", 60, 60, "a minute", "minute"),
+        "24h": Range("24 h", 900, 96, "in 15 minutes", "15 minutes"),
+        "7d": Range("7 days", 7_200, 84, "in 2 hours", "2 hours"),
     }
 )
 

@@ -20,6 +20,7 @@ from fencerow.web.dashboard.screen import Look, Screen, Section
 from fencerow.web.dashboard.standing import by_queue
 from fencerow.web.dashboard.traffic import RANGES, flow_of, range_of
 
+PROBLEMS_SHOWN = 5  # the worst; Health has all
 QUEUES_SHOWN = 8
 WORKERS_SHOWN = 8
 FAILURES_SHOWN = 8
@@ -49,6 +50,7 @@ async def overview(look: Look) -> dict[str, Any]:
         "flow": flow_of(traffic),
         "flows": {each.name: flow_of(traffic, each.name) for each in queues[:QUEUES_SHOWN]},
         "problems": found,
+        "problems_shown": PROBLEMS_SHOWN,
         "wrong": [each for each in found.wrong if each.name != PAUSED] if found is not None else [],
         "counts": counts_of(live, recent, now_us),
         "most": COUNTED_MAX,

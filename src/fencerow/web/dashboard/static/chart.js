@@ -8,6 +8,7 @@
   const HEIGHT = 150;
   const WHOLE = [1, 2, 5].flatMap((each) => Array.from({ length: 10 }, (_, zeros) => each * 10 ** zeros)).sort((a, b) => a - b);
   const SECONDS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 3600, 7200, 18000, 36000, 86400, 864000];
+  const DAY = { month: "short", day: "numeric", timeZone: "UTC" };
   const kept = new Map(); // by the id of the figure: its plot outlives the swap of a live page
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const sizes = new ResizeObserver((changes) => {
@@ -98,8 +99,8 @@
     };
     const days = (splits) => splits.length > 1 && splits[splits.length - 1] - splits[0] > 172800;
     const clock = (splits) => splits.map((each) => {
-      const at = new Date(each * 1000).toISOString();
-      return days(splits) ? at.slice(5, 10) : at.slice(11, 16);
+      const at = new Date(each * 1000);
+      return days(splits) ? at.toLocaleDateString("en", DAY) : at.toISOString().slice(11, 16);
     });
     return [
       { ...look, grid: { show: false }, space: 70, size: 24, gap: 4, ...(isTime ? { values: (_, splits) => clock(splits) } : {}) },
