@@ -28,6 +28,7 @@ class Fact(StrEnum):
     SUBMITTED = "submitted"
     CLAIMED = "claimed"
     SWEPT = "swept"
+    TURNS_SWEPT = "turns_swept"
     STARTED = "started"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -76,6 +77,8 @@ FIELDS: Mapping[Fact, tuple[str, ...]] = {
     Fact.CLAIMED: ("queue", "count", "duration_s"),
     # Jobs that no wake-up told of and that were due for a while: a look from the beginning of the lanes found them.
     Fact.SWEPT: ("job", "queue", "count"),
+    # Turns at gates that no arrival told of: only the sweep of the gates gave them.
+    Fact.TURNS_SWEPT: ("queue", "count"),
     # A slot takes the attempt. `waited_s`: since the job was due, by the database's clock; None where that is unknown.
     Fact.STARTED: (*_ATTEMPT, "waited_s"),
     Fact.SUCCEEDED: _ENDED,

@@ -82,6 +82,7 @@ class Counting:
             Fact.REFUSED: lambda facts: count(names.REFUSED, 1, facts["code"]),
             Fact.CLAIMED: lambda facts: count(names.CLAIMED, facts["count"], facts["queue"]),
             Fact.SWEPT: lambda facts: count(names.SWEPT, facts["count"], facts["queue"], facts["job"]),
+            Fact.TURNS_SWEPT: lambda facts: count(names.TURNS_SWEPT, facts["count"], facts["queue"]),
             Fact.STARTED: self._started,
             Fact.WORKER_DIED: lambda _: count(names.EXPIRED_LEASES, 1),
             Fact.REAPED: lambda facts: count(names.REAPED, facts["count"], facts["state"]),

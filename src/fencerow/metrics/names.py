@@ -54,6 +54,12 @@ SWEPT = Metric(
     _JOB,
     "Claimed jobs that no wake-up told of: only a sweep found them, after they had been due for a second.",
 )
+TURNS_SWEPT = Metric(
+    "fencerow_turns_swept_total",
+    _C,
+    ("queue",),
+    "Turns of exclusive keys and limits that no arrival told of: only a sweep of the gates gave them.",
+)
 FINISHED = Metric(
     "fencerow_jobs_finished_total",
     _C,
@@ -198,6 +204,7 @@ COUNTED: Final = (
     REFUSED,
     CLAIMED,
     SWEPT,
+    TURNS_SWEPT,
     FINISHED,
     ATTEMPTS,
     RETRIES,

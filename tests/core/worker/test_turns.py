@@ -9,7 +9,7 @@ import pytest
 from fencerow.core.background.chores import Chores
 from fencerow.core.db.clock import CarriedClock
 from fencerow.core.store import store
-from fencerow.core.telemetry import Telemetry
+from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker import turns
 from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.wakeups import WakeUps
@@ -30,7 +30,9 @@ async def test_a_sweep_that_had_to_wait_does_not_put_off_the_next(
         return now[0]
 
     wakeups = WakeUps(engine, WorkerLease(30.0, 1.0), [], Chores([], Telemetry()))
-    looks = turns.Turns(engine, wakeups, CarriedClock(), poll_max_s=1.0, turn_claim_s=60.0, actor="worker w")
+    looks = turns.Turns(
+        engine, wakeups, CarriedClock(), Telemetry(), poll_max_s=1.0, turn_claim_s=60.0, actor="worker w"
+    )
     monkeypatch.setattr(turns, "time", SimpleNamespace(monotonic=monotonic))
     for key in ("a", "b"):
         made = new_job(exclusive=key)
@@ -40,3 +42,24 @@ async def test_a_sweep_that_had_to_wait_does_not_put_off_the_next(
         found = await engine.arun(store.read([made.id]))
         assert found[made.id].state == "queued", f"of the key {key}"
         now[0] += 15.0
+
+
+async def test_only_turns_of_which_nothing_told_count_as_swept(engine: AnyEngine) -> None:
+    told: list[dict[str, object]] = []
+    telemetry = Telemetry()
+    telemetry.listen(lambda name, facts: told.append(dict(facts)) if name == Fact.TURNS_SWEPT else None)
+    wakeups = WakeUps(engine, WorkerLease(30.0, 1.0), [], Chores([], telemetry))
+    looks = turns.Turns(
+        engine, wakeups, CarriedClock(), telemetry, poll_max_s=1.0, turn_claim_s=60.0, actor="worker w"
+    )
+    await engine.arun(store.submit_gated([new_job(exclusive="told")]))
+    await looks.tick()
+    assert told == []
+
+    await engine.arun(store.submit_gated([made := new_job(exclusive="lost")]))
+    rows(engine, f"DELETE FROM {ARRIVALS[engine.dialect]}")
+    looks._sweep_at = looks._locked_s = 0.0
+    looks._swept = ""
+    await looks.tick()
+
+    assert told == [{"queue": made.template.queue, "count": 1}]

@@ -22,7 +22,9 @@ async def test_a_locked_job_whose_wait_for_a_label_is_over_stops_no_turn(
     monkeypatch.setattr(turns, "SWEEP_S_MIN", 3600.0)  # it would find the gate, some seconds later
     monkeypatch.setattr(turns, "TAKEN_S", 600.0)
     wakeups = WakeUps(pg, WorkerLease(30.0, 1.0), [], Chores([], Telemetry()))
-    looks = turns.Turns(pg, wakeups, CarriedClock(), poll_max_s=3600.0, turn_claim_s=60.0, actor="worker w")
+    looks = turns.Turns(
+        pg, wakeups, CarriedClock(), Telemetry(), poll_max_s=3600.0, turn_claim_s=60.0, actor="worker w"
+    )
     await looks.tick()
     (labelled,) = submit(pg, new_job(affinity="gpu", affinity_wait_s=1.0))
     clock_of(pg).advance(2.0)

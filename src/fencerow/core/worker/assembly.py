@@ -191,6 +191,7 @@ class Assembly:
             site.engine,
             self.wakeups,
             self.clock,
+            telemetry,
             poll_max_s=site.config.poll_max_s,
             turn_claim_s=site.config.turn_claim_s,
             actor=actor,

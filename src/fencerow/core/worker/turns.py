@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 
 from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.engine import Engine
 from fencerow.core.store import store
 from fencerow.core.store.turns import HandedOver, TurnsWanted
+from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.wakeups import WakeUps
 
 log = logging.getLogger("fencerow.worker")
@@ -34,6 +36,7 @@ class Turns:
         engine: Engine,
         wakeups: WakeUps,
         clock: CarriedClock,
+        telemetry: Telemetry,
         *,
         poll_max_s: float,
         turn_claim_s: float,
@@ -42,6 +45,7 @@ class Turns:
         self._engine = engine
         self._wakeups = wakeups
         self._clock = clock
+        self._telemetry = telemetry
         self._poll_max_s = poll_max_s
         self._turn_claim_s = turn_claim_s
         self._actor = actor
@@ -90,6 +94,11 @@ class Turns:
         for each in handed.news:
             log.warning("%s", each)
 
+    def _count(self, handed: HandedOver) -> None:
+        """Turns that nothing but the sweep found: no arrival lay at any gate, and no job there had become due."""
+        for queue, count in Counter(each.queue for each in handed.queued).items():
+            self._telemetry.emit(Fact.TURNS_SWEPT, queue=queue, count=count)
+
     async def _sweep(self) -> None:
         """Look at the next gates, those without room too; from the beginning when the last was reached."""
         began = time.monotonic()
@@ -97,8 +106,11 @@ class Turns:
         if gates:
             back = store.take_turns_back(gates, unclaimed_s=self._turn_claim_s, actor=self._actor)
             await self._engine.arun(back)
+            was_told = (await self._engine.arun(store.turns_wanted())).at_once
             handed = await self._engine.arun(store.hand_over(gates, due=self._clock.due()))
             self._tell(handed)
+            if not was_told:
+                self._count(handed)
         self._swept = gates[-1] if gates else ""
         cost_s = time.monotonic() - began
         pause_s = min(SWEEP_S_MAX, cost_s * SWEEP_SHARE)
