@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING
 from fencerow.core.lazy import lazily
 
 if TYPE_CHECKING:
+    from fencerow.traces.around import processing as processing
+    from fencerow.traces.around import publishing as publishing
     from fencerow.traces.carrying import current_headers as current_headers
-    from fencerow.traces.processing import processing as processing
     from fencerow.traces.spans import trace_jobs as trace_jobs
 
-__all__ = ["current_headers", "processing", "trace_jobs"]
+__all__ = ["current_headers", "processing", "publishing", "trace_jobs"]
 
 __getattr__ = lazily(
     __name__,
     {
         "current_headers": "fencerow.traces.carrying",
-        "processing": "fencerow.traces.processing",
+        "processing": "fencerow.traces.around",
+        "publishing": "fencerow.traces.around",
         "trace_jobs": "fencerow.traces.spans",
     },
 )

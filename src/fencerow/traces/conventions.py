@@ -22,8 +22,8 @@ JOB = "fencerow.job.name"
 ATTEMPT = "fencerow.job.attempt"
 
 FENCEROW = "fencerow"
-SUBMIT, PROCESS = "submit", "process"
-TYPES = {SUBMIT: "send", PROCESS: "process"}
+SUBMIT, PROCESS, PUBLISH = "submit", "process", "publish"
+TYPES = {SUBMIT: "send", PROCESS: "process", PUBLISH: "send"}
 
 Attributes = dict[str, str | int]
 

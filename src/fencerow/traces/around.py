@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import fencerow.traces.conventions as names
 from fencerow.core.errors import MissingExtra
 from fencerow.core.model.control import Retry, Snooze
-from fencerow.traces.carrying import CORRELATION, correlation
-from fencerow.traces.conventions import PROCESS, Attributes, attributes_of
+from fencerow.traces.carrying import CORRELATION, correlation, current_headers
+from fencerow.traces.conventions import PROCESS, PUBLISH, Attributes, attributes_of
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, TracerProvider
@@ -49,6 +49,30 @@ def processing(event: Event, *, provider: TracerProvider | None = None) -> Itera
     attributes |= {names.MESSAGE_ID: str(event.id), names.GROUP: event.group}
     with processed(f"{PROCESS} {event.topic}", [event.headers], attributes, provider) as span:
         yield span
+
+
+@contextmanager
+def publishing(topic: str, *, provider: TracerProvider | None = None) -> Iterator[dict[str, str]]:
+    """A span around a publish: `with publishing(TOPIC) as headers: publish(app, TOPIC, data, headers=headers)`.
+
+    It belongs to the trace of this place; whoever processes the event goes on from it. `provider`: where the span goes,
+    by default to the global one.
+
+    Raises:
+        MissingExtra: opentelemetry-api is not installed.
+    """
+    check_installed()
+    from opentelemetry import trace
+
+    attributes = attributes_of(PUBLISH, topic, current_headers())
+    tracer = trace.get_tracer("fencerow", tracer_provider=provider)
+    span = tracer.start_span(f"{PUBLISH} {topic}", kind=trace.SpanKind.PRODUCER, attributes=attributes)
+    with trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
+        try:
+            yield current_headers()
+        except BaseException as error:
+            note_error(span, error)
+            raise
 
 
 @contextmanager
