@@ -64,7 +64,7 @@ async def test_a_limit_that_cannot_be_changes_nothing(app: App, http: httpx.Asyn
         answer = await http.post("/v1/limits/set", json=body)
         assert (answer.status_code, answer.json()["repeat"]) == (422, "no"), body
     missing = await http.get("/v1/limits/show", params={"limit": "nobody"})
-    assert (missing.status_code, missing.json()["code"]) == (422, "FR-791")
+    assert (missing.status_code, missing.json()["code"]) == (404, "FR-791")
     assert [str(each.limit) for each in await app.client.limits.aknown()] == [str(Limit("github", slots=2))]
 
 

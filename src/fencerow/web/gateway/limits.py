@@ -12,6 +12,7 @@ from fencerow.errors import UnknownLimit
 from fencerow.limits.definition import Breaker, Limit, Rate
 from fencerow.limits.limits import LimitRecord
 from fencerow.limits.looking import LimitTurns
+from fencerow.web.gateway.problem import missing
 from fencerow.web.gateway.queues import Reason
 from fencerow.web.gateway.reached import everywhere
 from fencerow.web.gateway.route import Answer, Call, Route
@@ -129,7 +130,10 @@ async def list_limits(call: Call) -> Answer:
 async def show_limit(call: Call) -> Answer:
     """A limit: what it says, whether it lets something start, who has its turns and who waits."""
     everywhere(call, "limits")
-    found = await call.client.limits.alook(call.query.limit, waiting=call.query.waiting)
+    try:
+        found = await call.client.limits.alook(call.query.limit, waiting=call.query.waiting)
+    except UnknownLimit as error:
+        raise missing(error) from None
     room, why, again_us = _room(found)
     return Answer(
         200,
@@ -203,7 +207,7 @@ ROUTES = (
     Route("GET", "/v1/limits", "listLimits", list_limits, Scope.READ, {200: LimitList}, tag="turns"),
     Route(
         "GET", "/v1/limits/show", "showLimit", show_limit, Scope.READ, {200: LimitState},
-        query=LimitQuery, refusals=(UnknownLimit,), tag="turns",
+        query=LimitQuery, missing=(UnknownLimit,), tag="turns",
     ),
     Route(
         "POST", "/v1/limits/set", "setLimit", set_limit, Scope.OPERATE, {200: LimitChanged},

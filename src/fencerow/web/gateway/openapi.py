@@ -139,6 +139,8 @@ def _met(route: Route) -> Iterable[Refusal]:
         kinds += WITH_SCOPE if route.in_maintenance else (*WITH_SCOPE, UnderMaintenance)
     for kind in kinds:
         yield kind, status_of_type(kind)
+    for kind in route.missing:
+        yield kind, int(HTTPStatus.NOT_FOUND)
 
 
 def _in_path(route: Route) -> Iterable[dict[str, Any]]:

@@ -141,6 +141,12 @@ def placed(error: FencerowError, where: str) -> FencerowError:
     return error
 
 
+def missing(error: FencerowError) -> FencerowError:
+    """The error, where what was asked for is not there: 404. In a body that names it, the same does not fit: 422."""
+    vars(error)["status"] = int(HTTPStatus.NOT_FOUND)
+    return error
+
+
 def where_of(error: FencerowError) -> str:
     """The part of the caller's data that is refused; nothing where that is all of it."""
     base = str(vars(error).get("where", "$"))

@@ -161,9 +161,9 @@ class Route:
 
     `scope`: what a token must be good for; None is open to all. `answers`: by status, the type of the document, None
     for one without. `refusals`: the errors of ours that it can meet beside those of every route, for the document of
-    OpenAPI. `waits`: it may last as long as its caller wishes, so it counts in a room of its own.
-    `in_maintenance`: it answers while the gateways are under maintenance. `of_itself`: what the gateway says of itself,
-    to probes: as often as they like, and also while it takes no requests.
+    OpenAPI; `missing`: those that say that what was asked for is not there. `waits`: it may last as long as its caller
+    wishes, so it counts in a room of its own. `in_maintenance`: it answers while the gateways are under maintenance.
+    `of_itself`: what the gateway says of itself, to probes: as often as they like, and also while it takes no requests.
     """
 
     method: str
@@ -175,6 +175,7 @@ class Route:
     query: type[msgspec.Struct] = NoQuery
     body: type[msgspec.Struct] | None = None
     refusals: Sequence[type[FencerowError]] = ()
+    missing: Sequence[type[FencerowError]] = ()
     waits: bool = False
     in_maintenance: bool = False
     of_itself: bool = False
