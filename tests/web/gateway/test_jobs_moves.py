@@ -35,9 +35,9 @@ async def test_a_waiting_job_is_changed_and_made_due(app: App, http: httpx.Async
     assert changed["changes"]["priority"] == {"before": 0, "after": 7}
     assert changed["changes"]["queue"] == {"before": "documents", "after": "night"}
     assert (again["changes"], changed["run_at"], later["run_at"]) == (
-        {}, "2100-01-01T00:00:00Z", "2101-01-01T00:00:00Z",
+        {}, "2100-01-01T00:00:00.000000Z", "2101-01-01T00:00:00.000000Z",
     )  # fmt: skip
-    assert due["changes"]["run_at"]["before"] == "2101-01-01T00:00:00Z"
+    assert due["changes"]["run_at"]["before"] == "2101-01-01T00:00:00.000000Z"
     stored = await app.client.aget(job_id)
     assert (stored.priority, stored.queue, stored.args) == (7, "night", {"path": "b.pdf", "copies": 2})
     actors = {each.actor for each in await app.client.atimeline(job_id)}

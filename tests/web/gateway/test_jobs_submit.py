@@ -77,7 +77,7 @@ async def test_every_option_is_stored_as_the_library_stores_it(app: App, http: h
     job = (await http.get(answer.headers["location"])).json()
     told = {name: job[name] for name in ("queue", "priority", "attempts_max", "exclusive", "share")}
     assert told == {name: EVERYTHING[name] for name in told}
-    assert (job["state"], job["run_at"]) == ("waiting", "2099-12-31T23:00:00Z")
+    assert (job["state"], job["run_at"]) == ("waiting", "2099-12-31T23:00:00.000000Z")
     assert (job["scope"], job["key"], job["tags"], job["metadata"]) == (
         "invoices", "17", ["eu", "new"], {"customer": 17},
     )  # fmt: skip

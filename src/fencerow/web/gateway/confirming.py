@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from fencerow.command.times import iso
 from fencerow.core.errors import FencerowError, InvalidInput, MalformedPayload, NotReady
 from fencerow.core.model.handover import DEFAULT_RECEIVER
 from fencerow.core.model.ids import parse_id
@@ -24,7 +25,7 @@ from fencerow.handovers.client import LEASE_S, LEASE_S_MAX, RECEIVER_LENGTH_MAX,
 from fencerow.handovers.handovers import Handover
 from fencerow.web.gateway.reached import everywhere
 from fencerow.web.gateway.route import WAIT_S_MAX, Answer, Call, Route
-from fencerow.web.gateway.shapes import ErrorDocument, Given, Instant, JobState, Told, error_document, iso
+from fencerow.web.gateway.shapes import ErrorDocument, Given, Instant, JobState, Told, error_document
 from fencerow.web.tokens.scope import Scope
 
 ENDS_MAX = 32  # in one answer: each may bring a large result

@@ -10,6 +10,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from fencerow.command.times import iso
 from fencerow.core.db.run import ask
 from fencerow.core.errors import InvalidInput
 from fencerow.errors import UnknownGroup
@@ -21,7 +22,7 @@ from fencerow.events.lag import lags, retention_estimate
 from fencerow.events.settings import EventSettings
 from fencerow.web.gateway.reached import everywhere
 from fencerow.web.gateway.route import Answer, Call, Route
-from fencerow.web.gateway.shapes import ErrorDocument, Given, Instant, Told, error_document, iso
+from fencerow.web.gateway.shapes import ErrorDocument, Given, Instant, Told, error_document
 from fencerow.web.gateway.telling import each, told
 from fencerow.web.gateway.turns import Shown
 from fencerow.web.tokens.scope import Scope

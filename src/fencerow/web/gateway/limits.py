@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from fencerow.command.times import iso
 from fencerow.core.errors import InvalidInput
 from fencerow.errors import UnknownLimit
 from fencerow.limits.definition import Breaker, Limit, Rate
@@ -16,7 +17,7 @@ from fencerow.web.gateway.problem import missing
 from fencerow.web.gateway.queues import Reason
 from fencerow.web.gateway.reached import everywhere
 from fencerow.web.gateway.route import Answer, Call, Route
-from fencerow.web.gateway.shapes import Given, Instant, Told, iso
+from fencerow.web.gateway.shapes import Given, Instant, Told
 from fencerow.web.gateway.telling import told
 from fencerow.web.gateway.turns import Holder, Name, Shown, Waiter
 from fencerow.web.tokens.scope import Scope

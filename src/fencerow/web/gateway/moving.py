@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from fencerow.command.times import iso
 from fencerow.core.client.refs import CancelAnswer
 from fencerow.core.errors import (
     Busy,
@@ -26,7 +27,7 @@ from fencerow.core.model.change import JobChanged
 from fencerow.web.gateway.foreign import told_conflict, unknown_to
 from fencerow.web.gateway.reached import reached
 from fencerow.web.gateway.route import Answer, Call, Route
-from fencerow.web.gateway.shapes import Changed, Difference, Given, Told, iso, surely
+from fencerow.web.gateway.shapes import Changed, Difference, Given, Told, surely
 from fencerow.web.tokens.scope import Scope
 
 

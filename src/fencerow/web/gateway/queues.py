@@ -6,12 +6,13 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from fencerow.command.times import iso
 from fencerow.operators.known_queues import nobody_knows
 from fencerow.operators.queue_verbs import QUEUE_LENGTH_MAX
 from fencerow.operators.summaries import summaries
 from fencerow.web.gateway.reached import reached
 from fencerow.web.gateway.route import Answer, Call, Route
-from fencerow.web.gateway.shapes import Given, Instant, Told, iso
+from fencerow.web.gateway.shapes import Given, Instant, Told
 from fencerow.web.gateway.telling import told
 from fencerow.web.tokens.scope import Scope
 

@@ -10,12 +10,13 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from fencerow.command.times import iso
 from fencerow.errors import UnknownLimit, UnknownSchedule, UnknownZone
 from fencerow.schedules.shown import ScheduleRecord
 from fencerow.web.gateway.queues import Reason
 from fencerow.web.gateway.reached import everywhere
 from fencerow.web.gateway.route import Answer, Call, Route
-from fencerow.web.gateway.shapes import Given, Instant, Told, iso
+from fencerow.web.gateway.shapes import Given, Instant, Told
 from fencerow.web.gateway.telling import each, told
 from fencerow.web.gateway.turns import Shown
 from fencerow.web.tokens.scope import Scope

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from fencerow.core.model.job import Happening, JobRecord, instant
+from fencerow.command.times import exact, iso
+from fencerow.core.model.job import Happening, JobRecord
 from fencerow.core.model.packing import told_of
 
 JobState = Literal["queued", "waiting", "running", "succeeded", "failed", "cancelled"]
@@ -120,17 +121,9 @@ class Changed(Told, frozen=True):
     changes: dict[str, Difference]
 
 
-def iso(us: int | None) -> str | None:
-    """An instant for programs."""
-    at = instant(us)
-    return None if at is None else at.isoformat().replace("+00:00", "Z")
-
-
 def surely(us: int) -> str:
-    """The same of an instant that is there."""
-    text = iso(us)
-    assert text is not None
-    return text
+    """An instant that is there, for programs."""
+    return exact(us, "microseconds")
 
 
 def job_document(job: JobRecord) -> JobDocument:

@@ -7,10 +7,11 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from fencerow.command.times import iso
 from fencerow.web.gateway.queues import QueueName
 from fencerow.web.gateway.reached import reached
 from fencerow.web.gateway.route import Answer, Call, Route
-from fencerow.web.gateway.shapes import Given, Instant, Told, iso
+from fencerow.web.gateway.shapes import Given, Instant, Told
 from fencerow.web.gateway.telling import told
 from fencerow.web.tokens.scope import Scope
 

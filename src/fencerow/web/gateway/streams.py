@@ -16,11 +16,12 @@ from typing import Protocol
 
 import msgspec
 
+from fencerow.command.times import iso
 from fencerow.core.errors import InvalidInput, JobNotFound
 from fencerow.core.model.state import FINAL, State
 from fencerow.operators.watching import KeptLine, Watched
 from fencerow.web.gateway.route import Answer, Call, Route
-from fencerow.web.gateway.shapes import Instant, JobState, Told, iso
+from fencerow.web.gateway.shapes import Instant, JobState, Told
 from fencerow.web.gateway.watcher import Watch, Watcher, watcher_of
 from fencerow.web.reading import headers as read
 from fencerow.web.reading.callers import caller_of
