@@ -247,7 +247,7 @@ def _decided(found: Rows) -> tuple[list[DueRow], dict[Key, str]]:
 
 def _refused(rows: Sequence[DueRow]) -> Steps[dict[Key, str]]:
     """Why the jobs of some rows cannot be submitted now, by nobody. They keep no other row from firing."""
-    careful = [row for row in rows if row.due.fires and row.known.rules]
+    careful = [row for row in rows if row.due.fires and (row.known.rules or row.known.definition.work.limits)]
     if (yield from _refusal(careful)) is None:
         return {}
     refused: dict[Key, str] = {}
