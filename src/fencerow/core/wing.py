@@ -64,8 +64,9 @@ def _none(*_: object) -> tuple[()]:
 class Wing:
     """What a feature brings.
 
-    `queries`: the packages in which its named queries lie, each with a folder for each dialect; a folder `schema`
-    in one holds the numbered migrations that make its tables, and `shape.json` beside it what they make.
+    `queries`: the packages in which its named queries lie, and what it says at the points of the core's
+    (core/store/points.py), each with a folder for each dialect; a folder `schema` in one holds the numbered migrations
+    that make its tables, and `shape.json` beside it what they make.
     `chores`: what each worker does for it beside its jobs. `together`, `processes`: how a worker runs several attempts
     in one call, and some in other processes. `hold`: what keeps a claimed job from starting for a while.
     `bound_claim`: how it claims from a queue that has a limit. `limiter`: what the limits say that jobs name.

@@ -285,12 +285,17 @@ NOBODY_ARRIVES = Cut(
     ("AS come (gate)", "AS come (gate) WHERE false"),
     ("FROM json_each(:gates) AS come", "FROM json_each(:gates) AS come WHERE 0"),
 )
-KEY_IN_SQLITE = "SELECT 'key:' || job.exclusive", "SELECT 'key:another'"
+ANOTHER = "SELECT 'key:another'"
 
 
 def untold(query: str, by: str) -> Cut:
     """It is told to another gate that a turn is free at this one."""
-    return Cut(query, (f"SELECT 'key:' || {by}.exclusive", "SELECT 'key:another'"), KEY_IN_SQLITE)
+    in_sqlite = "ended" if by == "ended" else "job"
+    return Cut(
+        query,
+        (f"SELECT 'key:' || {by}.exclusive", ANOTHER),
+        (f"SELECT 'key:' || {in_sqlite}.exclusive", ANOTHER),
+    )
 
 
 @named(62)
@@ -307,7 +312,7 @@ def untold(query: str, by: str) -> Cut:
             Cut(
                 "revive",
                 ("WHERE job.exclusive IS NOT NULL OR job.limits IS NOT NULL\n)", "WHERE false\n)"),
-                ("AND job.gate IS NOT NULL", "AND 0"),
+                ("WHERE job.exclusive IS NOT NULL OR job.limits IS NOT NULL", "WHERE 0"),
             ),
         ),
     ],

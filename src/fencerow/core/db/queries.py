@@ -11,6 +11,9 @@ the queries are loaded, with its further lines as far to the right as the line o
 text of a query (a driver, an explorer, a test that cuts a guard out) reads all of it. A fragment may stand on one that
 was defined before it.
 
+`-- at: when jobs have ended`, prose and text, is what a package brings to a point of another's queries. Whoever loads
+them collects what all bring, and gives it to that package as one more fragment (core/store/points.py).
+
 A utility statement takes no parameters. What varies in one is written into its text, as psql does it:
 `:"name"` for an identifier and `:'name'` for a literal.
 """
@@ -28,7 +31,7 @@ from typing import Protocol
 from fencerow.core.db.migration import migrations
 from fencerow.core.errors import ConfigError
 
-MARK = re.compile(r"^--\s*(name|fragment):\s*([a-z_ ]+?)\s*$", re.MULTILINE)
+MARK = re.compile(r"^--\s*(name|fragment|at):\s*([a-z_ ]+?)\s*$", re.MULTILINE)
 FRAGMENT = re.compile(r"\{\{(.*?)\}\}")
 IDENTIFIER = re.compile(r"^[a-z_][a-z0-9_]{0,48}$")
 WRITTEN = re.compile(r""":'([a-z_]+)'|:"([a-z_]+)"|'(?:[^']|'')*'""")
@@ -144,29 +147,64 @@ class Queries(Mapping[str, Query]):
         return self.joined(Queries(self.dialect, {name: self[name].altered(old, new)}))
 
 
-def load(package: str, folder: str, dialect: str, rename: Callable[[str], str]) -> Queries:
-    """Every `*.sql` of a package folder; `rename` maps a bare table or function name to a qualified one."""
-    found = texts(package, folder)
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+def load(
+    package: str,
+    folder: str,
+    dialect: str,
+    rename: Callable[[str], str],
+    given: Mapping[str, str] = NOTHING,
+) -> Queries:
+    """Read every `*.sql` of a package folder; `rename` maps a bare table or function name to a qualified one.
+
+    `given`: fragments that stand in no file of it.
+    """
+    found = texts(package, folder, given)
     for migration in migrations(package, folder):
         for number, part in enumerate(migration.parts):
             found[migration.part(number)] = part.text
     return Queries(dialect, {}, rename, found)
 
 
-def texts(package: str, folder: str) -> dict[str, str]:
+def texts(package: str, folder: str, given: Mapping[str, str] = NOTHING) -> dict[str, str]:
     """The queries of a package folder by their names: prose and text, the fragments written out."""
-    found: dict[str, dict[str, str]] = {"name": {}, "fragment": {}}
+    found = _found(package, folder)
+    known = _expanded(found["fragment"], given)
+    return {name: expanded(name, body, known) for name, body in found["name"].items()}
+
+
+def fragments(package: str, folder: str, given: Mapping[str, str] = NOTHING) -> dict[str, str]:
+    """The fragments of a package folder by their names, without prose."""
+    return _expanded(_found(package, folder)["fragment"], given)
+
+
+def brought(package: str, folder: str, given: Mapping[str, str] = NOTHING) -> dict[str, str]:
+    """What a package brings to points of another's queries, by the points' names, without prose."""
+    found = _found(package, folder)
+    known = _expanded(found["fragment"], given)
+    return {point: expanded(point, _without_prose(body), known) for point, body in found["at"].items()}
+
+
+def _found(package: str, folder: str) -> dict[str, dict[str, str]]:
+    """The parts of all files of a package folder: of each kind, by their names."""
+    found: dict[str, dict[str, str]] = {"name": {}, "fragment": {}, "at": {}}
     for file in sorted(files(package).joinpath(folder).iterdir(), key=lambda entry: entry.name):
         if file.name.endswith(".sql"):
             for kind, name, body in _parts(file.read_text("utf-8")):
                 if name in found[kind]:
-                    what = "query" if kind == "name" else "fragment"
+                    what = {"name": "query", "at": "part"}.get(kind, kind)
                     raise ConfigError(f"{what} {name!r} is defined twice in {folder}")
                 found[kind][name] = body
-    fragments: dict[str, str] = {}
-    for name, body in found["fragment"].items():
-        fragments[name] = expanded(name, _without_prose(body), fragments)
-    return {name: expanded(name, body, fragments) for name, body in found["name"].items()}
+    return found
+
+
+def _expanded(bodies: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    known = dict(given)
+    for name, body in bodies.items():
+        known[name] = expanded(name, _without_prose(body), known)
+    return known
 
 
 def expanded(name: str, body: str, fragments: Mapping[str, str]) -> str:
@@ -200,7 +238,7 @@ def parse(text: str) -> Iterable[tuple[str, str]]:
 
 
 def _parts(text: str) -> Iterator[tuple[str, str, str]]:
-    """The named parts of a file: whether each is a query (`name`) or a `fragment`, its name, and its body."""
+    """The named parts of a file: of each its kind (`name`: a query, `at`: for a point), its name, and its body."""
     marks = list(MARK.finditer(text))
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
     for mark, end in zip(marks, ends, strict=False):  # a file without any has an end all the same

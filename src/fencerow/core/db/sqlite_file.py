@@ -61,6 +61,7 @@ def open_file(
     connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA temp_store = MEMORY")  # of what a script keeps for itself, see `ended`
         _set_journal(connection, path, journal_mode, prefix)
         connection.execute(f"ATTACH DATABASE ? AS {prefix}file", (f"{path}-workers",))
         connection.execute(f"PRAGMA {prefix}file.journal_mode = {journal_mode}")

@@ -1,7 +1,7 @@
 """The lines of handovers, as far as a submit goes: a job whose end is to be handed over takes its place there.
 
-All else about handovers is in their wing. What ends a job writes its end into the line in the same statement
-(finish.sql), and a revive takes it out again (moves.sql).
+All else about handovers is in their wing. What ends a job writes its end into the line in the same statement,
+and a revive takes it out again: the wing's ends.sql.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from functools import lru_cache, reduce
 
 from fencerow.core.db.migration import Migration, migrations
 from fencerow.core.db.queries import Queries, load, postgres_names, sqlite_names
+from fencerow.core.store.points import points
 
 PACKAGE = "fencerow.core.store"
 _of_wings: list[str] = []
@@ -43,4 +44,5 @@ def packages() -> list[str]:
 
 
 def _loaded(dialect: str, rename: Callable[[str], str]) -> Queries:
-    return reduce(Queries.joined, (load(package, dialect, dialect, rename) for package in packages()))
+    own = load(PACKAGE, dialect, dialect, rename, points(packages(), dialect))
+    return reduce(Queries.joined, (load(package, dialect, dialect, rename) for package in _of_wings), own)

@@ -25,26 +25,27 @@ cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, e
 turned_at, share, affinity, affinity_wait_s, submitted_at, submitted_by, revived_at, ended_at, period, args_bytes, args,
 options, tags, metadata, headers, result, error
 
--- fragment: gates of the ended
--- Where a turn is free now, or somebody waits no longer: an arrival says that the gate is to be looked at.
-SELECT 'key:' || ended.exclusive FROM ended WHERE ended.exclusive IS NOT NULL
-UNION
-SELECT 'limit:' || unnest(ended.limits) FROM ended WHERE ended.limits IS NOT NULL
+-- fragment: what follows an end
+-- Whatever ended them: the lifetime of their keys begins, and what wings bring follows. All of it reads `ended`, which has
+-- the jobs that leave the live ones under the guard of the statement, with all columns as they end.
+stamped AS (
+    UPDATE fencerow.keys AS owned
+    SET expires_at = ended.ended_at + fencerow.seconds(owned.lifetime_s)
+    FROM ended
+    WHERE ended.key IS NOT NULL  -- spares a look into the keys for each job that has none
+      AND owned.scope = ended.scope AND owned.key = ended.key AND owned.job_id = ended.id
+)
+{{when jobs have ended}}
 
--- fragment: handover of the ended
--- The end goes into the line in which the job stands, if it stands in one. Its first end is the one that counts.
-handover.job_id = ended.id
-  AND handover.state IS NULL
-
--- fragment: somebody waits for the ended
--- A receiver waits for it as a caller may: its end is announced.
-awaited OR id IN (SELECT handed.job_id FROM handed)
+-- fragment: the ended
+-- What the worker is told of each: whether somebody waits for it, and whether it had turns that are free now.
+SELECT CAST(ended.id AS text), ended.awaited{{whose end is awaited}}, ended.exclusive IS NOT NULL OR ended.limits IS NOT NULL
+FROM ended
 
 -- name: succeed
 -- Store the results of attempts and move their jobs to the finished ones, into the period that is open now or to
 -- those that are kept row by row. An ephemeral job leaves its id alone, unless somebody waits for its result: then
--- it is kept for a moment. The end of a job that was subscribed to is an event, and
--- one that is to be handed over goes into its line.
+-- it is kept for a moment. What follows an end (its event, its handover, the turns that are free) is said by the wings.
 -- Guard: still running, under this holder, in this attempt. The period is read in this statement: one that it sees
 -- open was not detached before its snapshot, and a detachment waits for it. A job that has ended in this period already
 -- (a row that was put back by hand) leaves the live ones, and its first end stands.
@@ -64,61 +65,32 @@ ended AS (
     DELETE FROM fencerow.jobs AS job
     USING outcome
     WHERE {{fence of outcome}}
-    RETURNING job.*, outcome.result AS outcome_result
-),
-stamped AS (
-    UPDATE fencerow.keys AS owned
-    SET expires_at = clock.now + fencerow.seconds(owned.lifetime_s)
-    FROM ended, clock
-    WHERE ended.key IS NOT NULL  -- spares a look into the keys for each job that has none
-      AND owned.scope = ended.scope AND owned.key = ended.key AND owned.job_id = ended.id
+    RETURNING
+        job.id, job.queue, job.name, CAST('succeeded' AS text) AS state, job.priority, job.suspect, job.awaited,
+        job.subscribed, job.ephemeral, job.strict, job.run_at, job.attempt, job.failures, job.crashes, job.snoozes,
+        job.attempts_max, job.crashes_max, job.snoozes_max, job.timeout_s, job.holder, job.claimed_at, job.deadline_at,
+        job.cancel_requested_at, job.cancel_requested_by, job.expires_at,
+        CASE WHEN job.ephemeral THEN CAST(:awaited_s AS double precision) ELSE job.retention_s END AS retention_s,
+        job.scope, job.key, job.exclusive, job.exclusive_slots, job.limits, job.gate, job.turned_at, job.share, job.affinity,
+        job.affinity_wait_s, job.submitted_at, job.submitted_by, job.revived_at, (SELECT clock.now FROM clock) AS ended_at,
+        CASE WHEN job.ephemeral OR job.retention_s IS NOT NULL THEN 0 ELSE (SELECT opened.place FROM opened) END AS period,
+        job.args_bytes, job.args, job.options, job.tags, job.metadata, job.headers, CAST(outcome.result AS json) AS result,
+        CAST(NULL AS json) AS error
 ),
 spent AS (
     INSERT INTO fencerow.spent_ids (id, attempt, ended_at)
-    SELECT ended.id, ended.attempt, clock.now FROM ended CROSS JOIN clock WHERE ended.ephemeral
+    SELECT ended.id, ended.attempt, ended.ended_at FROM ended WHERE ended.ephemeral
     ON CONFLICT (id) DO UPDATE SET attempt = EXCLUDED.attempt, ended_at = EXCLUDED.ended_at
 ),
-told AS (
-    INSERT INTO fencerow.events (topic, key, bucket, data, bytes, published_at)
-    SELECT 'job.succeeded', CAST(ended.id AS text),
-           CAST(CAST('x' || right(CAST(ended.id AS text), 3) AS bit(12)) AS integer),
-           json_build_object('job', ended.id, 'name', ended.name, 'queue', ended.queue, 'attempt', ended.attempt,
-                             'key', ended.key,
-                             CASE WHEN left(ended.outcome_result, 19) = '{"fencerow:outside"' THEN 'outside' ELSE 'result' END,
-                             CASE WHEN left(ended.outcome_result, 19) = '{"fencerow:outside"' THEN CAST('true' AS json)
-                                  ELSE CAST(ended.outcome_result AS json) END),
-           length(ended.outcome_result) + 200, clock.now
-    FROM ended CROSS JOIN clock
-    WHERE ended.subscribed
-),
-handed AS (
-    UPDATE fencerow.handovers AS handover
-    SET state = 'succeeded', attempt = ended.attempt, result = CAST(ended.outcome_result AS json), ended_at = clock.now,
-        held_until = clock.now + fencerow.seconds(handover.hold_s)
-    FROM ended CROSS JOIN clock
-    WHERE {{handover of the ended}}
-    RETURNING handover.job_id
-),
-left_gates AS (
-    INSERT INTO fencerow.gate_arrivals (gate)
-    {{gates of the ended}}
-),
+{{what follows an end}},
 kept AS (
     INSERT INTO fencerow.finished_jobs ({{job columns}})
-    SELECT
-        id, queue, name, 'succeeded', priority, suspect, awaited, subscribed, ephemeral, strict, run_at, attempt, failures,
-        crashes, snoozes, attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
-        cancel_requested_at, cancel_requested_by, expires_at,
-        CASE WHEN ephemeral THEN CAST(:awaited_s AS double precision) ELSE retention_s END,
-        scope, key, exclusive, exclusive_slots, limits, gate, turned_at, share, affinity, affinity_wait_s,
-        submitted_at, submitted_by, revived_at, clock.now,
-        CASE WHEN ephemeral OR retention_s IS NOT NULL THEN 0 ELSE opened.place END,
-        args_bytes, args, options, tags, metadata, headers, CAST(outcome_result AS json), NULL
-    FROM ended CROSS JOIN clock CROSS JOIN opened
+    SELECT {{job columns}}
+    FROM ended
     WHERE awaited OR NOT ephemeral
     ON CONFLICT DO NOTHING
 )
-SELECT CAST(id AS text), {{somebody waits for the ended}}, exclusive IS NOT NULL OR limits IS NOT NULL FROM ended;
+{{the ended}};
 
 -- name: fail
 -- End attempts whose jobs shall not run again. The rows are moved by archive in the same transaction. What a handler chose
@@ -247,8 +219,7 @@ LIMIT CAST(:limit AS integer);
 
 -- name: archive
 -- Move jobs that an earlier statement of this transaction brought to a final state to the finished ones,
--- into the period of their end or to those that are kept row by row, start the lifetime of their keys, tell those
--- who subscribed to them, and write the ends into the lines of their handovers.
+-- into the period of their end or to those that are kept row by row. What follows an end is said by the wings.
 -- Guard: the state is final. A job that has ended already, in whatever period (a row that was put back by hand), leaves
 -- the live ones, and its first end stands: one such row must not end a reaper, an expiry or a worker.
 WITH ended AS (
@@ -257,34 +228,7 @@ WITH ended AS (
       AND job.state IN ('succeeded', 'failed', 'cancelled')
     RETURNING job.*
 ),
-stamped AS (
-    UPDATE fencerow.keys AS owned
-    SET expires_at = ended.ended_at + fencerow.seconds(owned.lifetime_s)
-    FROM ended
-    WHERE owned.scope = ended.scope AND owned.key = ended.key AND owned.job_id = ended.id
-),
-told AS (
-    INSERT INTO fencerow.events (topic, key, bucket, data, bytes, published_at)
-    SELECT 'job.' || ended.state, CAST(ended.id AS text),
-           CAST(CAST('x' || right(CAST(ended.id AS text), 3) AS bit(12)) AS integer),
-           json_build_object('job', ended.id, 'name', ended.name, 'queue', ended.queue, 'attempt', ended.attempt,
-                             'key', ended.key, 'error', ended.error),
-           COALESCE(length(CAST(ended.error AS text)), 0) + 200, ended.ended_at
-    FROM ended
-    WHERE ended.subscribed
-),
-handed AS (
-    UPDATE fencerow.handovers AS handover
-    SET state = ended.state, attempt = ended.attempt, error = ended.error, ended_at = ended.ended_at,
-        held_until = ended.ended_at + fencerow.seconds(handover.hold_s)
-    FROM ended
-    WHERE {{handover of the ended}}
-    RETURNING handover.job_id
-),
-left_gates AS (
-    INSERT INTO fencerow.gate_arrivals (gate)
-    {{gates of the ended}}
-),
+{{what follows an end}},
 kept AS (
 INSERT INTO fencerow.finished_jobs ({{job columns}})
 SELECT
@@ -304,7 +248,7 @@ FROM ended
 WHERE NOT EXISTS (SELECT 1 FROM fencerow.finished_jobs AS known WHERE known.id = ended.id)
 ON CONFLICT DO NOTHING
 )
-SELECT CAST(id AS text), {{somebody waits for the ended}}, exclusive IS NOT NULL OR limits IS NOT NULL FROM ended;
+{{the ended}};
 
 -- name: read_fences
 -- What became of these jobs: state, holder and attempt over live and finished together, and of ephemeral ones

@@ -123,10 +123,10 @@ RETURNING owned.job_id;
 -- name: revive
 -- Put finished jobs back into their queues: budgets start anew, the attempt goes on, so no old attempt can touch them.
 -- Guard: finished. A person asks for this; the system's own repetition is a retry.
--- A job that needs turns waits for them again, and one with affinity for its label. In the line of its handover it has not
--- ended, whoever had its end.
+-- A job that needs turns waits for them again, and one with affinity for its label. What a wing takes back of the end that
+-- was is said there.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
-gone AS (
+revived AS (
     DELETE FROM fencerow.finished_jobs AS job
     WHERE job.id = ANY(CAST(:ids AS uuid[]))
       AND job.state IN ('succeeded', 'failed', 'cancelled')
@@ -134,22 +134,11 @@ gone AS (
 ),
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
-    SELECT gone.id, gone.attempt, clock.now, 'revived', CAST(:actor AS text),
-           json_build_object('was', gone.state, 'reason', CAST(:reason AS text), 'ended_at_us', fencerow.us(gone.ended_at))
-    FROM gone CROSS JOIN clock
-),
-reopened AS (
-    UPDATE fencerow.handovers AS handover
-    SET {{not ended}}
-    FROM gone
-    WHERE handover.job_id = gone.id
-),
-come AS (
-    INSERT INTO fencerow.gate_arrivals (gate)
-    SELECT {{first gate}}
-    FROM gone AS job
-    WHERE job.exclusive IS NOT NULL OR job.limits IS NOT NULL
+    SELECT revived.id, revived.attempt, clock.now, 'revived', CAST(:actor AS text),
+           json_build_object('was', revived.state, 'reason', CAST(:reason AS text), 'ended_at_us', fencerow.us(revived.ended_at))
+    FROM revived CROSS JOIN clock
 )
+{{when jobs are revived}}
 INSERT INTO fencerow.jobs AS job (
     id, queue, name, state, priority, awaited, run_at, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
     retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers,
@@ -161,7 +150,7 @@ SELECT
     retention_s, scope, key, submitted_at, submitted_by, clock.now, args_bytes, args, options, tags, metadata, headers,
     ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, {{first gate}}, share,
     affinity, affinity_wait_s
-FROM gone AS job CROSS JOIN clock
+FROM revived AS job CROSS JOIN clock
 RETURNING id, queue, priority, fencerow.us(run_at), state = 'waiting' AND affinity IS NULL, affinity;
 
 -- name: delete

@@ -12,6 +12,24 @@ INSERT INTO fencerow.gate_arrivals (gate)
 SELECT come.gate
 FROM unnest(CAST(:gates AS text[])) AS come (gate);
 
+-- at: when jobs have ended
+-- Where a turn is free now, or somebody waits no longer: an arrival says that the gate is to be looked at.
+left_gates AS (
+    INSERT INTO fencerow.gate_arrivals (gate)
+    SELECT 'key:' || ended.exclusive FROM ended WHERE ended.exclusive IS NOT NULL
+    UNION
+    SELECT 'limit:' || unnest(ended.limits) FROM ended WHERE ended.limits IS NOT NULL
+)
+
+-- at: when jobs are revived
+-- Jobs come to their first gate again.
+come_again AS (
+    INSERT INTO fencerow.gate_arrivals (gate)
+    SELECT {{first gate}}
+    FROM revived AS job
+    WHERE job.exclusive IS NOT NULL OR job.limits IS NOT NULL
+)
+
 -- name: turns_wanted
 -- Whether a gate is to be looked at, and in how many microseconds the next job at one will be due, and the next wait for a
 -- label over.

@@ -1,51 +1,58 @@
 -- Ending an attempt. Every statement names the holder and the attempt: a worker that lost its lease changes nothing.
 -- They are group commits: outcomes come as one JSON document, and a missing row means "lost", which is settled by
 -- reading (read_fences). SQLite cannot change two tables in one statement, so a query here is a short script under the
--- file's one write lock: each statement repeats the guard, and between them nobody else can write.
+-- file's one write lock: each statement repeats the guard, and between them nobody else can write. What leaves the live
+-- jobs is found once under the guard, and all that follows reads it in the table `ended`.
 -- The + before holder keeps the planner off the holder's index: it would compare every job the worker holds with every
 -- outcome, instead of looking each outcome's job up by its id.
 
--- fragment: handover of the job
--- The end goes into the line in which the job stands, if it stands in one. Its first end is the one that counts. Where no
--- end is still to come, this ends at once.
-fencerow.handovers.job_id = job.id
-  AND fencerow.handovers.state IS NULL
-  AND EXISTS (SELECT 1 FROM fencerow.handovers AS any_handover WHERE any_handover.state IS NULL)
+-- fragment: job columns
+-- All columns of a job, in their order.
+id, queue, name, state, priority, suspect, awaited, subscribed, ephemeral, strict, run_at, attempt, failures, crashes, snoozes,
+attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
+cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, exclusive, exclusive_slots, limits, gate,
+turned_at, share, affinity, affinity_wait_s, submitted_at, submitted_by, revived_at, ended_at, period, args_bytes, args,
+options, tags, metadata, headers, result, error
 
--- fragment: somebody waits for the ended
--- A receiver waits for it as a caller may: its end is announced.
-awaited OR EXISTS (SELECT 1
-                   FROM fencerow.handovers AS handover
-                   WHERE handover.job_id = id AND handover.state IS NOT NULL AND handover.confirmed_at IS NULL)
+-- fragment: room for the ended
+-- The table belongs to this connection and nobody else sees it. A script leaves it empty, and one that was rolled back has
+-- left nothing in it.
+CREATE TEMP TABLE IF NOT EXISTS fencerow.ended ({{job columns}})
 
--- name: succeed
--- Store the results of attempts and move their jobs to the finished ones. An ephemeral job leaves its id alone,
--- unless somebody waits for its result: then it is kept for a moment. The end of a job that was subscribed to is an event, and
--- one that is to be handed over goes into its line.
--- COALESCE: in the RETURNING of a DELETE from a table without rowids SQLite 3.40 says of each column that it IS NOT NULL.
--- Guard: still running, under this holder, in this attempt. Where no job is ephemeral, or none subscribed
--- to, the statements about them end at once. A job that has ended already (a row that was put back by hand) leaves
--- the live ones, and its first end stands.
+-- fragment: what follows an end
+-- Whatever ended them: the lifetime of their keys begins, they lie among the finished jobs, and what wings bring follows. All
+-- of it reads `ended`, which has the jobs that leave the live ones, with all columns as they end. A job that has ended
+-- already (a row that was put back by hand) leaves the live ones, and its first end stands. Last is told of each whether
+-- somebody waits for it, and whether it had turns that are free now.
 INSERT INTO fencerow.spent_ids (id, attempt, ended_at)
-SELECT job.id, job.attempt, fencerow.now()
-{{outcomes under the fence}}
-  AND job.ephemeral = 1
-  AND EXISTS (SELECT 1 FROM fencerow.jobs AS any_job WHERE any_job.ephemeral = 1)
+SELECT ended.id, ended.attempt, ended.ended_at
+FROM fencerow.ended AS ended
+WHERE ended.ephemeral = 1 AND ended.state = 'succeeded'
 ON CONFLICT (id) DO UPDATE SET attempt = excluded.attempt, ended_at = excluded.ended_at;
 UPDATE fencerow.keys
 SET expires_at = fencerow.now() + CAST(lifetime_s * 1000000 AS INTEGER)
 WHERE expires_at IS NULL
-  AND (scope, key, job_id) IN (SELECT job.scope, job.key, job.id
-                               {{outcomes under the fence}}
-                                 AND job.key IS NOT NULL
-                                 AND EXISTS (SELECT 1 FROM fencerow.jobs AS any_job WHERE any_job.key IS NOT NULL));
-INSERT INTO fencerow.finished_jobs (
-    id, queue, name, state, priority, suspect, awaited, subscribed, ephemeral, strict, run_at, attempt, failures, crashes, snoozes,
-    attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
-    cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, exclusive, exclusive_slots, limits, gate,
-    turned_at, share, affinity, affinity_wait_s, submitted_at, submitted_by, revived_at, ended_at, period, args_bytes, args,
-    options, tags, metadata, headers, result, error
-)
+  AND (scope, key, job_id) IN (SELECT ended.scope, ended.key, ended.id
+                               FROM fencerow.ended AS ended
+                               WHERE ended.key IS NOT NULL);
+INSERT INTO fencerow.finished_jobs ({{job columns}})
+SELECT {{job columns}}
+FROM fencerow.ended
+WHERE awaited = 1 OR ephemeral = 0 OR state <> 'succeeded'
+ON CONFLICT (id) DO NOTHING;
+{{when jobs have ended}}
+DELETE FROM fencerow.jobs WHERE id IN (SELECT ended.id FROM fencerow.ended AS ended);
+SELECT ended.id, ended.awaited{{whose end is awaited}}, ended.exclusive IS NOT NULL OR ended.limits IS NOT NULL
+FROM fencerow.ended AS ended;
+DELETE FROM fencerow.ended;
+
+-- name: succeed
+-- Store the results of attempts and move their jobs to the finished ones. An ephemeral job leaves its id alone,
+-- unless somebody waits for its result: then it is kept for a moment. What follows an end (its event, its handover, the
+-- turns that are free) is said by the wings.
+-- Guard: still running, under this holder, in this attempt.
+{{room for the ended}};
+INSERT INTO fencerow.ended ({{job columns}})
 SELECT
     job.id, job.queue, job.name, 'succeeded', job.priority, job.suspect, job.awaited, job.subscribed, job.ephemeral, job.strict,
     job.run_at, job.attempt, job.failures, job.crashes, job.snoozes, job.attempts_max, job.crashes_max, job.snoozes_max,
@@ -54,46 +61,8 @@ SELECT
     job.exclusive_slots, job.limits, job.gate, job.turned_at, job.share, job.affinity, job.affinity_wait_s, job.submitted_at,
     job.submitted_by, job.revived_at, (SELECT fencerow.now()), job.period, job.args_bytes, job.args, job.options, job.tags,
     job.metadata, job.headers, json_extract(o.value, '$.result'), NULL
-{{outcomes under the fence}}
-  AND (job.awaited = 1 OR job.ephemeral = 0)
-ON CONFLICT (id) DO NOTHING;
-INSERT INTO fencerow.events (topic, key, bucket, data, bytes, published_at)
-SELECT 'job.succeeded', job.id,
-       (instr('0123456789abcdef', substr(job.id, -3, 1)) - 1) * 256
-       + (instr('0123456789abcdef', substr(job.id, -2, 1)) - 1) * 16 + instr('0123456789abcdef', substr(job.id, -1)) - 1,
-       json_object('job', job.id, 'name', job.name, 'queue', job.queue, 'attempt', job.attempt, 'key', job.key,
-                   CASE WHEN substr(json_extract(o.value, '$.result'), 1, 19) = '{"fencerow:outside"' THEN 'outside'
-                        ELSE 'result' END,
-                   CASE WHEN substr(json_extract(o.value, '$.result'), 1, 19) = '{"fencerow:outside"' THEN json('true')
-                        ELSE json(json_extract(o.value, '$.result')) END),
-       length(json_extract(o.value, '$.result')) + 200, fencerow.now()
-{{outcomes under the fence}}
-  AND job.subscribed = 1
-  AND EXISTS (SELECT 1 FROM fencerow.jobs AS any_job WHERE any_job.subscribed = 1);
-UPDATE fencerow.handovers
-SET state = 'succeeded', attempt = job.attempt, result = json_extract(o.value, '$.result'), ended_at = fencerow.now(),
-    held_until = fencerow.now() + CAST(hold_s * 1000000 AS INTEGER)
-{{outcomes under the fence}}
-  AND {{handover of the job}};
-INSERT INTO fencerow.gate_arrivals (gate)
-SELECT 'key:' || job.exclusive
-{{outcomes under the fence}}
-  AND job.exclusive IS NOT NULL
-  AND {{any job needs turns}}
-UNION
-SELECT 'limit:' || named.value
-FROM json_each(:outcomes) AS o
-JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
-JOIN json_each(job.limits) AS named
-WHERE job.state = 'running'
-  AND +job.holder = :holder
-  AND job.attempt = json_extract(o.value, '$.attempt')
-  AND {{any job needs turns}};
-DELETE FROM fencerow.jobs WHERE id IN (
-SELECT job.id
-{{outcomes under the fence}}
-)
-RETURNING id, {{somebody waits for the ended}}, COALESCE(exclusive, limits) IS NOT NULL;
+{{outcomes under the fence}};
+{{what follows an end}}
 
 -- name: fail
 -- End attempts whose jobs shall not run again. The rows are moved by archive in the same transaction. What a handler chose
@@ -182,52 +151,15 @@ ORDER BY job.ended_at
 LIMIT :limit;
 
 -- name: archive
--- Move jobs that an earlier statement of this transaction brought to a final state to the finished ones,
--- start the lifetime of their keys, tell those who subscribed to them, and write the ends into the lines of their handovers.
--- Guard: the state is final. A job that has ended already (a row that was put back by hand) leaves the live ones, and its
--- first end stands: one such row must not end a reaper, an expiry or a worker.
-INSERT INTO fencerow.finished_jobs
-SELECT job.*
+-- Move jobs that an earlier statement of this transaction brought to a final state to the finished ones. What follows an end
+-- is said by the wings. Guard: the state is final.
+{{room for the ended}};
+INSERT INTO fencerow.ended ({{job columns}})
+SELECT {{job columns}}
 FROM fencerow.jobs AS job
 WHERE job.id IN (SELECT value FROM json_each(:ids))
-  AND job.state IN ('succeeded', 'failed', 'cancelled')
-ON CONFLICT (id) DO NOTHING;
-INSERT INTO fencerow.events (topic, key, bucket, data, bytes, published_at)
-SELECT 'job.' || job.state, job.id,
-       (instr('0123456789abcdef', substr(job.id, -3, 1)) - 1) * 256
-       + (instr('0123456789abcdef', substr(job.id, -2, 1)) - 1) * 16 + instr('0123456789abcdef', substr(job.id, -1)) - 1,
-       json_object('job', job.id, 'name', job.name, 'queue', job.queue, 'attempt', job.attempt, 'key', job.key,
-                   'error', json(job.error)),
-       COALESCE(length(job.error), 0) + 200, fencerow.now()
-FROM fencerow.jobs AS job
-WHERE job.id IN (SELECT value FROM json_each(:ids))
-  AND job.state IN ('succeeded', 'failed', 'cancelled')
-  AND job.subscribed = 1;
-UPDATE fencerow.handovers
-SET state = job.state, attempt = job.attempt, error = job.error, ended_at = COALESCE(job.ended_at, fencerow.now()),
-    held_until = COALESCE(job.ended_at, fencerow.now()) + CAST(hold_s * 1000000 AS INTEGER)
-FROM json_each(:ids) AS given JOIN fencerow.jobs AS job ON job.id = given.value
-WHERE job.state IN ('succeeded', 'failed', 'cancelled')
-  AND {{handover of the job}};
-INSERT INTO fencerow.gate_arrivals (gate)
-SELECT 'key:' || job.exclusive
-FROM json_each(:ids) AS given JOIN fencerow.jobs AS job ON job.id = given.value
-WHERE job.state IN ('succeeded', 'failed', 'cancelled') AND job.exclusive IS NOT NULL
-UNION
-SELECT 'limit:' || named.value
-FROM json_each(:ids) AS given JOIN fencerow.jobs AS job ON job.id = given.value
-JOIN json_each(job.limits) AS named
-WHERE job.state IN ('succeeded', 'failed', 'cancelled');
-DELETE FROM fencerow.jobs
-WHERE id IN (SELECT value FROM json_each(:ids))
-  AND state IN ('succeeded', 'failed', 'cancelled')
-RETURNING id, {{somebody waits for the ended}}, COALESCE(exclusive, limits) IS NOT NULL;
-UPDATE fencerow.keys
-SET expires_at = fencerow.now() + CAST(lifetime_s * 1000000 AS INTEGER)
-WHERE expires_at IS NULL
-  AND (scope, key, job_id) IN (SELECT ended.scope, ended.key, ended.id
-                               FROM fencerow.finished_jobs AS ended
-                               WHERE ended.key IS NOT NULL AND ended.id IN (SELECT value FROM json_each(:ids)));
+  AND job.state IN ('succeeded', 'failed', 'cancelled');
+{{what follows an end}}
 
 -- name: read_fences
 -- What became of these jobs: state, holder and attempt over live and finished together, and of ephemeral ones

@@ -47,10 +47,6 @@ FROM json_each(:outcomes) AS o JOIN fencerow.jobs AS job ON job.id = json_extrac
 JOIN json_each(job.limits) AS named
 WHERE job.state = 'waiting'
 
--- fragment: any job needs turns
--- Ends a statement at once where none does.
-EXISTS (SELECT 1 FROM fencerow.jobs AS any_job WHERE any_job.exclusive IS NOT NULL OR any_job.limits IS NOT NULL)
-
 -- fragment: limits of the job
 -- All limits that bind a job, whether they are defined or not.
 json_insert(COALESCE(job.limits, '[]'), '$[#]', 'queue:' || job.queue, '$[#]', 'fleet')

@@ -104,12 +104,17 @@ RETURNING job_id;
 -- name: revive
 -- Put finished jobs back into their queues: budgets start anew, the attempt goes on, so no old attempt can touch them.
 -- Guard: finished. A person asks for this; the system's own repetition is a retry.
--- A job that needs turns waits for them again, and one with affinity for its label. In the line of its handover it has not
--- ended, whoever had its end.
+-- A job that needs turns waits for them again, and one with affinity for its label. What a wing takes back of the end that
+-- was is said there. The jobs are found once under the guard, as `revived`, and all that follows reads them there.
+CREATE TEMP TABLE IF NOT EXISTS fencerow.revived ({{job columns}});
+INSERT INTO fencerow.revived ({{job columns}})
+SELECT {{job columns}}
+FROM fencerow.finished_jobs AS job
+WHERE job.id IN (SELECT value FROM json_each(:ids))
+  AND job.state IN ('succeeded', 'failed', 'cancelled');
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
 SELECT job.id, job.attempt, fencerow.now(), 'revived', :actor, json_object('was', job.state, 'reason', :reason, 'ended_at_us', job.ended_at)
-FROM fencerow.finished_jobs AS job
-WHERE job.id IN (SELECT value FROM json_each(:ids));
+FROM fencerow.revived AS job;
 INSERT INTO fencerow.jobs (
     id, queue, name, state, priority, awaited, run_at, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
     retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers,
@@ -121,19 +126,12 @@ SELECT
     job.submitted_by, fencerow.now(), job.args_bytes, job.args, job.options, job.tags, job.metadata, job.headers,
     job.ephemeral, job.subscribed, exclusive, exclusive_slots, strict, limits, {{first gate}}, share,
     affinity, affinity_wait_s
-FROM fencerow.finished_jobs AS job
-WHERE job.id IN (SELECT value FROM json_each(:ids))
-  AND job.state IN ('succeeded', 'failed', 'cancelled')
+FROM fencerow.revived AS job
+WHERE true
 RETURNING id, queue, priority, run_at, state = 'waiting' AND COALESCE(affinity, '') = '', affinity;
-UPDATE fencerow.handovers
-SET {{not ended}}
-WHERE job_id IN (SELECT job.id FROM fencerow.finished_jobs AS job WHERE job.id IN (SELECT value FROM json_each(:ids)));
-INSERT INTO fencerow.gate_arrivals (gate)
-SELECT job.gate
-FROM fencerow.jobs AS job
-WHERE job.id IN (SELECT value FROM json_each(:ids)) AND job.gate IS NOT NULL;
-DELETE FROM fencerow.finished_jobs
-WHERE id IN (SELECT value FROM json_each(:ids));
+{{when jobs are revived}}
+DELETE FROM fencerow.finished_jobs WHERE id IN (SELECT job.id FROM fencerow.revived AS job);
+DELETE FROM fencerow.revived;
 
 -- name: delete
 -- Remove finished jobs; forget_notes follows in the same transaction. Their keys live on until their own expiry.

@@ -10,6 +10,22 @@ INSERT INTO fencerow.gate_arrivals (gate)
 SELECT come.value
 FROM json_each(:gates) AS come;
 
+-- at: when jobs have ended
+-- Where a turn is free now, or somebody waits no longer: an arrival says that the gate is to be looked at.
+INSERT INTO fencerow.gate_arrivals (gate)
+SELECT 'key:' || ended.exclusive FROM fencerow.ended AS ended WHERE ended.exclusive IS NOT NULL
+UNION
+SELECT 'limit:' || named.value
+FROM fencerow.ended AS ended JOIN json_each(ended.limits) AS named
+WHERE ended.limits IS NOT NULL;
+
+-- at: when jobs are revived
+-- Jobs come to their first gate again.
+INSERT INTO fencerow.gate_arrivals (gate)
+SELECT {{first gate}}
+FROM fencerow.revived AS job
+WHERE job.exclusive IS NOT NULL OR job.limits IS NOT NULL;
+
 -- name: turns_wanted
 -- Whether a gate is to be looked at, and in how many microseconds the next job at one will be due, and the next wait for a
 -- label over.

@@ -1,0 +1,69 @@
+"""The points of the core's statements at which wings have a say: `-- at: when jobs have ended` in a wing's file.
+
+What all bring to a point is written out there when the queries are loaded, the core's own first and then the wings' in
+their order. So it is one statement, or one script, under the guard of the whole: it happens with it or not at all.
+A plan, an explorer and a test read one text. No program of ours composes SQL while it runs.
+
+At a list point each brings parts of the statement (on PostgreSQL named queries, `handed AS (...)`; on SQLite statements
+that end with a semicolon). At a condition point each brings one condition, and any of them is enough. What stands at a
+point takes no parameters, and may use the core's fragments. It costs every job that comes there, so where its own table
+is empty, one probe must be all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from fencerow.core.db import queries
+from fencerow.core.errors import ConfigError
+
+# `ended`: the jobs that leave the live ones, all columns as they end. `revived`: the finished jobs that go back, all
+# columns as they had ended.
+LISTS = ("when jobs have ended", "when jobs are revived")
+CONDITIONS = ("whose end is awaited",)  # of one of `ended`: somebody besides a caller waits for its end
+POINTS = (*LISTS, *CONDITIONS)
+PARAMETER = re.compile(r"(?<![:\w]):[a-z_]+")
+
+
+def points(packages: Sequence[str], dialect: str) -> dict[str, str]:
+    """What stands at each point: brought by these packages, of which the first has the points.
+
+    Raises:
+        ConfigError: a file names a point that there is not, or says there what cannot stand there.
+    """
+    shared = queries.fragments(packages[0], dialect, dict.fromkeys(POINTS, ""))
+    given: dict[str, list[str]] = {point: [] for point in POINTS}
+    for package in packages:
+        for point, text in queries.brought(package, dialect, shared).items():
+            _check(package, point, text)
+            given[point].append(text.strip())
+    return {point: _joined(point, texts, dialect) for point, texts in given.items()}
+
+
+def texts(packages: Sequence[str], package: str, dialect: str) -> Mapping[str, str]:
+    """The queries of one of these packages by their names, as they are written out."""
+    return queries.texts(package, dialect, points(packages, dialect) if package == packages[0] else {})
+
+
+def _joined(point: str, texts: Sequence[str], dialect: str) -> str:
+    if point in CONDITIONS:
+        return "".join(f" OR {text}" for text in texts)
+    if dialect == "postgres":
+        return "".join(f",\n{text}" for text in texts)  # behind the named queries that stand before the point
+    return "\n".join(texts)
+
+
+def _check(package: str, point: str, text: str) -> None:
+    if point not in POINTS:
+        raise ConfigError(
+            f"{package} brings something to {point!r}",
+            f"the points are {', '.join(map(repr, POINTS))}",
+            "correct the line that begins with `-- at:`",
+        )
+    if found := PARAMETER.search(re.sub(r"'(?:[^']|'')*'", "''", text)):
+        raise ConfigError(
+            f"{package} uses the parameter {found[0]} at {point!r}",
+            "statements of different parameters stand there",
+            "read it from the rows of the point",
+        )

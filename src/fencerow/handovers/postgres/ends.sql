@@ -1,0 +1,26 @@
+-- What an end writes into the line in which its job stands.
+
+-- at: when jobs have ended
+-- The end goes into the line, if its job stands in one. Its first end is the one that counts.
+handed AS (
+    UPDATE fencerow.handovers AS handover
+    SET state = ended.state, attempt = ended.attempt, result = ended.result, error = ended.error, ended_at = ended.ended_at,
+        held_until = ended.ended_at + fencerow.seconds(handover.hold_s)
+    FROM ended
+    WHERE handover.job_id = ended.id
+      AND handover.state IS NULL
+    RETURNING handover.job_id
+)
+
+-- at: whose end is awaited
+-- A receiver waits for it as a caller may: its end is announced.
+ended.id IN (SELECT handed.job_id FROM handed)
+
+-- at: when jobs are revived
+-- In its line the job has not ended, whoever had its end.
+reopened AS (
+    UPDATE fencerow.handovers AS handover
+    SET {{not ended}}
+    FROM revived
+    WHERE handover.job_id = revived.id
+)
