@@ -40,6 +40,7 @@ usage: python3 dev.py VERB [--fresh] [ARGUMENTS]
   bus    publish and read events while drainers are killed; ARGUMENTS: --events 20000 --publishers 40 --evidence FILE
   bench  how fast it is here, beside the bare statements; ARGUMENTS go to `fencerow bench` (--quick)
   check  lint, format, types, floors and pages
+  house  how far a new feature is from touching nothing but its own folder: counts, and their goals
   gate   play .ci/run on HEAD in a fresh clone, and keep it as proven; --look only says whether it is
   prove  play everything: all tests, through PgBouncer, storms; three quarters of an hour
   stress play tests on a machine that stands still again and again (needs root); ARGUMENTS go to pytest
@@ -127,6 +128,12 @@ def stress(arguments: list[str], fresh: bool) -> int:
     become(sys.executable, str(ROOT / "tools" / "stress.py"), *arguments)
 
 
+def house(_arguments: list[str], fresh: bool) -> int:
+    ensure_env(fresh)
+    os.chdir(ROOT)
+    become(str(BIN / "python"), "-m", "tools.house.road")
+
+
 def check(_arguments: list[str], fresh: bool) -> int:
     """Run every check, also after one has failed: a list of all that is wrong saves rounds. Each core runs one."""
     ensure_env(fresh)
@@ -177,6 +184,7 @@ VERBS = {
     "bus": bus,
     "bench": bench,
     "check": check,
+    "house": house,
     "gate": gate,
     "prove": prove,
     "stress": stress,

@@ -1,0 +1,43 @@
+"""Receipts, as the core is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fencerow.core.config import CoreConfig
+from fencerow.core.db.engine import Engine
+from fencerow.core.db.run import Steps, as_int, execute, operation
+from fencerow.core.finding import Finding, ok
+from fencerow.core.telemetry import Telemetry
+from fencerow.core.wing import Check, Purge, Wing
+
+
+@operation(alone=True, repeatable=True, writes="")
+def counted() -> Steps[int]:
+    """How many receipts are signed."""
+    return as_int((yield from execute("count_receipts"))[0][0])
+
+
+@operation(alone=True, repeatable=True)
+def purge(*, limit: int) -> Steps[int]:
+    """Forget so many that are signed."""
+    return len((yield from execute("purge_receipts", limit=limit)))
+
+
+def _examine(engine: Engine, _config: CoreConfig) -> Iterator[Finding]:
+    yield ok("receipts", f"{engine.run(counted())} signed")
+
+
+def _purges(engine: Engine, _config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
+    async def round_of() -> object:
+        return await engine.arun(purge(limit=100))
+
+    return (round_of,)
+
+
+WING = Wing(
+    "receipts",
+    queries=(__package__,),
+    purges=_purges,
+    checks=lambda: (Check("receipts", _examine),),
+)
