@@ -31,6 +31,10 @@ ONLY: dict[str, dict[str, str]] = {
         **dict.fromkeys(("before_copy", "copy_gated", "copy_jobs", "refuse_repeated"), "SQLite has no COPY"),
         "metrics_lock_waits": "a file has no sessions that wait for locks",
         **dict.fromkeys(
+            ("horizon_blocks", "horizon_cost", "horizon_holders"),
+            "what holds a file back are its own readers, see WAL",
+        ),
+        **dict.fromkeys(
             ("claim_passed_over", "wait_for_locks"), "one writer locks no rows, so a claim passes none over"
         ),
         **dict.fromkeys(

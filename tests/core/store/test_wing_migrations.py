@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import fencerow.core.store.tables as tables
+from fencerow.core.db.migration import migrations
 from fencerow.core.db.queries import Query
 from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.store import store
@@ -135,6 +136,7 @@ def forget_queries() -> None:
     """Let them be loaded again, from the packages that are known now."""
     tables.postgres_queries.cache_clear()
     tables.sqlite_queries.cache_clear()
+    migrations.cache_clear()
 
 
 def opened(place: tuple[str, str]) -> AnyEngine:
@@ -174,6 +176,7 @@ def test_the_migration_of_a_wing_is_refused_when_its_text_was_changed(
     store.migrate(engine)
     (file,) = wing.glob(f"{migrated[0]}/schema/*.sql")
     file.write_text(BEATS.replace("one INTEGER", "two INTEGER"))
+    forget_queries()
 
     for attempt in (store.check_schema, store.migrate):
         with pytest.raises(SchemaTampered, match=rf"migration {LAST + 1} \({NAME}\)"):
