@@ -8,7 +8,7 @@ from fencerow import App
 from fencerow.core.db.run import ask
 from fencerow.core.errors import InvalidInput
 from fencerow.web.dashboard.counting.traffic import LOOKED_AT_MAX, Heap, Traffic, read_traffic
-from fencerow.web.dashboard.traffic import flow_of, queues_of, range_of
+from fencerow.web.dashboard.traffic import Kept, flow_of, queues_of, range_of
 from tests.web.dashboard.visiting import Visits
 from tests.web.gateway.conftest import ended
 
@@ -36,7 +36,9 @@ async def test_what_came_and_ended_is_found_by_queue(app: App) -> None:
 def test_of_many_jobs_the_number_is_estimated_from_the_newest_and_is_told_as_such() -> None:
     """A hundred in the last six seconds of a minute: as if there had been a thousand."""
     at = 100 * MINUTE_US
-    heap = Heap(at, "succeeded", at + 54_000_000, {"a": [1000] * (LOOKED_AT_MAX // 2), "b": [3000] * 50})
+    half = LOOKED_AT_MAX // 2
+    took = {"a": [1000] * half, "b": [3000] * half}
+    heap = Heap(at, "succeeded", at + 54_000_000, {"a": half, "b": half}, took)
     traffic = Traffic(at + MINUTE_US, MINUTE_US, 2, [heap])
     both, one = flow_of(traffic).points[0], flow_of(traffic, "b").points[0]
 
@@ -55,6 +57,16 @@ def test_a_stretch_without_jobs_has_no_latency_and_a_small_picture_is_drawn_all_
 def test_a_range_that_is_none_is_told() -> None:
     with pytest.raises(InvalidInput, match="the range is '1y'"):
         range_of("1y")
+
+
+async def test_what_was_read_serves_all_pages_for_a_while(lite_app: App) -> None:
+    kept = Kept()
+    first, clock_us = await kept.traffic(lite_app.client, "1h")
+    again, nothing = await kept.traffic(lite_app.client, "1h")
+    other, _ = await kept.traffic(lite_app.client, "7d")
+
+    assert again is first and (clock_us, nothing) == (first.now_us, None)
+    assert other is not first and other.stretches == 84
 
 
 async def test_pages_have_the_numbers_in_a_table_beside_their_pictures(

@@ -27,6 +27,7 @@ from fencerow.web.dashboard.screen import Look
 from fencerow.web.dashboard.screens import all_screens
 from fencerow.web.dashboard.serving import Serving
 from fencerow.web.dashboard.statics import Statics
+from fencerow.web.dashboard.traffic import Kept
 from fencerow.web.reading.origins import check_settings
 from fencerow.web.settings import WebSettings
 
@@ -66,7 +67,7 @@ class Dashboard:
         )
         self._app, self._redactor = app, Redactor(redact, app.jobs)
         self._problems = Problems(partial(examine, app.config, app.checks()))
-        self._canary = Canary()
+        self._canary, self._kept = Canary(), Kept()
         self._looks = Looks(self._look, live_s=live_s, look_s=look_s)
         self._login = None if authorize is not None else Login(app, settings, cookies)
         self._door = Door(
@@ -111,6 +112,7 @@ class Dashboard:
             self._problems,
             self._redactor,
             self._canary,
+            self._kept,
         )
 
 

@@ -19,6 +19,7 @@ from fencerow.web.dashboard.cost import STATEMENTS_MAX, Cost, LookingClient
 from fencerow.web.dashboard.problems import Problems
 from fencerow.web.dashboard.redacting import Redactor
 from fencerow.web.dashboard.roles import Role, Visitor
+from fencerow.web.dashboard.traffic import Kept
 
 Values = Mapping[str, str]
 REASON = "from the dashboard"
@@ -47,6 +48,7 @@ class Look:
     problems: Problems
     redactor: Redactor
     canary: Canary = field(default_factory=Canary)
+    kept: Kept = field(default_factory=Kept)
 
     @cached_property
     def client(self) -> Client:

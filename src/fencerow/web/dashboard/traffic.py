@@ -1,15 +1,18 @@
-"""From a bounded look at what came and ended to the numbers that a picture shows. Pure."""
+"""From a bounded look at what came and ended to the numbers that a picture shows."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from fencerow.client import Client
+from fencerow.core.db.run import ask
 from fencerow.core.errors import InvalidInput
-from fencerow.web.dashboard.counting.traffic import LOOKED_AT_MAX, Heap, Traffic
+from fencerow.web.dashboard.counting.traffic import LOOKED_AT_MAX, SUBMITTED, Heap, Traffic, read_traffic
 
-SUBMITTED = ("live", "ended")
+KEPT_PART = 1 / 12  # of a stretch: 5 s of a minute
 SPARK_WIDTH, SPARK_HEIGHT = 80, 20
 
 
@@ -134,7 +137,7 @@ def flow_of(traffic: Traffic, queue: str | None = None) -> Flow:
 
 def queues_of(traffic: Traffic) -> set[str]:
     """Those of which it tells."""
-    return {name for heap in traffic.heaps for name in heap.took_ms}
+    return {name for heap in traffic.heaps for name in heap.jobs}
 
 
 def _point(began_us: int, heaps: Sequence[Heap], traffic: Traffic, queue: str | None) -> Point:
@@ -143,12 +146,11 @@ def _point(began_us: int, heaps: Sequence[Heap], traffic: Traffic, queue: str | 
     exact = True
     over_us = min(began_us + traffic.width_us, traffic.now_us)
     for heap in heaps:
-        mine = _of(heap, queue)
-        is_whole = sum(map(len, heap.took_ms.values())) < LOOKED_AT_MAX
+        mine = sum(heap.jobs.values()) if queue is None else heap.jobs.get(queue, 0)
+        is_whole = sum(heap.jobs.values()) < LOOKED_AT_MAX
         exact = exact and (is_whole or not mine)
-        counts[heap.kind] = len(mine) if is_whole else _estimate(len(mine), heap, over_us, began_us)
-        if heap.kind not in SUBMITTED:
-            took += mine
+        counts[heap.kind] = mine if is_whole else _estimate(mine, heap, over_us, began_us)
+        took += _took(heap, queue)
     seconds = [each / 1000 for each in took]
     return Point(
         began_us,
@@ -161,7 +163,7 @@ def _point(began_us: int, heaps: Sequence[Heap], traffic: Traffic, queue: str | 
     )
 
 
-def _of(heap: Heap, queue: str | None) -> list[int]:
+def _took(heap: Heap, queue: str | None) -> list[int]:
     if queue is not None:
         return heap.took_ms.get(queue, [])
     return [each for of_queue in heap.took_ms.values() for each in of_queue]
@@ -177,3 +179,27 @@ def _rank(values: Sequence[float], share: float) -> float | None:
     """The value below which this share of all lies; None of none."""
     ordered = sorted(values)
     return ordered[min(int(share * len(ordered)), len(ordered) - 1)] if ordered else None
+
+
+class Kept:
+    """What was read lately, for all pages of a process: a picture need not be of this second.
+
+    For one event loop.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[float, Traffic]] = {}
+
+    async def traffic(self, client: Client, name: str) -> tuple[Traffic, int | None]:
+        """What came and ended over a range, and the database's clock if it was asked just now.
+
+        Raises:
+            InvalidInput: there is no range of this name.
+        """
+        wanted = range_of(name)
+        read_s, kept = self._found.get(name, (0.0, None))
+        if kept is not None and time.monotonic() - read_s < KEPT_PART * wanted.width_s:
+            return kept, None
+        found = await client.arun(ask(read_traffic(wanted.width_us, wanted.stretches)))
+        self._found[name] = (time.monotonic(), found)
+        return found, found.now_us

@@ -15,10 +15,9 @@ from fencerow.web.dashboard.counting import (
     live_counts,
     recent_counts,
 )
-from fencerow.web.dashboard.counting.traffic import read_traffic
 from fencerow.web.dashboard.screen import Look, Screen, Section
 from fencerow.web.dashboard.standing import by_queue
-from fencerow.web.dashboard.traffic import RANGES, flow_of, range_of
+from fencerow.web.dashboard.traffic import RANGES, flow_of
 
 PROBLEMS_SHOWN = 5  # the worst; Health has all
 QUEUES_SHOWN = 8
@@ -32,21 +31,20 @@ async def overview(look: Look) -> dict[str, Any]:
     """Six statements; what the doctor finds was found beside it."""
     client = look.client
     chosen = look.query.get("range", "1h")
-    of_range = range_of(chosen)
-    traffic = await client.arun(ask(read_traffic(of_range.width_us, of_range.stretches)))
+    traffic, clock_us = await look.kept.traffic(client, chosen)
     live = await client.arun(ask(live_counts()))
     recent = await client.arun(ask(recent_counts()))
     paused = await client.apaused_queues()
     workers = await client.workers.aregistered(state=WorkerState.ALIVE, limit=WORKERS_READ)
     failures = await client.arun(ask(latest_failures(limit=FAILURES_SHOWN)))
-    now_us = traffic.now_us
+    now_us = clock_us or (live[0].now_us if live else await look.now_us())
     queues = by_queue(live, paused, now_us)
     found = await look.problems.found()
     return {
         "now_us": now_us,
         "ranges": RANGES,
         "chosen": chosen,
-        "range": of_range,
+        "range": RANGES[chosen],
         "flow": flow_of(traffic),
         "flows": {each.name: flow_of(traffic, each.name) for each in queues[:QUEUES_SHOWN]},
         "problems": found,

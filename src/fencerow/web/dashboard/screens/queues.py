@@ -10,15 +10,14 @@ from fencerow.core.model.state import WorkerState
 from fencerow.core.store.shares import ShareRecord
 from fencerow.web.dashboard.counting import COUNTED_MAX, live_counts
 from fencerow.web.dashboard.counting.shares import shares_page
-from fencerow.web.dashboard.counting.traffic import read_traffic
 from fencerow.web.dashboard.screen import Act, Action, Look, Screen, Section, Told
 from fencerow.web.dashboard.standing import QueueStanding, by_queue
-from fencerow.web.dashboard.traffic import RANGES, flow_of, queues_of, range_of
+from fencerow.web.dashboard.traffic import RANGES, flow_of, queues_of
 
 WORKERS_MAX = 500
 QUEUES_SHOWN = 500
 SHARES_SHOWN = 200
-HOUR = RANGES["1h"]
+HOUR = "1h"
 
 
 async def queues(look: Look) -> dict[str, Any]:
@@ -27,9 +26,10 @@ async def queues(look: Look) -> dict[str, Any]:
     live = await client.arun(ask(live_counts()))
     paused = await client.apaused_queues()
     workers = await client.workers.aregistered(state=WorkerState.ALIVE, limit=WORKERS_MAX)
-    traffic = await client.arun(ask(read_traffic(HOUR.width_us, HOUR.stretches)))
+    traffic, clock_us = await look.kept.traffic(client, HOUR)
+    now_us = clock_us or (live[0].now_us if live else await look.now_us())
     shares = await _shares(look)
-    found = {each.name: each for each in by_queue(live, paused, traffic.now_us)}
+    found = {each.name: each for each in by_queue(live, paused, now_us)}
     serving: dict[str, int] = {}
     for worker in workers:
         for name in worker.queues or ():
@@ -38,7 +38,7 @@ async def queues(look: Look) -> dict[str, Any]:
     shown = list(found.values())[:QUEUES_SHOWN]
     busy = queues_of(traffic)
     return {
-        "now_us": traffic.now_us,
+        "now_us": now_us,
         "queues": shown,
         "flows": {each.name: flow_of(traffic, each.name) for each in shown if each.name in busy},
         "hidden": max(0, len(found) - QUEUES_SHOWN),
@@ -53,21 +53,21 @@ async def queues(look: Look) -> dict[str, Any]:
 async def queue(look: Look) -> dict[str, Any]:
     """Four statements: what came and ended, counts, pauses, workers."""
     client, name, chosen = look.client, look.query.get("name", ""), look.query.get("range", "1h")
-    of_range = range_of(chosen)
-    traffic = await client.arun(ask(read_traffic(of_range.width_us, of_range.stretches)))
+    traffic, clock_us = await look.kept.traffic(client, chosen)
     live = [each for each in await client.arun(ask(live_counts())) if each.queue == name]
     paused = [each for each in await client.apaused_queues() if each.name == name]
     workers = await client.workers.aregistered(state=WorkerState.ALIVE, limit=WORKERS_MAX)
-    standing = by_queue(live, paused, traffic.now_us)
+    now_us = clock_us or (live[0].now_us if live else await look.now_us())
+    standing = by_queue(live, paused, now_us)
     return {
-        "now_us": traffic.now_us,
+        "now_us": now_us,
         "name": name,
         "queue": standing[0] if standing else QueueStanding(name),
         "workers": [each for each in workers if name in (each.queues or ())],
         "most": COUNTED_MAX,
         "ranges": RANGES,
         "chosen": chosen,
-        "range": of_range,
+        "range": RANGES[chosen],
         "flow": flow_of(traffic, name),
     }
 

@@ -2,8 +2,8 @@
 
 -- name: read_traffic
 -- For each of the latest stretches: of the jobs that ended in it the newest, at most so many of each state, with how long each
--- took from when it was due, in milliseconds, by queue; and the ids that were made in it, of live jobs and of those that have
--- ended, by queue. An id begins with the millisecond in which a client made it, so the primary keys find the submits.
+-- took from when it was due, in milliseconds, by queue; and how many ids were made in it, of live jobs and of those that have
+-- ended, by queue, at most so many, too. An id begins with the millisecond in which a client made it, so the primary keys find the submits.
 WITH clock AS MATERIALIZED (SELECT fencerow.us((SELECT fencerow.now())) AS now_us),
 edges AS MATERIALIZED (
     SELECT edge.began_us, fencerow.at(edge.began_us) AS began, fencerow.at(edge.began_us + CAST(:width_us AS bigint)) AS over,
@@ -21,7 +21,7 @@ CROSS JOIN (VALUES ('succeeded'), ('failed')) AS wanted (state)
 CROSS JOIN LATERAL (
     SELECT min(each.first) AS first, json_object_agg(each.queue, each.took) AS by_queue
     FROM (SELECT seen.queue, min(seen.ended_at) AS first,
-                 json_agg(greatest(fencerow.us(seen.ended_at) - fencerow.us(seen.run_at), 0) / 1000) AS took
+                 json_agg(CAST(extract(epoch FROM seen.ended_at - seen.run_at) * 1000 AS bigint)) AS took
           FROM (SELECT job.queue, job.ended_at, job.run_at
                 FROM fencerow.finished_jobs AS job
                 WHERE job.state = wanted.state AND job.ended_at >= edges.began AND job.ended_at < edges.over
@@ -35,7 +35,7 @@ SELECT edges.began_us, 'live', fencerow.us(found.first), CAST(found.by_queue AS 
 FROM edges
 CROSS JOIN LATERAL (
     SELECT min(each.first) AS first, json_object_agg(each.queue, each.took) AS by_queue
-    FROM (SELECT seen.queue, min(seen.submitted_at) AS first, json_agg(0) AS took
+    FROM (SELECT seen.queue, min(seen.submitted_at) AS first, json_build_array(count(*)) AS took
           FROM (SELECT job.queue, job.submitted_at
                 FROM fencerow.jobs AS job
                 WHERE job.id >= edges.first_id AND job.id < edges.next_id
@@ -49,7 +49,7 @@ SELECT edges.began_us, 'ended', fencerow.us(found.first), CAST(found.by_queue AS
 FROM edges
 CROSS JOIN LATERAL (
     SELECT min(each.first) AS first, json_object_agg(each.queue, each.took) AS by_queue
-    FROM (SELECT seen.queue, min(seen.submitted_at) AS first, json_agg(0) AS took
+    FROM (SELECT seen.queue, min(seen.submitted_at) AS first, json_build_array(count(*)) AS took
           FROM (SELECT job.queue, job.submitted_at
                 FROM fencerow.finished_jobs AS job
                 WHERE job.id >= edges.first_id AND job.id < edges.next_id

@@ -2,8 +2,8 @@
 
 -- name: read_traffic
 -- For each of the latest stretches: of the jobs that ended in it the newest, at most so many of each state, with how long each
--- took from when it was due, in milliseconds, by queue; and the ids that were made in it, of live jobs and of those that have
--- ended, by queue. An id begins with the millisecond in which a client made it, so the primary keys find the submits.
+-- took from when it was due, in milliseconds, by queue; and how many ids were made in it, of live jobs and of those that have
+-- ended, by queue, at most so many, too. An id begins with the millisecond in which a client made it, so the primary keys find the submits.
 WITH RECURSIVE clock (now_us) AS (SELECT fencerow.now()),
 starts (began) AS (
     SELECT (now_us / :width_us - :stretches + 1) * :width_us FROM clock
@@ -20,7 +20,7 @@ found AS (
     SELECT edges.began, wanted.value AS kind,
            (SELECT json_array(min(each.first), json_group_object(each.queue, json(each.took)))
             FROM (SELECT seen.queue, min(seen.ended_at) AS first,
-                         json_group_array(max(seen.ended_at - seen.run_at, 0) / 1000) AS took
+                         json_group_array((seen.ended_at - seen.run_at) / 1000) AS took
                   FROM (SELECT job.queue, job.ended_at, job.run_at
                         FROM fencerow.finished_jobs AS job
                         WHERE job.state = wanted.value
@@ -32,7 +32,7 @@ found AS (
     UNION ALL
     SELECT edges.began, 'live',
            (SELECT json_array(min(each.first), json_group_object(each.queue, json(each.took)))
-            FROM (SELECT seen.queue, min(seen.submitted_at) AS first, json_group_array(0) AS took
+            FROM (SELECT seen.queue, min(seen.submitted_at) AS first, json_array(count(*)) AS took
                   FROM (SELECT job.queue, job.submitted_at
                         FROM fencerow.jobs AS job
                         WHERE job.id >= edges.first_id AND job.id < edges.next_id
@@ -43,7 +43,7 @@ found AS (
     UNION ALL
     SELECT edges.began, 'ended',
            (SELECT json_array(min(each.first), json_group_object(each.queue, json(each.took)))
-            FROM (SELECT seen.queue, min(seen.submitted_at) AS first, json_group_array(0) AS took
+            FROM (SELECT seen.queue, min(seen.submitted_at) AS first, json_array(count(*)) AS took
                   FROM (SELECT job.queue, job.submitted_at
                         FROM fencerow.finished_jobs AS job
                         WHERE job.id >= edges.first_id AND job.id < edges.next_id
