@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HOURS = 26
+WRITTEN_A_SECOND = 5_000  # so that the newest are new when all are written
 COLUMNS = (
     "id", "queue", "name", "state", "run_at", "attempt", "failures", "attempts_max", "crashes_max", "snoozes_max",
     "claimed_at", "submitted_at", "ended_at", "args_bytes", "args", "result", "error",
@@ -39,8 +40,8 @@ KINDS = (
 
 
 def crowd(path: Path, *, finished: int, queued: int, seed: int = 7) -> None:
-    """Put so many jobs into a migrated SQLite file. The same seed makes the same jobs, before the present instant."""
-    chance, now_us = random.Random(seed), time.time_ns() // 1000
+    """Put so many jobs into a migrated SQLite file, until about when they are written. A seed makes the same jobs."""
+    chance, now_us = random.Random(seed), time.time_ns() // 1000 + 1_000_000 * (finished // WRITTEN_A_SECOND)
     marks = ", ".join("?" * len(COLUMNS))
     with sqlite3.connect(path) as connection:
         for table, jobs in (
