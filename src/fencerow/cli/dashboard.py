@@ -27,12 +27,23 @@ PORT = "8090"
 @click.option(
     "--act", is_flag=True, help="Let visitors do what their tokens allow; without this they only look."
 )
+@click.option(
+    "--replica",
+    metavar="URL",
+    help="Read the pages from this standby of the database, as long as it keeps up.",
+    allow_from_autoenv=False,
+)
 @log_options
 @database_options
 @app_option
 @click.pass_context
 def dashboard(
-    context: click.Context, at: ServedAt, act: bool, log_level: str | None, log_format: str | None
+    context: click.Context,
+    at: ServedAt,
+    act: bool,
+    replica: str | None,
+    log_level: str | None,
+    log_format: str | None,
 ) -> int:
     """Show jobs, queues and workers in a browser until SIGTERM or SIGINT.
 
@@ -49,14 +60,14 @@ def dashboard(
             serve_until_told(
                 app,
                 at,
-                lambda: _made(app, at, act=act),
+                lambda: _made(app, at, act=act, replica=replica),
                 lambda place: [f"the dashboard is at {place}/, {'to act' if act else 'only to look'}"],
             )
         )
     return exits.OK
 
 
-def _made(app: App, at: ServedAt, *, act: bool) -> Serves:
+def _made(app: App, at: ServedAt, *, act: bool, replica: str | None) -> Serves:
     from fencerow.web.dashboard.asgi import Dashboard
 
-    return Dashboard(app, read_only=not act, secured=at.secured)
+    return Dashboard(app, read_only=not act, secured=at.secured, replica=replica)

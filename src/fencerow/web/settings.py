@@ -76,6 +76,19 @@ class WebSettings(Settings):
         "The networks of proxies whose `X-Forwarded-For` is believed, with commas, such as `10.0.0.0/8`; `unix` for "
         "one that comes through a socket file. By default none is believed.",
     )
+    web_replica_url: str | None = text(
+        None,
+        "A standby of PostgreSQL from which the dashboard reads, as long as it keeps up. Actions are made on the "
+        "database itself. By default pages are read from there, too.",
+        secret=True,
+    )
+    web_replica_lag_s: float = number(
+        10.0,
+        0.0,
+        3600.0,
+        "By how much that standby may be behind; beyond it, and so long after a change, pages are read from the "
+        "database.",
+    )
     web_request_s: float = number(30.0, 0.1, 3600.0, "How long a request may take that does not ask to wait.")
     web_connections_max: int = number(
         2_000,

@@ -26,6 +26,7 @@ from fencerow.web.dashboard.roles import Authorize, Role
 from fencerow.web.dashboard.screen import Look
 from fencerow.web.dashboard.screens import all_screens
 from fencerow.web.dashboard.serving import Serving
+from fencerow.web.dashboard.source import Source
 from fencerow.web.dashboard.statics import Statics
 from fencerow.web.dashboard.traffic import Kept
 from fencerow.web.reading.origins import check_settings
@@ -38,12 +39,13 @@ class Dashboard:
     `authorize` says who asks, from the request: a `Visitor` with a role (none, read, act, admin). Without it visitors
     log in with an API token. `read_only`: nobody may do more than look, whatever their role; so it is until you say
     otherwise. `redact`: given the name of a job and its arguments, result or metadata, it returns what shall be shown.
-    `secured`: browsers come over TLS; None is by the request. `also`: screens of your own beside ours. It opens nothing
-    before the first request and needs no lifespan. `leave()` ends the pages that are kept live, `aclose()` what it does
-    beside requests; the app stays open.
+    `secured`: browsers come over TLS; None is by the request. `replica`: the URL of a standby to read from, by default
+    that of `web_replica_url`. `also`: screens of your own beside ours. It opens nothing before the first request and
+    needs no lifespan. `leave()` ends the pages that are kept live, `aclose()` what it does beside requests; the app
+    stays open.
 
     Raises:
-        ConfigError: `web_hosts` or `web_proxies` cannot be understood.
+        ConfigError: `web_hosts`, `web_proxies` or `web_replica_url` cannot be understood.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Dashboard:
         read_only: bool = True,
         redact: Redact | None = None,
         secured: bool | None = None,
+        replica: str | None = None,
         live_s: float = LIVE_S,
         look_s: float = LOOK_S,
         also: Also | None = None,
@@ -68,6 +71,7 @@ class Dashboard:
         self._app, self._redactor = app, Redactor(redact, app.jobs)
         self._problems = Problems(partial(examine, app.config, app.checks()))
         self._canary, self._kept = Canary(), Kept()
+        self._source = Source(settings, app.config, lambda: app.engine, replica)
         self._looks = Looks(self._look, live_s=live_s, look_s=look_s)
         self._login = None if authorize is not None else Login(app, settings, cookies)
         self._door = Door(
@@ -78,7 +82,9 @@ class Dashboard:
             cookies=cookies,
             pages=Pages(screens, statics, None if also is None else also.package),
         )
-        serving = Serving(app, screens, statics, self._looks, self._door, settings, self._canary)
+        serving = Serving(
+            app, screens, statics, self._looks, self._door, settings, self._canary, self._source
+        )
         self.entries = (*serving.entries(), *(() if also is None else also.entries()))
         answers = Answers(self._door)
         self._asgi = Starlette(
@@ -100,6 +106,7 @@ class Dashboard:
         await self._looks.aclose()
         await self._problems.aclose()
         await self._canary.aclose()
+        await self._source.aclose()
         if self._login is not None:
             await self._login.aclose()
 
@@ -113,6 +120,7 @@ class Dashboard:
             self._redactor,
             self._canary,
             self._kept,
+            self._source,
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from fencerow.client import Client
 from fencerow.core.db.run import Operation, Request, Rows, Runner, Statement, Steps, WakeUp
 from fencerow.core.errors import Busy
+from fencerow.web.dashboard.source import Chosen, Source
 
 T = TypeVar("T")
 
@@ -25,6 +26,7 @@ class Cost:
     rows_max: int = ROWS_MAX
     statements: int = 0
     rows: int = 0
+    told: str = ""  # from where the view reads, where that is to be said
 
     def counting(self, operation: Operation[T]) -> Operation[T]:
         """The operation, counted, and given up by a server that takes too long."""
@@ -64,14 +66,25 @@ class Cost:
 class LookingClient(Client):
     """The verbs that look, for one view. Verbs that change something are refused: they would wake somebody."""
 
-    def __init__(self, common: Client, cost: Cost) -> None:
+    def __init__(self, common: Client, cost: Cost, source: Source | None = None) -> None:
         super().__init__(common.engine, telemetry=common.telemetry, ready=common.make_ready)
         self.encode_arguments, self.packing = common.encode_arguments, common.packing
         self._cost = cost
+        self._source = source
+        self._chosen: Chosen | None = None
 
     def _aanswer(self, runner: Runner, request: Request) -> Awaitable[Any]:
         assert not isinstance(request, WakeUp), "a view looks, and changes nothing"
-        return super()._aanswer(runner, self._cost.counting(request))
+        if self._source is None:
+            return super()._aanswer(runner, self._cost.counting(request))
+        return self._from(self._source, request)
+
+    async def _from(self, source: Source, request: Operation[Any]) -> Any:
+        """All statements of a view read from the same place."""
+        if self._chosen is None:
+            self._chosen = await source.chosen()
+            self._cost.told = self._chosen.told
+        return await self._chosen.engine.arun(self._cost.counting(request))
 
 
 def _too_dear(ceiling: str) -> Busy:

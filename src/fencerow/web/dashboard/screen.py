@@ -19,6 +19,7 @@ from fencerow.web.dashboard.cost import STATEMENTS_MAX, Cost, LookingClient
 from fencerow.web.dashboard.problems import Problems
 from fencerow.web.dashboard.redacting import Redactor
 from fencerow.web.dashboard.roles import Role, Visitor
+from fencerow.web.dashboard.source import Source
 from fencerow.web.dashboard.traffic import Kept
 
 Values = Mapping[str, str]
@@ -49,11 +50,12 @@ class Look:
     redactor: Redactor
     canary: Canary = field(default_factory=Canary)
     kept: Kept = field(default_factory=Kept)
+    source: Source | None = None
 
     @cached_property
     def client(self) -> Client:
         """The verbs that look. Their statements and rows are counted."""
-        return LookingClient(self.app.client, self.cost)
+        return LookingClient(self.app.client, self.cost, self.source)
 
     async def now_us(self) -> int:
         """The database's clock, in microseconds since 1970. It is a statement."""

@@ -21,6 +21,7 @@ from fencerow.web.dashboard.guard import check_origin, check_token, form_of
 from fencerow.web.dashboard.looks import Looks, Place, Seen
 from fencerow.web.dashboard.roles import Role
 from fencerow.web.dashboard.screen import Act, Action, Screen
+from fencerow.web.dashboard.source import Source
 from fencerow.web.dashboard.statics import Statics
 from fencerow.web.errors import NoSuchRoute, NotAuthenticated
 from fencerow.web.reading.callers import caller_of
@@ -44,6 +45,7 @@ class Serving:
         door: Door,
         settings: WebSettings,
         canary: Canary,
+        source: Source,
     ) -> None:
         self._app = app
         self._screens = screens
@@ -52,6 +54,7 @@ class Serving:
         self._door = door
         self._settings = settings
         self._canary = canary
+        self._source = source
         self._room = Room.waiting(settings)
         self._paths = [(Mapped(screen.path, _unused), screen) for screen in screens]
 
@@ -152,6 +155,7 @@ class Serving:
         except FencerowError as error:
             return self._door.back(coming, form.get("back"), telling.refusal(error, coming.request_id))
         finally:
+            self._source.pressed()
             self._looks.forget()
         kept = telling.Kept(told.text, told.changed)
         return self._door.back(coming, told.to or form.get("back"), kept)

@@ -91,3 +91,13 @@ FROM fencerow.finished_jobs AS job
 WHERE job.state = 'failed'
 ORDER BY job.ended_at DESC
 LIMIT CAST(:limit AS integer);
+
+-- name: wal_position
+-- How far the log of this database goes, in bytes.
+SELECT CAST(pg_current_wal_lsn() - '0/0' AS bigint);
+
+-- name: wal_replayed
+-- How far this replica has come in the log, or nothing where it is none; and the microseconds since the transaction that it
+-- replayed last.
+SELECT CASE WHEN pg_is_in_recovery() THEN CAST(pg_last_wal_replay_lsn() - '0/0' AS bigint) END,
+       CAST(COALESCE(extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()), 0) * 1000000 AS bigint);
