@@ -25,8 +25,7 @@ from fencerow.core.errors import KeyConflict
 from fencerow.core.model.ids import may_be_ours
 from fencerow.core.model.job import KeyClaim, NewJob, Template, instant
 from fencerow.core.store.known import refuse_other_work
-from fencerow.core.store.lines import lining_up, lining_up_again
-from fencerow.core.store.turns import arriving
+from fencerow.core.store.stored import store_jobs
 
 ROUNDS_MAX = 20  # of reserve and look; each loses only to somebody who won
 NONE: frozenset[str] = frozenset()
@@ -76,9 +75,11 @@ def submit(jobs: Sequence[NewJob]) -> Steps[list[str]]:
 def submit_gated(jobs: Sequence[NewJob]) -> Steps[list[str]]:
     """`submit` for jobs of which some wait: for their turn, until `hand_over` queues them, or for a worker's label; or
     whose ends are handed over: they line up in the same transaction."""
-    yield from arriving(jobs)
+    return list((yield from store_jobs(jobs, _insert(jobs))))
+
+
+def _insert(jobs: Sequence[NewJob]) -> Steps[list[str]]:
     yield from execute("submit", jobs=as_document(jobs))
-    yield from lining_up(jobs)
     return [job.id for job in jobs]
 
 
@@ -89,10 +90,13 @@ def submit_by_copy(jobs: Sequence[NewJob]) -> Steps[list[str]]:
     COPY takes rows as they are, so the time they count from is asked first.
     """
     ((now_us, subscribed),) = yield from execute("before_copy")
+    acceptance = Acceptance(as_int(now_us), bool(subscribed))
+    return list((yield from store_jobs(jobs, _copy(jobs, acceptance))))
+
+
+def _copy(jobs: Sequence[NewJob], acceptance: Acceptance) -> Steps[list[str]]:
     gated = any(job.is_named for job in jobs)
-    if gated:
-        yield from arriving(jobs)
-    lines = as_lines(jobs, Acceptance(as_int(now_us), bool(subscribed)), gated=gated)
+    lines = as_lines(jobs, acceptance, gated=gated)
     if gated:
         yield from execute("copy_gated", lines=lines)
     else:
@@ -100,7 +104,6 @@ def submit_by_copy(jobs: Sequence[NewJob]) -> Steps[list[str]]:
     ids = [job.id for job in jobs]
     # As the text of an array: to look at each id once more for what to quote would cost a tenth of the whole submit.
     yield from execute("refuse_repeated", ids=f"{{{','.join(ids)}}}")
-    yield from lining_up(jobs)
     return ids
 
 
@@ -169,15 +172,16 @@ def _insert_absent(jobs: Sequence[NewJob], known: bool, own: Collection[str]) ->
 
     An id of the caller's own is left for a first submit to find only if it may be one of ours, submitted in vain.
     """
-    yield from arriving(jobs)
+    return set((yield from store_jobs(jobs, _insert_and_withdraw(jobs, known, own), again=True)))
+
+
+def _insert_and_withdraw(jobs: Sequence[NewJob], known: bool, own: Collection[str]) -> Steps[set[str]]:
     inserted = first_column((yield from execute("resubmit", jobs=as_document(jobs))))
     if not inserted:
         return set()
     repeated = [job_id for job_id in inserted if job_id not in own or may_be_ours(job_id)] if known else []
     looked = execute_fresh("withdraw", needed=known, ids=inserted, repeated=repeated)
-    fresh = set(inserted).difference(first_column((yield from looked)))
-    yield from lining_up_again([job for job in jobs if job.id in fresh])
-    return fresh
+    return set(inserted).difference(first_column((yield from looked)))
 
 
 def _give_back(there: Mapping[Pair, str]) -> Steps[None]:

@@ -24,17 +24,15 @@ from fencerow.core.model.state import FINAL
 from fencerow.core.store.attempts import read_fences
 from fencerow.core.store.gates import gates_of
 from fencerow.core.store.known import refuse_other_work
-from fencerow.core.store.lines import lining_up
 from fencerow.core.store.submit import (
     NONE,
     Pair,
     Submitted,
-    as_document,
     reserve,
     resubmit,
     store_fresh,
+    submit_gated,
 )
-from fencerow.core.store.turns import arriving
 from fencerow.core.store.uniting import (
     UNSTARTED,
     JobOfKey,
@@ -298,10 +296,7 @@ def _insert(jobs: Sequence[NewJob], own: Collection[str], again: bool) -> Steps[
     if again or any(job.id in own for job in jobs):
         known = any(job.id in own for job in jobs)
         return set((yield from resubmit(jobs, own=own, known=known).steps()))
-    yield from arriving(jobs)
-    yield from execute("submit", jobs=as_document(jobs))
-    yield from lining_up(jobs)
-    return {job.id for job in jobs}
+    return set((yield from submit_gated(jobs).steps()))
 
 
 def _pairs(pairs: Iterable[Pair]) -> str:

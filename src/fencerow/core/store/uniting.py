@@ -12,9 +12,8 @@ from fencerow.core.db.run import Steps, execute
 from fencerow.core.model.job import KeyClaim, NewJob
 from fencerow.core.model.packing import fingerprint
 from fencerow.core.model.unique import UniqueClaim
-from fencerow.core.store.lines import lining_up_again
+from fencerow.core.store.stored import store_jobs
 from fencerow.core.store.submit import Pair, Submitted, as_document
-from fencerow.core.store.turns import arriving
 
 UNSTARTED = ("waiting", "queued")
 
@@ -101,15 +100,17 @@ class Uniting:
         """Write what was decided but for the new jobs, which are inserted by now."""
         if self._replaced:
             # Whoever had a turn gives it up: its gates are looked at, and those of the job as it is now.
-            yield from arriving(self._replaced.values())
-            yield from execute("replace_jobs", jobs=as_document(self._replaced.values()))
-            yield from lining_up_again(self._replaced.values())
+            yield from store_jobs(self._replaced.values(), self._write_replaced(), again=True)
             if self._left_gates:
                 yield from execute("arrive", gates=sorted(self._left_gates))
         if self._notes:
             yield from execute("note_replaced", notes=as_json(self._notes))
         if owned := self._owned():
             yield from execute("own_unique", owned=as_json(owned))
+
+    def _write_replaced(self) -> Steps[list[str]]:
+        yield from execute("replace_jobs", jobs=as_document(self._replaced.values()))
+        return [job.id for job in self._replaced.values()]
 
     def _owned(self) -> list[dict[str, object]]:
         """The rows that do not name the job of their key yet. One that was made for a job of before names that one, and

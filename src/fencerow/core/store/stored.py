@@ -1,0 +1,32 @@
+"""What belongs to the writing of new jobs: said once, whoever writes them and in which form."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from fencerow.core.db.run import Steps
+from fencerow.core.model.job import NewJob
+from fencerow.core.store.lines import lining_up, lining_up_again
+from fencerow.core.store.turns import arriving
+
+
+def store_jobs(
+    jobs: Iterable[NewJob], write: Steps[Collection[str]], *, again: bool = False
+) -> Steps[Collection[str]]:
+    """Let `write` write the jobs, and do what else their submit writes, in its transaction; part of other operations.
+
+    Before it they say at which gates they come; after it those line up, of the ids that it returns, whose ends are
+    handed over. `again`: they may stand in their lines already. Jobs that write no more than their row cost nothing.
+    Returns what `write` does.
+
+    Raises:
+        FencerowError: one of them names a limit that nobody defined. Nothing was written.
+    """
+    more = [job for job in jobs if job.writes_more]
+    if not more:
+        return (yield from write)
+    yield from arriving(more)
+    ids = yield from write
+    written = set(ids)
+    yield from (lining_up_again if again else lining_up)([job for job in more if job.id in written])
+    return ids
