@@ -38,10 +38,12 @@ COUNT_MAX = 5_000  # more than any client submits before it is told to stop
 PLANNED = re.compile(r"\(shaky\) attempt \d+ failed.*, next attempt")
 
 # A machine that has too much to do stops a process as a debugger would. The keeper's word about that is true and no
-# fault of the deploy, as long as no lease ends by it: then an attempt would be taken back, and its history tell so.
+# fault of the deploy, as long as no lease ends by it: then an attempt would be taken back, and its history tell so. Its
+# list of what is held comes late then too, so that the worker lets go what it has ended meanwhile.
 STOPPED = re.compile(
-    r"^WARNING fencerow\.worker\.keeper the lease is renewed \d+\.\d s late: "
+    r"^WARNING fencerow\.worker(\.keeper the lease is renewed \d+\.\d s late: "
     r"(this process was stopped for a while$|code here keeps the interpreter lock .* or the machine is overloaded)"
+    r"| job \S+ attempt \d+ is ours but unknown here \(a lost reply\); letting it go$)"
 )
 
 
