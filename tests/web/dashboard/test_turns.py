@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from urllib.parse import urlencode
 
 import pytest
@@ -12,6 +13,7 @@ from fencerow.core.store import store
 from fencerow.guards.mutex import mutexes
 from fencerow.guards.mutex.mutexes import Taker
 from fencerow.limits import Limit, Rate
+from fencerow.web.dashboard.cost import Cost
 from fencerow.web.dashboard.roles import Role
 from tests.web.dashboard.hostile import HOSTILE
 from tests.web.dashboard.visiting import Doorkeeper, Visits
@@ -75,7 +77,7 @@ async def test_the_other_tables_stay_where_there_are_too_many_limits(
     await lite_app.jobs["pages"].using(exclusive=KEY).asubmit("a")
     for number in range(12):
         await lite_app.client.limits.adefine(Limit(f"limit{number}", slots=1))
-    monkeypatch.setattr("fencerow.web.dashboard.cost.Cost.__init__.__defaults__", (6, 10, 0, 0))
+    monkeypatch.setattr("fencerow.web.dashboard.looks.Cost", partial(Cost, rows_max=10))
     turns = await visits_lite.see("/turns")
 
     assert "more limits than a page may read" in turns.text and KEY in turns.text
