@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fencerow.audit.settings import AuditSettings
 from fencerow.core.config import CoreConfig
 from fencerow.core.model.seconds import Seconds
-from fencerow.doctor.horizon.settings import HorizonSettings
+from fencerow.doctor.settings import HorizonSettings
 from fencerow.events.settings import EventSettings
 from fencerow.guards.settings import GuardSettings
 from fencerow.metrics.settings import MetricsSettings
@@ -97,6 +97,8 @@ class Config(
             retention_period_s: Seconds = ...,
             retention_ephemeral_s: Seconds = ...,
             retention_count_max: int | None = ...,
+            horizon_end_after_s: Seconds | None = ...,
+            horizon_end_allow: str | None = ...,
             retention_events_s: Seconds = ...,
             retention_unread_events_s: Seconds = ...,
             retention_events_max: int | None = ...,
@@ -131,6 +133,8 @@ class Config(
             web_callers_max: int = ...,
             web_hosts: str | None = ...,
             web_proxies: str | None = ...,
+            web_replica_url: str | None = ...,
+            web_replica_lag_s: Seconds = ...,
             web_request_s: Seconds = ...,
             web_connections_max: int = ...,
             web_headers_timeout_s: Seconds = ...,

@@ -66,7 +66,7 @@ def show(app: JobsApp, worker: Worker, *, hint: str = "") -> None:
         "batch_jobs": batches,
         "child_process_jobs": apart,
         "chores": [each.told() for each in app.chores],
-        "checked": {each.name: each.level.value for each in tested.findings},
+        "checked": {each.name: each.found for each in tested.findings},
         "extras": tested.extras,
     }
     log.info("\n".join([title, *(f"{name:<11} {text}" for name, text in rows.items() if text)]), extra=fields)

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Final
-
-import psycopg
 
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.probe import connect_postgres
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.errors import FencerowError
-from fencerow.core.finding import Finding, Level, failed, info, ok, warn
+from fencerow.core.finding import Finding, Level, failed, info, warn
 from fencerow.core.model.text import said_of
-from fencerow.doctor import on_postgres, schema
-from fencerow.doctor.connections import is_pooled
-from fencerow.doctor.horizon.wal import examine_wal
-from fencerow.doctor.on_sqlite import room
+from fencerow.doctor import schema
 
 WITHIN_S = 2.0
 EXTRAS: Final[Mapping[str, str]] = {
@@ -52,8 +42,8 @@ class SelfTest:
 
     @property
     def told(self) -> str:
-        """One line: each check with what was found where that says something."""
-        return "; ".join(f"{each.name}: {each.found}" for each in self.findings if each.level is Level.OK)
+        """The checks that found all well."""
+        return ", ".join(each.name for each in self.findings if each.level is Level.OK)
 
 
 def self_test(engine: Engine, config: CoreConfig, *, within_s: float = WITHIN_S) -> SelfTest:
@@ -77,14 +67,11 @@ def self_test(engine: Engine, config: CoreConfig, *, within_s: float = WITHIN_S)
 
 def _checks(engine: Engine, config: CoreConfig) -> Iterator[tuple[str, Check]]:
     yield "schema", lambda: schema.examine_schema(engine)
-    if isinstance(engine, PostgresEngine):
-        yield "clock", lambda: [_clock(engine, config)]
-        yield "pooler", lambda: [_pooler(engine, config)]
-        yield "listen", lambda: [on_postgres.listening(engine, config)]
-    elif isinstance(engine, SqliteEngine):
-        path = Path(engine.path)
-        yield "room", lambda: [room(path)]
-        yield "write-ahead log", lambda: list(examine_wal(path)) or [ok("write-ahead log", "none")]
+    if engine.traits.has_server:
+        from fencerow.doctor.self_test_postgres import checks  # with its driver: only where it is used
+    else:
+        from fencerow.doctor.self_test_sqlite import checks
+    yield from checks(engine, config)
 
 
 def _look(name: str, check: Check, found: dict[str, list[Finding]]) -> None:
@@ -92,34 +79,12 @@ def _look(name: str, check: Check, found: dict[str, list[Finding]]) -> None:
         found[name] = list(check())
     except FencerowError as error:
         found[name] = [failed(name, error)]
-    except (psycopg.Error, sqlite3.Error, OSError) as error:
-        found[name] = [
-            warn(name, f"this check could not be made: {said_of(error)}"[:300], "ask `fencerow doctor`")
-        ]
+    except Exception as error:  # of a driver, perhaps: a worker starts all the same
+        said = f"this check could not be made: {said_of(error)}"[:300]
+        found[name] = [warn(name, said, "ask `fencerow doctor`")]
 
 
 def _slow(name: str, within_s: float) -> Finding:
     return info(
         name, f"no answer within {within_s:g} s; the worker starts all the same", "ask `fencerow doctor`"
-    )
-
-
-def _clock(engine: PostgresEngine, config: CoreConfig) -> Finding:
-    with connect_postgres(engine.conninfo, config.connect_timeout_s) as connection:
-        before = time.time_ns() // 1000
-        row = connection.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone()
-        after = time.time_ns() // 1000
-    assert row is not None
-    return on_postgres.clock(int(row[0] * 1_000_000), (before + after) // 2, (after - before) / 2e6)
-
-
-def _pooler(engine: PostgresEngine, config: CoreConfig) -> Finding:
-    if not is_pooled(engine.conninfo, config.connect_timeout_s):
-        return ok("pooler", "none")
-    if config.listen_url:
-        return ok("pooler", "between us and the server; LISTEN goes past it")
-    return warn(
-        "pooler",
-        "one stands between us and the server, and FENCEROW_LISTEN_URL is missing",
-        "name the server itself there, so that wake-ups arrive; polling goes on, up to poll_max_s later",
     )

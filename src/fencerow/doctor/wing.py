@@ -30,7 +30,7 @@ def _chores(site: Site) -> Sequence[Chore]:
 
 
 def _settings() -> type[Settings]:
-    from fencerow.doctor.horizon.settings import HorizonSettings
+    from fencerow.doctor.settings import HorizonSettings
 
     return HorizonSettings
 

@@ -11,7 +11,7 @@ from fencerow.core.store import store
 from fencerow.core.telemetry import Fact
 from fencerow.core.wing import witnessed
 from fencerow.doctor.horizon.holders import Holder, end_session, holders, is_allowed
-from fencerow.doctor.horizon.settings import HorizonSettings
+from fencerow.doctor.settings import HorizonSettings
 
 log = logging.getLogger("fencerow.worker")
 

@@ -1,4 +1,4 @@
-"""The settings of the horizon guard, a part of `Config`."""
+"""The settings of the doctor, a part of `Config`."""
 
 from __future__ import annotations
 
