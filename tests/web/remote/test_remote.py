@@ -17,6 +17,8 @@ from fencerow.core.client.handle import Handle
 from fencerow.core.db import run as loops
 from fencerow.errors import (
     FencerowError,
+    HandoverLost,
+    HandoverNotFound,
     IllegalMove,
     InvalidArguments,
     InvalidInput,
@@ -69,6 +71,26 @@ async def test_from_submit_to_result_as_beside_the_database(lite_app: App, clien
         await handle.aresult(0.05)
     async with lite_app.worker():
         assert await handle.aresult(PATIENCE_S) == {"path": "a.pdf", "pages": 3}
+
+
+async def test_a_receiver_takes_the_ends_of_a_key_in_their_order(lite_app: App, client: RemoteClient) -> None:
+    bot = client.receiver("bot")
+    line = {"key": "a", "receiver": "bot"}
+    first, second = [await client.asubmit("pages", {"path": path}, handover=line) for path in ("1", "2")]
+    async with lite_app.worker():
+        await lite_app.client.await_ended(second.id)
+        await lite_app.client.await_ended(first.id)
+
+    (end,) = await bot.atake(5, wait_s=PATIENCE_S)
+    assert (end.id, end.result, await bot.atake(5)) == (first.id, {"path": "1", "pages": 3}, [])
+    assert (await bot.arelease(end), await bot.arelease(end)) == (True, False)
+    (again,) = await bot.atake(5)
+    with pytest.raises(HandoverLost):
+        await bot.aconfirm(end)
+    assert [await bot.aconfirm(again) for _ in range(2)] == [False, True]
+    assert [each.id for each in await bot.atake(5)] == [second.id]
+    with pytest.raises(HandoverNotFound):
+        await client.receiver("other").aconfirm(again)
 
 
 async def test_threads_have_the_same_verbs(client: RemoteClient) -> None:

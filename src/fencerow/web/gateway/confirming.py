@@ -23,9 +23,10 @@ from fencerow.core.model.packing import Bound
 from fencerow.errors import HandoverLost, HandoverNotFound
 from fencerow.handovers.client import LEASE_S, LEASE_S_MAX, RECEIVER_LENGTH_MAX, Receiver
 from fencerow.handovers.handovers import Handover
+from fencerow.web.gateway.ends import Confirmed, End, Ends, Released
 from fencerow.web.gateway.reached import everywhere
 from fencerow.web.gateway.route import WAIT_S_MAX, Answer, Call, Route
-from fencerow.web.gateway.shapes import ErrorDocument, Given, Instant, JobState, Told, error_document
+from fencerow.web.gateway.shapes import ErrorDocument, Given, error_document
 from fencerow.web.tokens.scope import Scope
 
 ENDS_MAX = 32  # in one answer: each may bring a large result
@@ -37,46 +38,6 @@ TakeId = Annotated[
     str,
     Meta(max_length=100, description="a UUID of your own: with it a take whose answer was lost is repeated"),
 ]
-
-
-class End(Told, frozen=True, kw_only=True):
-    """The end of a job, taken. `result` is what its handler returned, `error` why it did not. `unreadable`: the code of
-    why there is no result to show. Confirm it under its `fence` before `free_at`."""
-
-    id: str
-    job: str
-    key: str
-    state: JobState
-    attempt: int | None
-    ended_at: Instant | None
-    result: Any
-    error: ErrorDocument | None
-    unreadable: str | None
-    fence: str
-    takes: Annotated[int, Meta(description="how often it was taken; beyond 1 it may have been delivered")]
-    free_at: Instant | None
-
-
-class Ends(Told, frozen=True, kw_only=True):
-    """The ends that were taken, in the order of the submits; none where none came in time. `after` is for the next
-    take: the key that was served last."""
-
-    ends: list[End]
-    after: str
-
-
-class Confirmed(Told, frozen=True, kw_only=True):
-    """The end is confirmed; with `replay` it was so before."""
-
-    id: str
-    replay: bool
-
-
-class Released(Told, frozen=True, kw_only=True):
-    """Whether the take was given up; it may have been over already."""
-
-    id: str
-    released: bool
 
 
 class Take(Given, frozen=True, kw_only=True):

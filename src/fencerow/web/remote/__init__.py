@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from fencerow.web.remote.client import RemoteClient, RemoteOptions
 from fencerow.web.remote.handle import RemoteHandle
+from fencerow.web.remote.receiver import RemoteReceiver
 
-__all__ = ["RemoteClient", "RemoteHandle", "RemoteOptions"]
+__all__ = ["RemoteClient", "RemoteHandle", "RemoteOptions", "RemoteReceiver"]

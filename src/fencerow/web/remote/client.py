@@ -17,6 +17,7 @@ from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.web.remote.base import RemoteBase
 from fencerow.web.remote.exchange import Exchange, Remote, Reply
 from fencerow.web.remote.handle import RemoteHandle
+from fencerow.web.remote.receiver import RemoteReceiver
 from fencerow.web.remote.wire import Wire
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class RemoteOptions(TypedDict, total=False):
     affinity: str | None
     affinity_wait_s: Seconds | None
     unique: str | None
+    handover: str | Mapping[str, str] | None
     tags: Sequence[str]
     metadata: Mapping[str, Any] | None
 
@@ -123,6 +125,10 @@ class RemoteClient(RemoteBase):
             InvalidInput: it is no id.
         """
         return RemoteHandle(self, job_id)
+
+    def receiver(self, name: str) -> RemoteReceiver:
+        """Takes the ends of jobs that were submitted with `handover=` for this receiver. Asks nobody yet."""
+        return RemoteReceiver(self, name)
 
     def close(self) -> None:
         """Close the connections of threads."""
