@@ -9,19 +9,27 @@ from __future__ import annotations
 import os
 from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext, ForkServerProcess
+from pathlib import Path
 
 from tests.kit.servers import ENVIRONMENT
 
+ROOT = Path(__file__).resolve().parents[2]
+
 
 class Fork(ForkServerProcess):
-    """Has the environment of the run, whatever the test that forks first has put into its own."""
+    """Has the environment of the run, whatever the test that forks first has put into its own.
+
+    The server finds our modules by the folder in which it starts. It says nothing of those that it does not find.
+    """
 
     def start(self) -> None:
-        environment = dict(os.environ)
+        environment, folder = dict(os.environ), Path.cwd()
         try:
             _become(ENVIRONMENT)
+            os.chdir(ROOT)
             forkserver.ensure_running()
         finally:
+            os.chdir(folder)
             _become(environment)
         super().start()
 
@@ -41,9 +49,7 @@ context = Forks()
 # All of them: one such server is all that a process of tests has, and who starts it first must not leave others' out.
 context.set_forkserver_preload(
     [
-        "fencerow.cli.jobs",
-        "fencerow.cli.worker",
-        "fencerow.core.db.postgres",
+        "tests.kit.warm",
         "tests.core.store.starter",
         "tests.migrations.runner",
         "tests.proof.crash.dying",

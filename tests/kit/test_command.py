@@ -13,7 +13,8 @@ from tests.kit.command import Command
 from tests.kit.pace import PATIENCE_S
 
 APP = """
-import os, time
+import os, sys, time
+print("warm" if "tests.kit.warm" in sys.modules else "cold")
 from fencerow import App
 print(os.getcwd(), os.environ.get("OF_THIS_ONE"), os.getpid(), flush=True)
 app = App()
@@ -30,10 +31,11 @@ def test_it_has_a_folder_an_environment_streams_and_an_exit_code(
 
     ended = Command(["worker", "-A", "shop:app"], {"OF_THIS_ONE": "given"})
     out, err = ended.communicate(timeout=PATIENCE_S)
-    assert out == f"{tmp_path} given {ended.pid}\n" and ended.pid != os.getpid()
+    assert out == f"warm\n{tmp_path} given {ended.pid}\n" and ended.pid != os.getpid()
     assert ended.returncode == exits.REFUSED and err.startswith("FR-105: "), err
 
     with Command(["worker", "-A", "shop:app"], {"WAITS": "1"}) as killed:
+        assert killed.stdout.readline() == "warm\n"
         assert killed.stdout.readline() == f"{tmp_path} None {killed.pid}\n"
         assert killed.poll() is None
         killed.kill()
