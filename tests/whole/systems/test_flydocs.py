@@ -81,7 +81,7 @@ async def test_a_claim_with_a_fresh_lease_stands_and_one_with_an_old_lease_is_re
             await until(lambda: stage.age_s(second.holder) > lease_s + 5 * QUICK["sweep_s"])
         assert flydocs.model.pids() == [first.pid], "claimed a second time within the lease"
 
-        first.send_signal(signal.SIGSTOP)
+        await stage.freeze(first)
         stage.pass_time(600)
         async with flydocs.app.worker():
             assert await handle.aresult(timeout_s=PATIENCE_S) == "pages of contract"
