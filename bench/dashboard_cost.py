@@ -155,6 +155,12 @@ ADDRESSES: Mapping[str, tuple[dict[str, str], ...]] = {
             "job:no_such_job",
         )
     ),
+    "bulk": (
+        {"verb": "cancel", "q": "queue:mail"},
+        {"verb": "revive", "q": "tag:customer:77"},
+        {"verb": "revive", "q": "job:no_such_job", "exact": "1"},
+    ),
+    "backfill": (),  # its rows are few, and are those of a table of the user's
     "audit": ({}, {"person": "person-7"}, {"target": "job-77"}),
     "event_group": ({"name": "group-1"},),
     "key": ({"key": "account-1"},),

@@ -81,7 +81,8 @@ class Meant:
 @operation(alone=True, repeatable=True, writes="")
 def listed(meant: Meant, *, limit: int) -> Steps[list[Delivery]]:
     """Those that are meant, the newest first."""
-    return [_delivery(row) for row in (yield from execute("list_deliveries", meant.named, limit=limit))]
+    name = "list_deliveries" if meant.job is None else "list_deliveries_of_job"
+    return [_delivery(row) for row in (yield from execute(name, meant.named, limit=limit))]
 
 
 @operation(alone=True, repeatable=True, writes="")

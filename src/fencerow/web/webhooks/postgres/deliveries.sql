@@ -137,6 +137,24 @@ WHERE endpoint.state <> 'removed'
 ORDER BY delivery.event_id DESC, endpoint.name
 LIMIT CAST(:limit AS integer);
 
+-- name: list_deliveries_of_job
+-- The same of the end of one job, which has an index. (As one of several filters that may be null it reads every delivery:
+-- a plan that is kept fits all values.)
+SELECT endpoint.name, delivery.event_id, delivery.webhook_id, delivery.topic, CAST(delivery.ended_id AS text),
+       CAST(delivery.job_id AS text), {{state of a delivery}}, fencerow.us(delivery.created_at), delivery.attempts,
+       fencerow.us(delivery.delivered_at), attempt.status, attempt.failure, fencerow.us(attempt.at), attempt.took_s,
+       delivery.turn, endpoint.attempts_max, fencerow.us((SELECT fencerow.now()))
+FROM fencerow.webhook_deliveries AS delivery
+JOIN fencerow.webhook_endpoints AS endpoint ON endpoint.id = delivery.endpoint_id
+LEFT JOIN fencerow.webhook_attempts AS attempt
+       ON attempt.endpoint_id = delivery.endpoint_id AND attempt.event_id = delivery.event_id
+      AND attempt.number = delivery.attempts
+WHERE delivery.ended_id = CAST(:ended AS uuid)
+  AND endpoint.state <> 'removed'
+  AND {{deliveries that are meant}}
+ORDER BY delivery.event_id DESC, endpoint.name
+LIMIT CAST(:limit AS integer);
+
 -- name: read_attempts
 -- Every attempt of a delivery, in their order.
 SELECT attempt.number, fencerow.us(attempt.at), attempt.took_s, attempt.status, attempt.failure

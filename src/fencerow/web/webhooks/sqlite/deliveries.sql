@@ -128,6 +128,23 @@ WHERE endpoint.state <> 'removed'
 ORDER BY delivery.event_id DESC, endpoint.name
 LIMIT :limit;
 
+-- name: list_deliveries_of_job
+-- The same of the end of one job, which has an index.
+SELECT endpoint.name, delivery.event_id, delivery.webhook_id, delivery.topic, delivery.ended_id,
+       delivery.job_id, {{state of a delivery}}, delivery.created_at, delivery.attempts,
+       delivery.delivered_at, attempt.status, attempt.failure, attempt.at, attempt.took_s,
+       delivery.turn, endpoint.attempts_max, fencerow.now()
+FROM fencerow.webhook_deliveries AS delivery
+JOIN fencerow.webhook_endpoints AS endpoint ON endpoint.id = delivery.endpoint_id
+LEFT JOIN fencerow.webhook_attempts AS attempt
+       ON attempt.endpoint_id = delivery.endpoint_id AND attempt.event_id = delivery.event_id
+      AND attempt.number = delivery.attempts
+WHERE delivery.ended_id = :ended
+  AND endpoint.state <> 'removed'
+  AND {{deliveries that are meant}}
+ORDER BY delivery.event_id DESC, endpoint.name
+LIMIT :limit;
+
 -- name: read_attempts
 -- Every attempt of a delivery, in their order.
 SELECT attempt.number, attempt.at, attempt.took_s, attempt.status, attempt.failure
