@@ -37,7 +37,7 @@ def _purges(engine: Engine, _config: CoreConfig, _telemetry: Telemetry) -> Seque
 
 WING = Wing(
     "receipts",
-    queries=(__package__,),
+    queries=("tests.house.receipts",),
     purges=_purges,
     checks=lambda: (Check("receipts", _examine),),
 )

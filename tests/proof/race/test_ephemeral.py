@@ -71,8 +71,8 @@ def test_it_does_when_the_id_is_not_kept(race: Race) -> None:
         lost_submit,
         Cut(
             "succeed",
-            ("CROSS JOIN clock WHERE ended.ephemeral\n", "CROSS JOIN clock WHERE false\n"),
-            ("  AND job.ephemeral = 1\n", "  AND false\n"),
+            ("FROM ended WHERE ended.ephemeral\n", "FROM ended WHERE false\n"),
+            ("WHERE ended.ephemeral = 1 AND ended.state = 'succeeded'", "WHERE false"),
         ),
     )
 
@@ -129,7 +129,7 @@ def test_nobody_gets_it_when_it_is_not_kept_for_them(race: Race) -> None:
         Cut(
             "succeed",
             ("WHERE awaited OR NOT ephemeral", "WHERE NOT ephemeral"),
-            ("(job.awaited = 1 OR job.ephemeral = 0)", "job.ephemeral = 0"),
+            ("awaited = 1 OR ephemeral = 0 OR state <> 'succeeded'", "ephemeral = 0 OR state <> 'succeeded'"),
         ),
     )
 

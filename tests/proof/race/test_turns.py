@@ -312,7 +312,7 @@ def untold(query: str, by: str) -> Cut:
             Cut(
                 "revive",
                 ("WHERE job.exclusive IS NOT NULL OR job.limits IS NOT NULL\n)", "WHERE false\n)"),
-                ("WHERE job.exclusive IS NOT NULL OR job.limits IS NOT NULL", "WHERE 0"),
+                ("WHERE revived.exclusive IS NOT NULL OR revived.limits IS NOT NULL", "WHERE 0"),
             ),
         ),
     ],

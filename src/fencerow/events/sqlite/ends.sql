@@ -11,8 +11,8 @@ SELECT 'job.' || ended.state, ended.id,
                                                WHEN 'result' THEN json(ended.result)
                                                ELSE json(ended.error) END),
        COALESCE(length(CASE ended.what WHEN 'error' THEN ended.error ELSE ended.result END), 0) + 200, ended.ended_at
-FROM (SELECT job.*, CASE WHEN job.state <> 'succeeded' THEN 'error'
-                         WHEN substr(job.result, 1, 19) = '{"fencerow:outside"' THEN 'outside'
-                         ELSE 'result' END AS what
-      FROM fencerow.ended AS job
-      WHERE job.subscribed = 1) AS ended;
+FROM (SELECT told.*, CASE WHEN told.state <> 'succeeded' THEN 'error'
+                          WHEN substr(told.result, 1, 19) = '{"fencerow:outside"' THEN 'outside'
+                          ELSE 'result' END AS what
+      FROM fencerow.ended AS told
+      WHERE told.subscribed = 1) AS ended;

@@ -113,24 +113,24 @@ FROM fencerow.finished_jobs AS job
 WHERE job.id IN (SELECT value FROM json_each(:ids))
   AND job.state IN ('succeeded', 'failed', 'cancelled');
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
-SELECT job.id, job.attempt, fencerow.now(), 'revived', :actor, json_object('was', job.state, 'reason', :reason, 'ended_at_us', job.ended_at)
-FROM fencerow.revived AS job;
+SELECT revived.id, revived.attempt, fencerow.now(), 'revived', :actor,
+       json_object('was', revived.state, 'reason', :reason, 'ended_at_us', revived.ended_at)
+FROM fencerow.revived AS revived;
 INSERT INTO fencerow.jobs (
     id, queue, name, state, priority, awaited, run_at, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
     retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers,
     ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, gate, share, affinity, affinity_wait_s
 )
 SELECT
-    job.id, job.queue, job.name, CASE WHEN exclusive IS NULL AND limits IS NULL AND affinity IS NULL THEN 'queued' ELSE 'waiting' END, job.priority, job.awaited, fencerow.now(), job.attempt, job.attempts_max,
-    job.crashes_max, job.snoozes_max, job.timeout_s, job.retention_s, job.scope, job.key, job.submitted_at,
-    job.submitted_by, fencerow.now(), job.args_bytes, job.args, job.options, job.tags, job.metadata, job.headers,
-    job.ephemeral, job.subscribed, exclusive, exclusive_slots, strict, limits, {{first gate}}, share,
-    affinity, affinity_wait_s
-FROM fencerow.revived AS job
+    id, queue, name, CASE WHEN exclusive IS NULL AND limits IS NULL AND affinity IS NULL THEN 'queued' ELSE 'waiting' END,
+    priority, awaited, fencerow.now(), attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
+    retention_s, scope, key, submitted_at, submitted_by, fencerow.now(), args_bytes, args, options, tags, metadata, headers,
+    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, {{first gate}}, share, affinity, affinity_wait_s
+FROM fencerow.revived
 WHERE true
 RETURNING id, queue, priority, run_at, state = 'waiting' AND COALESCE(affinity, '') = '', affinity;
 {{when jobs are revived}}
-DELETE FROM fencerow.finished_jobs WHERE id IN (SELECT job.id FROM fencerow.revived AS job);
+DELETE FROM fencerow.finished_jobs WHERE id IN (SELECT revived.id FROM fencerow.revived AS revived);
 DELETE FROM fencerow.revived;
 
 -- name: delete

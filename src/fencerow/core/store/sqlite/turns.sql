@@ -23,8 +23,8 @@ WHERE ended.limits IS NOT NULL;
 -- Jobs come to their first gate again.
 INSERT INTO fencerow.gate_arrivals (gate)
 SELECT {{first gate}}
-FROM fencerow.revived AS job
-WHERE job.exclusive IS NOT NULL OR job.limits IS NOT NULL;
+FROM fencerow.revived AS revived
+WHERE revived.exclusive IS NOT NULL OR revived.limits IS NOT NULL;
 
 -- name: turns_wanted
 -- Whether a gate is to be looked at, and in how many microseconds the next job at one will be due, and the next wait for a
