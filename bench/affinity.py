@@ -63,9 +63,8 @@ def measured(engine: AnyEngine, waiting: int) -> dict[str, float]:
         return len(engine.run(claim))
 
     def by_label(holder: str) -> int:
-        claim = store.claim_labelled(
-            "bench", [Mark(0)], ["gpu"], holder=holder, names=["noop"], limit=CLAIMED, margin_s=60.0
-        )
+        lanes = [Mark(0, lane="label:gpu"), Mark(0)]
+        claim = store.claim("bench", lanes, holder=holder, names=["noop"], limit=CLAIMED, margin_s=60.0)
         return len(engine.run(claim))
 
     def blocked() -> list[NewJob]:

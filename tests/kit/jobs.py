@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -87,11 +88,11 @@ def claim_labelled(
     marks: Sequence[Mark] = (Mark(0),),
     beside: bool = True,
 ) -> list[str]:
-    """Claim for a worker with these labels; returns the ids. Not `beside`: only what waits for one of them."""
-    claiming = store.claim_labelled(
-        QUEUE, marks, labels, holder=holder, names=[NAME], limit=limit, margin_s=60.0, beside=beside
-    )
-    return [job.id for job in engine.run(claiming)]
+    """Claim for a worker with these labels, theirs first in each priority; returns the ids. Not `beside`: only what
+    waits for one of them."""
+    names = [f"label:{label}" for label in labels] + ([""] if beside else [])
+    lanes = [replace(mark, lane=name) for mark in marks for name in names]
+    return [job.id for job in claim(engine, holder, limit=limit, marks=lanes)]
 
 
 def running(engine: AnyEngine, holder: str | None = None, **changes: Any) -> Claimed:

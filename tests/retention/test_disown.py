@@ -24,8 +24,10 @@ def worker(engine: AnyEngine, info: str) -> str:
     return holder
 
 
-def disown(engine: AnyEngine, *, queue: str = "mail", priority: int = 0, look: int = 10) -> list[str]:
-    moved = engine.run(disowning.disown(queue, priority, age_s=DAY_S, look=look, actor="worker w"))
+def disown(
+    engine: AnyEngine, *, queue: str = "mail", priority: int = 0, lane: str = "", look: int = 10
+) -> list[str]:
+    moved = engine.run(disowning.disown(queue, priority, lane, age_s=DAY_S, look=look, actor="worker w"))
     return [job.id for job in moved]
 
 
@@ -85,14 +87,19 @@ def test_a_running_job_is_left_alone(engine: AnyEngine, clock: DatabaseClock) ->
     assert disown(engine) == []
 
 
-def test_a_suspect_is_found_with_any_lane(engine: AnyEngine, clock: DatabaseClock) -> None:
+def test_all_lanes_with_old_jobs_are_known_those_of_suspects_labels_and_shares_too(engine: AnyEngine, clock: DatabaseClock) -> None:
     (job_id,) = submit(engine, new_job(priority=7))
     holder = register(engine)
     claim(engine, holder, marks=[store.Mark(7)])
     engine.run(store.retire(holder=holder))
     engine.run(store.reclaim([holder], limit=10, actor=None))
+    submit(engine, new_job(share="a"), new_job(share="b"), new_job(share="late", delay_s=DAY_S))
+    engine.run(store.submit_gated([new_job(affinity="gpu")]))
     clock.advance(DAY_S + 1)
-    assert disown(engine, priority=0) == [job_id]
+    found = engine.run(disowning.lanes_since("mail", age_s=DAY_S))
+    assert found == [(7, "suspect:"), (0, "label:gpu"), (0, "share:a"), (0, "share:b")]
+    assert disown(engine, priority=7) == []
+    assert disown(engine, priority=7, lane="suspect:") == [job_id]
 
 
 def test_only_so_many_of_a_lane_are_looked_at(engine: AnyEngine, clock: DatabaseClock) -> None:

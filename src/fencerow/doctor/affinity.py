@@ -11,6 +11,7 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.finding import Finding, warn
 from fencerow.core.model.job import JobRecord, WorkerRecord
+from fencerow.core.model.lane import label_of
 from fencerow.core.model.state import State
 from fencerow.core.model.text import amount
 from fencerow.doctor.conditions import Condition, WorkerLoad
@@ -68,7 +69,7 @@ def for_a_label(job: JobRecord, living: Sequence[WorkerLoad], now_us: int) -> Co
     elif until_us > now_us:
         found += f"; in {span((until_us - now_us) / 1e6)} anybody may"
     else:
-        found += "; its wait is over: a worker queues it for anybody within a moment"
+        found += "; its wait is over: a worker gives it to anybody within a moment"
     if not carriers and (until_us is None or until_us > now_us):
         found += f". Start `fencerow worker --label {label}`"
     return Condition(name, bool(carriers), found, facts)
@@ -76,7 +77,7 @@ def for_a_label(job: JobRecord, living: Sequence[WorkerLoad], now_us: int) -> Co
 
 def waits_for_a_label(job: JobRecord) -> bool:
     """Whether that is what it waits for now."""
-    return job.state is State.WAITING and job.affinity is not None and job.gate is None
+    return job.state is State.QUEUED and label_of(job.lane) is not None
 
 
 def _serves(worker: WorkerRecord, queue: str, label: str) -> bool:

@@ -59,8 +59,7 @@ def _jobs(jobs_max: int) -> Steps[Seen]:
     seen = Seen()
     bound = {"jobs_max": jobs_max}
     lanes = yield from execute("metrics_lanes", **bound, lanes_max=LANES_MAX)
-    suspects = yield from execute("metrics_suspects", **bound)
-    _add_queued(seen, (*lanes, *suspects), jobs_max)
+    _add_queued(seen, lanes, jobs_max)
     _add_running(seen, (yield from execute("metrics_running", **bound)), jobs_max)
     waiting = yield from execute("metrics_waiting", **bound)
     for row in waiting:

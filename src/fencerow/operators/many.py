@@ -17,6 +17,7 @@ from fencerow.core.db.run import Procedure, WakeUp, ask
 from fencerow.core.errors import Busy, FencerowError, IllegalMove, InvalidInput, JobNotFound, OutcomeUnknown
 from fencerow.core.model.change import JobChange, JobChanged
 from fencerow.core.model.job import Fence
+from fencerow.core.model.lane import family_of
 from fencerow.core.model.state import FINAL
 from fencerow.core.model.wakeup import CancelAsked, Queued, encode, encode_ended
 from fencerow.core.store import store
@@ -234,8 +235,10 @@ def _tell_cancelled(moved: Sequence[Moved], asked: dict[str, str]) -> Procedure[
 
 def _tell_queued(queued: Sequence[Requeued]) -> Procedure[None]:
     """One wake-up for each lane, with the first of its jobs."""
-    first: dict[tuple[str, int], int] = {}
+    first: dict[tuple[str, int, str], int] = {}
     for job in queued:
-        lane = (job.queue, job.priority)
+        lane = (job.queue, job.priority, family_of(job.lane))
         first[lane] = min(job.run_at_us, first.get(lane, job.run_at_us))
-    yield WakeUp([encode(Queued(*lane, run_at_us)) for lane, run_at_us in first.items()])
+    yield WakeUp(
+        [encode(Queued(queue, priority, at_us, lane)) for (queue, priority, lane), at_us in first.items()]
+    )

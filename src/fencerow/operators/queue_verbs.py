@@ -60,7 +60,11 @@ class QueueVerbs(ClientBase):
         if not (yield from ask(resume_queue(queue))):
             return False
         lanes, now_us = yield from ask(store.lanes(queue))
-        due = [Queued(queue, lane.priority or 0, lane.first_us) for lane in lanes if lane.first_us <= now_us]
+        due = [
+            Queued(queue, lane.priority, lane.first_us, lane.name)
+            for lane in lanes
+            if lane.first_us <= now_us
+        ]
         yield WakeUp([encode(message) for message in due])  # its workers, for what has gathered
         return True
 

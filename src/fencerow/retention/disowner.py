@@ -11,9 +11,8 @@ import logging
 from fencerow.core.chore import Chore, Site
 from fencerow.core.model.text import amount
 from fencerow.core.model.wakeup import encode_ended
-from fencerow.core.store import store
 from fencerow.core.store.attempts import Moved
-from fencerow.retention.disown import disown
+from fencerow.retention.disown import disown, lanes_since
 
 log = logging.getLogger("fencerow.worker.disowner")
 
@@ -34,20 +33,21 @@ class Disowner(Chore):
     async def tick(self) -> float:
         """One look; returns the pause until the next."""
         for queue in tuple(self._site.queues()):
-            for priority in await self._old_lanes(queue):
-                self._tell(queue, await self._disown(queue, priority))
+            for priority, lane in await self._engine.arun(lanes_since(queue, age_s=self._age_s)):
+                self._tell(queue, await self._disown(queue, priority, lane))
         return LOOK_EVERY_S
 
-    async def _old_lanes(self, queue: str) -> list[int]:
-        """The lanes whose first job has been due for long enough; the suspects have none of their own."""
-        lanes, now_us = await self._engine.arun(store.lanes(queue))
-        since_us = now_us - round(self._age_s * 1e6)
-        return sorted({lane.priority or 0 for lane in lanes if lane.first_us <= since_us})
-
-    async def _disown(self, queue: str, priority: int) -> list[Moved]:
+    async def _disown(self, queue: str, priority: int, lane: str) -> list[Moved]:
         found: list[Moved] = []
         while moved := await self._engine.arun(
-            disown(queue, priority, age_s=self._age_s, look=LOOK_ROWS, actor=f"worker {self._site.worker}")
+            disown(
+                queue,
+                priority,
+                lane,
+                age_s=self._age_s,
+                look=LOOK_ROWS,
+                actor=f"worker {self._site.worker}",
+            )
         ):
             found += moved
         return found

@@ -85,7 +85,7 @@ class SchedulePlan:
         """With what it submits.
 
         Raises:
-            InvalidSchedule: its jobs are to queue, and have an exclusive key of their own or affinity.
+            InvalidSchedule: its jobs are to queue, and have an exclusive key of their own.
             InvalidWindow: each of its fires falls into a maintenance window, so that it would never make a job.
         """
         if self.windows and self.in_window is InWindow.SKIP:
@@ -95,12 +95,6 @@ class SchedulePlan:
                 f"overlap is 'queue', and job {work.template.name} has the exclusive key {work.exclusive[:60]!r}",
                 "with 'queue' the jobs wait for one another by a key of the schedule, and a job has one key",
                 "choose overlap='allow': the jobs wait their turn by the key that they have",
-            )
-        if self.overlap is Overlap.QUEUE and work.affinity is not None:
-            raise InvalidSchedule(
-                f"overlap is 'queue', and job {work.template.name} has affinity for {work.affinity[:60]!r}",
-                "with 'queue' the jobs wait for one another by a key, and who has its turn is queued for any worker",
-                "choose overlap='allow' or 'skip', or leave affinity out",
             )
         return Definition(
             spec=self.spec.document(),

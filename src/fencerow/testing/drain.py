@@ -259,10 +259,7 @@ async def _is_due(app: App, wanted: Wanted, beside: Beside) -> bool:
     """Whether a worker would find a job here."""
     await beside.give_turns()
     names = sorted(app.handlers)
-    if await app.engine.arun(store.any_due(wanted.queues, names)):
-        return True
-    labels = parsed_labels(wanted.config.labels)
-    return bool(labels) and await app.engine.arun(store.any_due_labelled(wanted.queues, names, labels))
+    return await app.engine.arun(store.any_due(wanted.queues, names, parsed_labels(wanted.config.labels)))
 
 
 async def _told(app: App, ends: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Ran]:

@@ -13,6 +13,7 @@ from typing import Any, Literal, NoReturn, Protocol, TypeVar
 
 from fencerow.core.db.run import Operation, Steps
 from fencerow.core.errors import FencerowError
+from fencerow.core.model.lane import SHARE, SUSPECT
 from fencerow.core.model.state import FINAL
 from fencerow.core.store import store
 from fencerow.operators import looking
@@ -159,23 +160,25 @@ def ending(operation: Operation[T], point: Point, end: Callable[[], NoReturn]) -
 
 def _work_off(queue: str, holder: str) -> Script:
     yield resume_queue(queue)
-    lanes, _ = yield store.lanes(queue)
-    marks = [store.Mark(lane.priority) for lane in lanes if lane.priority is not None]
-    claimed = (
-        (yield store.claim(queue, marks, holder=holder, names=["send"], limit=100, margin_s=10.0))
-        if marks
-        else []
+    lanes, _ = yield store.lanes(queue, LABELS)
+    marks = [store.Mark(lane.priority, lane=lane.name) for lane in lanes]
+    for shared in [mark for mark in marks if mark.lane == SHARE]:
+        ring = yield store.ring(queue, shared.priority, "", "", limit=100)
+        marks += [store.Mark(shared.priority, lane=member.lane) for member in ring.members]
+    suspects = [mark for mark in marks if mark.lane.startswith(SUSPECT)]
+    claim = store.claim(
+        queue,
+        [mark for mark in marks if mark not in suspects],
+        holder=holder,
+        names=["send"],
+        limit=100,
+        margin_s=10.0,
     )
-    labelled, _ = yield store.labelled_lanes(queue, LABELS)
-    if labelled:
-        own = [store.Mark(lane.priority) for lane in labelled if lane.priority is not None]
-        claimed += yield store.claim_labelled(
-            queue, own, LABELS, holder=holder, names=["send"], limit=100, margin_s=10.0
-        )
+    claimed = yield claim
+    for _ in range(2):  # one at a time
         claimed += yield store.claim_suspect(
-            queue, holder=holder, names=["send"], margin_s=10.0, labels=LABELS
+            queue, suspects, holder=holder, names=["send"], margin_s=10.0, at_most=2
         )
-    claimed += yield store.claim_suspect(queue, holder=holder, names=["send"], margin_s=10.0)
     for job in claimed:
         if not (yield store.succeed([store.Success(job.id, job.attempt, '"drained"')], holder=holder)):
             yield store.stop([store.Stop(job.id, job.attempt, None)], holder=holder)

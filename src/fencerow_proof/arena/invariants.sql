@@ -84,11 +84,9 @@ JOIN fencerow.keys AS owned ON owned.scope = job.scope AND owned.key = job.key A
 GROUP BY job.scope, job.key HAVING count(*) > 1;
 
 -- name: gate_is_waited_at
--- Whoever waits does so at a gate or for a label, and nobody else is at a gate.
+-- Whoever waits does so at a gate, and nobody else is at one.
 SELECT job.id, job.state, job.gate FROM fencerow.all_jobs AS job
-WHERE (job.state = 'waiting') <> (job.gate IS NOT NULL)
-  AND NOT (job.state = 'waiting' AND job.affinity IS NOT NULL)
-  OR job.gate IS NOT NULL AND job.affinity IS NOT NULL;
+WHERE (job.state = 'waiting') <> (job.gate IS NOT NULL);
 
 -- name: turns_within_slots
 -- Of no key have more jobs a turn than the least of them allows.

@@ -40,7 +40,7 @@ class Desk:
     def claim(self, engine: Engine, holder: str, count: int) -> list[Claimed]:
         """Claim the checked jobs, which are due; in the order of `JOBS`."""
         lanes, _ = engine.run(store.lanes(self._loaded.queue))
-        marks = [store.Mark(lane.priority) for lane in lanes if lane.priority is not None]
+        marks = [store.Mark(lane.priority, lane=lane.name) for lane in lanes]
         found = engine.run(
             store.claim(
                 self._loaded.queue,

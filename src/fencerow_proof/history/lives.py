@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from fencerow_proof.history.acts import NEVER, Act, History
 
-CLAIMS = frozenset({"claim", "claim_in_turn", "claim_labelled", "claim_labelled_suspect", "claim_suspect"})
+CLAIMS = frozenset({"claim"})
 FINISHES = frozenset({"succeed", "fail", "stop", "requeue", "crash"})  # by the holder, under its fence
 TAKINGS = frozenset({"reclaim", "time_out"})  # by others
 ENDINGS = FINISHES | TAKINGS
@@ -15,7 +15,6 @@ NOTES = frozenset({"progress", "log", "note_alone"})
 FENCED = ENDINGS | NOTES
 REMOVALS = frozenset({"delete", "purge_by_age", "purge_by_own_age", "purge_by_count", "purge_spent"})
 PERIODS = frozenset({"detach_period", "finalize_period", "drop_period"})  # whose jobs go without being named
-CLAIMS_BY_LABEL = frozenset({"claim_labelled", "claim_labelled_suspect"})
 ENDED_BY_AGE = frozenset({"expire", "disown"})
 
 

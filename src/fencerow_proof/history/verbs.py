@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from fencerow.core.db.run import Param, Row, Rows
+from fencerow.core.model.lane import label_of
 from fencerow.core.model.state import State
 from fencerow.core.model.wanted import Stated
 from fencerow.core.store.attempts import decoded
@@ -51,9 +52,9 @@ def _jobs(params: Params) -> list[Fact]:
 
 
 def _label(row: Sequence[Any]) -> Fact:
-    """The label for which a job waits, if it does."""
+    """The label of a job, if it has one."""
     label = row[6] if len(row) > 6 else None
-    return {} if label is None else {"state": State.WAITING.value, "affinity": label}
+    return {} if label is None else {"affinity": label}
 
 
 def _turns(template: Mapping[str, Any], turns: Sequence[Any]) -> Fact:
@@ -139,27 +140,18 @@ def _renewal(params: Params) -> list[Fact]:
 
 
 def _claim(params: Params) -> list[Fact]:
-    return [_named(params, "holder", "queue", "limit")]
+    return [{**_named(params, "holder", "queue", "limit"), **_labels(params)}]
+
+
+def _labels(params: Params) -> Fact:
+    """The labels from whose lanes a claim takes."""
+    lanes = [lane for _, lane, *_ in _document(params["lanes"])] if "lanes" in params else [params["lane"]]
+    labels = dict.fromkeys(label for each in lanes if (label := label_of(str(each))) is not None)
+    return {"labels": list(labels)} if labels else {}
 
 
 def _claim_passed_over(params: Params) -> list[Fact]:
-    return [{"limit": 1, **_named(params, "holder", "queue")}]
-
-
-def _claim_in_turn(params: Params) -> list[Fact]:
-    return [{"limit": params["reach"], **_named(params, "holder", "queue")}]
-
-
-def _claim_suspect(params: Params) -> list[Fact]:
-    return [{"limit": params["at_most"], **_named(params, "holder", "queue")}]
-
-
-def _claim_labelled(params: Params) -> list[Fact]:
-    return [_named(params, "holder", "queue", "limit", "labels")]
-
-
-def _claim_labelled_suspect(params: Params) -> list[Fact]:
-    return [{"limit": params["at_most"], **_named(params, "holder", "queue", "labels")}]
+    return [{"limit": 1, **_named(params, "holder", "queue"), **_labels(params)}]
 
 
 def _one(*fields: str) -> Callable[[Params], list[Fact]]:
@@ -188,8 +180,8 @@ def _moved(
 
 
 def _requeued(asked: Callable[[Params], list[Fact]], params: Params, rows: Rows) -> list[End]:
-    """Each is queued again, or waits for its turn or its label again, as the last columns say."""
-    waits = {str(row[0]) for row in rows if row[4] or row[5] is not None}
+    """Each is queued again, or waits for its turn again, as the fifth column says."""
+    waits = {str(row[0]) for row in rows if row[4]}
     return [
         (kind, fact | {"state": State.WAITING.value} if fact["job"] in waits else fact)
         for kind, fact in _moved(asked, State.QUEUED, params, rows)
@@ -276,7 +268,7 @@ def _claimed(params: Params, rows: Rows) -> list[End]:
                 "queue": queue,
                 "state": State.RUNNING.value,
                 "suspect": job.suspect,
-                **_named(params, "labels"),
+                **_labels(params),
             },
         )
         for job in decoded(rows)
@@ -348,10 +340,6 @@ VERBS: dict[str, Verb] = {
     "take_turns_back": _each(_ids, State.WAITING),
     "claim": Verb(_claim, _claimed),
     "claim_passed_over": Verb(_claim_passed_over, _claimed, "claim"),
-    "claim_in_turn": Verb(_claim_in_turn, _claimed),
-    "claim_suspect": Verb(_claim_suspect, _claimed),
-    "claim_labelled": Verb(_claim_labelled, _claimed),
-    "claim_labelled_suspect": Verb(_claim_labelled_suspect, _claimed),
     "fall_back": _rows(partial(_as_job, State.QUEUED)),
     "succeed": _each(_outcomes, State.SUCCEEDED),
     "fail": _each(_outcomes, State.FAILED),
@@ -390,7 +378,7 @@ VERBS: dict[str, Verb] = {
 }
 
 # Reads that tell the database's clock on the way: where in their rows, in microseconds.
-CLOCKS: dict[str, int] = {"clock": 0, "lanes": 2, "labelled_lanes": 2}
+CLOCKS: dict[str, int] = {"clock": 0, "lanes": 3}
 
 
 # --- small things ----------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ import pytest
 from fencerow import App, Config
 from fencerow.core.errors import ConfigError, DeclarationError, InvalidInput
 from fencerow.operators import looking
-from fencerow.schedules.errors import InvalidSchedule
 
 
 def nothing() -> None: ...
@@ -31,25 +30,18 @@ def test_a_label_is_said_or_computed_with_its_wait(app: App) -> None:
     ]
     found = [app.client.get(handle.id) for handle in handles]
     assert [(job.state.value, job.affinity, job.affinity_wait_s) for job in found] == [
-        ("waiting", "big", 60.0),
+        ("queued", "big", 60.0),
         ("queued", None, None),
-        ("waiting", "gpu", 120.0),
-        ("waiting", "gpu", None),
-        ("waiting", "gpu", None),
+        ("queued", "gpu", 120.0),
+        ("queued", "gpu", None),
+        ("queued", "gpu", None),
     ]
 
 
 def test_what_cannot_be_kept_is_refused_at_the_door(app: App) -> None:
-    @app.job(exclusive="k")
-    def keyed(n: int) -> None: ...
-
     @app.job
     def plain(n: int) -> None: ...
 
-    with pytest.raises(DeclarationError, match="affinity was given together with limits"):
-        app.job(name="both", affinity="gpu", limits="github")(nothing)
-    with pytest.raises(InvalidInput, match="affinity was given together with exclusive"):
-        keyed.using(affinity="gpu")
     with pytest.raises(InvalidInput, match="affinity_wait_s was given without affinity"):
         plain.using(affinity_wait_s=5)
     for bad in ("", "a,b", " gpu", "x" * 101):
@@ -86,13 +78,15 @@ def test_a_worker_carries_the_labels_that_it_is_given_or_those_of_the_settings(a
         Config(labels="gpu,,big")
 
 
-def test_a_schedule_carries_affinity_and_cannot_queue_with_it(app: App) -> None:
+def test_a_schedule_carries_affinity_and_may_queue_with_it(app: App) -> None:
     @app.job(affinity="gpu", affinity_wait_s=5)
     def train() -> None: ...
 
     app.schedules.put("nightly", train, interval_s=60)
     (ran,) = app.schedules.run("nightly")
     job = app.client.get(str(ran.job_id))
-    assert (job.state.value, job.affinity, job.affinity_wait_s) == ("waiting", "gpu", 5.0)
-    with pytest.raises(InvalidSchedule, match="has affinity for 'gpu'"):
-        app.schedules.put("in a row", train, interval_s=60, overlap="queue")
+    assert (job.state.value, job.affinity, job.affinity_wait_s) == ("queued", "gpu", 5.0)
+    app.schedules.put("in a row", train, interval_s=60, overlap="queue")
+    (ran,) = app.schedules.run("in a row")
+    job = app.client.get(str(ran.job_id))
+    assert (job.state.value, job.affinity) == ("waiting", "gpu") and job.gate is not None

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from fencerow.core.model.job import Claimed
-from fencerow.core.model.turns import NOBODYS, LaneTurns, Ring, RingMember, RingPlace
+from fencerow.core.model.lane import ANYBODYS
+from fencerow.core.model.turns import LaneTurns, Ring, RingMember, RingPlace
 
 RAW = msgspec.Raw(b"null")
 
@@ -17,17 +18,21 @@ RAW = msgspec.Raw(b"null")
 def job(share: str, number: int) -> Claimed:
     return Claimed(
         f"{share}{number}", "send", "mail", 1, 0, number, False, 0, 0, 0, 3, 3, None, 0,
-        RAW, RAW, None, None, None, share or None,
+        RAW, RAW, None, None, None, share or None, share,
     )  # fmt: skip
 
 
 class Lane:
-    """A lane in memory, and a worker that claims from it."""
+    """The shares of a priority in memory, and a worker that claims from it. It looks before each claim, as after a
+    hint, or only where it must (`hinted` false)."""
 
-    def __init__(self, waiting: dict[str, int], weights: dict[str, int] | None = None) -> None:
+    def __init__(
+        self, waiting: dict[str, int], weights: dict[str, int] | None = None, *, hinted: bool = True
+    ) -> None:
         self.waiting = Counter(waiting)
         self.weights = weights or {}
-        self.place: RingPlace | None = RingPlace()
+        self.turns = LaneTurns(RingPlace())
+        self.hinted = hinted
         self.statements = 0
 
     def ring(self, after: str, until: str, limit: int) -> Ring:
@@ -43,21 +48,23 @@ class Lane:
         return Ring(tuple(RingMember(share, self.weights.get(share, 1)) for share in part), whole, last)
 
     def claim(self, wanted: int) -> str:
-        turns, found = LaneTurns(self.place), ""
+        found = ""
+        if self.hinted:
+            self.turns.restart()
         while wanted:
-            if turns.wants_look:
-                turns.looked(self.ring(turns.after, turns.until, wanted))
-            elif not turns.goes_on:
+            if self.turns.wants_look(wanted):
+                self.turns.looked(self.ring(self.turns.after, self.turns.until, wanted), anybodys=False)
+            elif self.turns.is_over:
                 break
             else:
-                counts = turns.plan(wanted)
+                counts = {member.lane: count for member, count in self.turns.plan(wanted)}
                 assert sum(counts.values()) == wanted
                 taken = {share: min(count, self.waiting[share]) for share, count in counts.items()}
                 self.waiting.subtract(taken)
                 jobs = [job(share, number) for share, count in taken.items() for number in range(count)]
-                found += "".join(each.share or "-" for each in turns.claimed(jobs))
+                in_turn, _ = self.turns.claimed(jobs)
+                found += "".join(each.share or "-" for each in in_turn)
                 wanted -= len(jobs)
-                self.place = turns.place
                 self.statements += 1
         return found
 
@@ -100,13 +107,14 @@ def test_weights_hold_in_every_window(limit: int) -> None:
             assert 3 * (of_b - 1) <= of_a <= 3 * (of_b + 1), (begin, end, order)
 
 
-def test_turns_are_those_of_a_slow_model() -> None:
+@pytest.mark.parametrize("hinted", [True, False])
+def test_turns_are_those_of_a_slow_model(hinted: bool) -> None:
     """Whatever the claims ask for: that share by share round the ring, in many looks that each know a part of it."""
     chance = random.Random(14)
     for _ in range(300):
         waiting = {name: chance.randrange(0, 9) for name in "abcdefgh"[: chance.randrange(1, 9)]}
         weights = {name: chance.randrange(1, 5) for name in waiting}
-        lane = Lane(waiting, weights)
+        lane = Lane(waiting, weights, hinted=hinted)
         quick = ""
         while part := lane.claim(chance.randrange(1, 12)):
             quick += part
@@ -134,19 +142,33 @@ def test_what_was_not_used_is_not_owed() -> None:
     assert lane.claim(11) == "b" * 9 + "ab"
 
 
-def test_jobs_without_a_share_are_one_more() -> None:
+def test_jobs_without_a_share_are_one_more_also_if_they_come_later() -> None:
     turns = LaneTurns(RingPlace("a"))
-    turns.looked(Ring((RingMember("b", 1), RingMember(NOBODYS, 2), RingMember("a", 1)), True, "a"))
+    members = RingMember("b", 1), RingMember("a", 1)
+    turns.looked(Ring(members, True, "a", begins=1, weight=2), anybodys=True)
 
-    assert turns.plan(4) == {"b": 1, NOBODYS: 2, "a": 1}
-    found = turns.claimed([job("a", 1), job(NOBODYS, 1), job(NOBODYS, 2), job("b", 1)])
-    assert [each.share for each in found] == ["b", None, None, "a"]
+    assert {member.lane: count for member, count in turns.plan(4)} == {"b": 1, ANYBODYS: 2, "a": 1}
+    found, short = turns.claimed([job("a", 1), job(ANYBODYS, 1), job("b", 1)])
+    assert ([each.share for each in found], short) == (["b", None, "a"], {ANYBODYS})
+    assert ANYBODYS not in {member.lane for member, _ in turns.plan(9)}
+    turns.claimed([])
+    turns.anybodys_came()
+    assert {member.lane: count for member, count in turns.plan(2)} == {ANYBODYS: 2}
 
 
 def test_workers_do_not_all_begin_with_the_same_share() -> None:
     begins = set()
     for _ in range(200):
         turns = LaneTurns(None)
-        turns.looked(Ring(tuple(RingMember(share, 1) for share in "abcd"), True, "d"))
-        begins |= set(turns.plan(1))
+        turns.looked(Ring(tuple(RingMember(share, 1) for share in "abcd"), True, "d"), anybodys=False)
+        begins |= {member.lane for member, _ in turns.plan(1)}
     assert begins == set("abcd")
+
+
+def test_a_look_that_was_asked_for_during_a_claim_begins_behind_the_last_turn() -> None:
+    turns = LaneTurns(RingPlace())
+    turns.looked(Ring((RingMember("a", 1), RingMember("b", 1)), True, "b"), anybodys=False)
+    turns.plan(1)
+    turns.restart()
+    turns.claimed([job("a", 1)])
+    assert turns.wants_look(1) and (turns.after, turns.until) == ("a", "a")

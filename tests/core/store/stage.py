@@ -18,7 +18,6 @@ from tests.kit.jobs import (
     AnyEngine,
     bury,
     claim,
-    claim_labelled,
     new_job,
     overdue,
     read,
@@ -227,20 +226,16 @@ def take_turn_back(engine: AnyEngine, job: Placed) -> bool:
     return taken == [job.id]
 
 
-def labelled(engine: AnyEngine, job: Placed) -> str:
-    """Let a job that waits wait for a label, and not at its gate; returns the label."""
-    affinity = "affinity = 'gpu', affinity_wait_s = 0.001, exclusive = NULL, gate = NULL"
-    rows(engine, "UPDATE {jobs} SET " + affinity + f" WHERE id = '{job.id}' AND state = 'waiting'")
-    return "gpu"
-
-
-def claim_by_label(engine: AnyEngine, job: Placed) -> bool:
-    return bool(claim_labelled(engine, register(engine), labelled(engine, job), beside=False))
+def labelled(engine: AnyEngine, job: Placed) -> None:
+    """Give a job a label, for which the wait is over."""
+    rows(
+        engine,
+        f"UPDATE {{jobs}} SET affinity = 'gpu', affinity_wait_s = -1 WHERE id = '{job.id}' AND state = 'queued'",
+    )
 
 
 def fall_back(engine: AnyEngine, job: Placed) -> bool:
     labelled(engine, job)
-    rows(engine, "UPDATE {jobs} SET affinity_wait_s = -1 WHERE affinity IS NOT NULL")
     return bool(engine.run(store.fall_back(actor="worker w")))
 
 
@@ -250,7 +245,6 @@ def play(engine: AnyEngine, clock: DatabaseClock, move: Move, job: Placed) -> bo
         Move.WAKE: lambda: bool(engine.run(store.hand_over([f"key:{job.id}"])).queued),
         Move.YIELD: lambda: take_turn_back(engine, job),
         Move.CLAIM: lambda: bool(claim(engine, register(engine))),
-        Move.CLAIM_LABELLED: lambda: claim_by_label(engine, job),
         Move.FALL_BACK: lambda: fall_back(engine, job),
         Move.RENEW: lambda: engine.run(store.renew(holder=job.holder)) is not None,
         Move.SUCCEED: lambda: succeed(engine, job),

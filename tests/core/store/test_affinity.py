@@ -41,8 +41,13 @@ def fallen_back(engine: AnyEngine) -> list[str]:
     return [job.id for job in engine.run(store.fall_back(actor="worker w"))]
 
 
-def lanes(engine: AnyEngine, *labels: str) -> list[int | None]:
-    return [lane.priority for lane in engine.run(store.labelled_lanes(QUEUE, labels))[0]]
+def lanes(engine: AnyEngine, *labels: str) -> list[str]:
+    """The names of the lanes that a worker with these labels sees."""
+    return [lane.name for lane in engine.run(store.lanes(QUEUE, labels))[0]]
+
+
+def suspects(label: str) -> list[Mark]:
+    return [Mark(0, lane=f"suspect:label:{label}"), Mark(0, lane="suspect:")]
 
 
 def taken(engine: AnyEngine, **changes: Any) -> tuple[str, str]:
@@ -54,7 +59,8 @@ def taken(engine: AnyEngine, **changes: Any) -> tuple[str, str]:
 
 def waits_for_its_label(engine: AnyEngine, job_id: str) -> bool:
     """It waits: others find nothing, and who carries the label gets it."""
-    assert read(engine, job_id).state is State.WAITING
+    job = read(engine, job_id)
+    assert (job.state, job.lane) == (State.QUEUED, f"label:{GPU}")
     assert claim(engine, register(engine)) == []
     return claim_labelled(engine, register(engine), GPU) == [job_id]
 
@@ -70,9 +76,9 @@ def test_only_a_worker_with_the_label_claims_it(engine: AnyEngine, count: int) -
 
     assert claim(engine, register(engine), limit=1000) == []
     assert claim_labelled(engine, register(engine), "other", limit=1000) == []
-    assert engine.run(store.any_due_labelled([QUEUE], [NAME], [GPU]))
+    assert engine.run(store.any_due([QUEUE], [NAME], [GPU]))
     assert sorted(claim_labelled(engine, register(engine), "other", GPU, limit=1000)) == ids
-    assert not engine.run(store.any_due_labelled([QUEUE], [NAME], [GPU]))
+    assert not engine.run(store.any_due([QUEUE], [NAME], [GPU]))
 
 
 def test_a_worker_with_labels_takes_its_own_first_among_those_of_one_priority(engine: AnyEngine) -> None:
@@ -109,10 +115,7 @@ def test_a_claim_by_label_takes_no_more_than_was_asked_for(engine: AnyEngine) ->
 
 def test_without_those_beside_it_takes_what_waits_for_the_label_only(engine: AnyEngine) -> None:
     own, _ = labelled(engine, 2), submit(engine)
-    claiming = store.claim_labelled(
-        QUEUE, [Mark(0)], [GPU], holder=register(engine), names=[NAME], limit=9, margin_s=1.0, beside=False
-    )
-    assert [job.id for job in engine.run(claiming)] == own
+    assert claim_labelled(engine, register(engine), GPU, beside=False) == own
 
 
 def test_it_is_not_claimed_before_it_is_due_nor_in_a_paused_queue_nor_by_the_dead(
@@ -128,8 +131,8 @@ def test_it_is_not_claimed_before_it_is_due_nor_in_a_paused_queue_nor_by_the_dea
     holder = register(engine)
     engine.run(pause_queue(QUEUE, actor="ada"))
     assert claim_labelled(engine, holder, GPU) == []
-    assert not engine.run(store.any_due_labelled([QUEUE], [NAME], [GPU]))
-    assert read(engine, job_id).state is State.WAITING
+    assert not engine.run(store.any_due([QUEUE], [NAME], [GPU]))
+    assert read(engine, job_id).state is State.QUEUED
 
 
 def test_after_its_wait_anybody_takes_it_and_never_before(engine: AnyEngine, clock: DatabaseClock) -> None:
@@ -175,7 +178,7 @@ def test_after_an_attempt_it_waits_for_its_label_again_counted_from_when_it_is_d
     delay_s = None if kind == "released" else 100.0
     again = Requeue(id=job_id, attempt=1, kind=kind, delay_s=delay_s)
     (back,) = engine.run(store.requeue([again], holder=holder))
-    assert (back.waits, back.label) == (False, GPU)
+    assert (back.waits, back.lane) == (False, f"label:{GPU}")
 
     if delay_s is None:  # it keeps its place, so its wait is over already
         assert fallen_back(engine) == [job_id]
@@ -201,18 +204,18 @@ def test_what_a_dead_worker_held_goes_to_the_next_that_carries_the_label(
     clock.advance(40)
     bury(engine)
     back, _ = engine.run(store.reclaim([dead], limit=10, actor="reaper"))
-    assert {one.state for one in back} == {State.WAITING}
+    assert {one.state for one in back} == {State.QUEUED}
     assert lanes(engine, "other") == []
-    assert lanes(engine, GPU) == [None]  # suspects
+    assert lanes(engine, GPU) == [f"suspect:label:{GPU}"]
 
     holder = register(engine)
     arguments: dict[str, Any] = {"holder": holder, "names": [NAME], "margin_s": 60.0}
     assert engine.run(store.claim_suspect(QUEUE, **arguments, at_most=9)) == []
-    assert engine.run(store.claim_suspect(QUEUE, **arguments, at_most=9, labels=["other"])) == []
-    one = engine.run(store.claim_suspect(QUEUE, **arguments, at_most=1, labels=[GPU]))
+    assert engine.run(store.claim_suspect(QUEUE, suspects("other"), **arguments, at_most=9)) == []
+    one = engine.run(store.claim_suspect(QUEUE, suspects(GPU), **arguments, at_most=1))
     assert [job.id for job in one] == [first]
-    assert engine.run(store.claim_suspect(QUEUE, **arguments, at_most=1, labels=[GPU])) == []
-    two = engine.run(store.claim_suspect(QUEUE, **arguments, at_most=2, labels=[GPU]))
+    assert engine.run(store.claim_suspect(QUEUE, suspects(GPU), **arguments, at_most=1)) == []
+    two = engine.run(store.claim_suspect(QUEUE, suspects(GPU), **arguments, at_most=2))
     assert [job.id for job in two] == [second]
 
 
@@ -234,7 +237,7 @@ def test_a_crashed_or_overdue_attempt_goes_back_to_its_label(engine: AnyEngine, 
     late, other = taken(engine)
     engine.run(store.renew(holder=other, stated=overdue((late, 1, True))))
     engine.run(store.time_out(limit=10, delay_s=0.0, actor="reaper"))
-    assert [read(engine, each).state for each in (crashed, late)] == [State.WAITING] * 2
+    assert [read(engine, each).state for each in (crashed, late)] == [State.QUEUED] * 2
     assert waits_for_its_label(engine, late)
     assert fallen_back(engine) == []
 
@@ -248,7 +251,7 @@ def test_its_end_keeps_what_it_was_and_a_revived_job_waits_for_its_label_again(e
         ended = read(engine, each)
         assert (ended.affinity, ended.affinity_wait_s) == (GPU, 7.0)
         back = engine.run(store.revive(each, actor="ada"))
-        assert (back.waits, back.label) == (False, GPU)
+        assert (back.waits, back.lane) == (False, f"label:{GPU}")
     assert sorted(claim_labelled(engine, register(engine), GPU)) == sorted([job_id, other])
 
 
@@ -277,12 +280,35 @@ def test_the_lanes_of_a_label_are_told_with_their_first_job(engine: AnyEngine) -
     labelled(engine, 2, priority=5)
     labelled(engine, run_at_us=7_000_000)
     labelled(engine, affinity="other", priority=9)
-    found, now_us = engine.run(store.labelled_lanes(QUEUE, [GPU]))
-    assert [(lane.priority, lane.labelled) for lane in found] == [(5, True), (0, True)]
+    found, now_us = engine.run(store.lanes(QUEUE, [GPU]))
+    assert [(lane.priority, lane.name) for lane in found] == [(5, f"label:{GPU}"), (0, f"label:{GPU}")]
     assert found[1].first_us == 7_000_000 < found[0].first_us <= now_us
-    assert sorted(
-        lane.priority or 0 for lane in engine.run(store.labelled_lanes(QUEUE, [GPU, "other"]))[0]
-    ) == [0, 5, 9]
+    assert sorted(lanes(engine, GPU, "other")) == [f"label:{GPU}"] * 2 + ["label:other"]
+    assert lanes(engine) == []
+
+
+def test_of_a_job_with_a_share_turns_count_once_anybody_may_take_it(
+    engine: AnyEngine, clock: DatabaseClock
+) -> None:
+    (job_id,) = labelled(engine, affinity_wait_s=1.0, share="a")
+    assert lanes(engine) == []
+    clock.advance(1.1)
+    (back,) = engine.run(store.fall_back(actor="worker w"))
+    assert (back.id, back.lane, lanes(engine)) == (job_id, "share:a", ["share:"])
+    (job,) = claim(engine, register(engine), marks=[Mark(0, lane="share:a")])
+    assert (job.lane, read(engine, job_id).lane) == ("share:a", f"label:{GPU}")
+
+
+def test_who_gets_a_turn_is_queued_for_its_label(engine: AnyEngine) -> None:
+    first, second = labelled(engine, 2, exclusive="k")
+    engine.run(store.hand_over())
+    assert claim(engine, register(engine)) == []
+    holder = register(engine)
+    assert claim_labelled(engine, holder, GPU) == [first]
+    engine.run(store.succeed([Success(first, 1, "1")], holder=holder))
+    (handed,) = engine.run(store.hand_over()).queued
+    assert (handed.id, handed.lane) == (second, f"label:{GPU}")
+    assert claim_labelled(engine, holder, GPU) == [second]
 
 
 def test_a_submit_that_replaces_it_says_its_label_anew(engine: AnyEngine) -> None:

@@ -75,7 +75,7 @@ def test_the_suspects_are_a_lane_of_their_own(engine: AnyEngine, clock: Database
     assert stage.reclaim(engine, Placed(job.id, holder, 1), clock)
 
     ((suspects,), _) = engine.run(store.lanes("mail"))
-    assert (suspects.priority, suspects.first_us) == (None, job.run_at_us)
+    assert (suspects.priority, suspects.name, suspects.first_us) == (0, "suspect:", job.run_at_us)
     assert claim(engine, register(engine)) == []
 
 

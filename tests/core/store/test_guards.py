@@ -289,9 +289,9 @@ GUARDS = [
         claimed_when_expired,
     ),
     Guard(
-        "claim_suspect",
-        never("other.holder = CAST(:holder AS uuid)"),
-        never("other.holder = :holder"),
+        "count_suspects",
+        never("job.holder = CAST(:holder AS uuid)"),
+        never("job.holder = :holder"),
         two_suspects_at_once,
     ),
     Guard(

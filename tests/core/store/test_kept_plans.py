@@ -19,8 +19,11 @@ from tests.kit.jobs import new_job, register
 
 BACKLOG = 20_000
 MARKS = {  # by what each prepared statement is found, and parameters that do some work
-    "claim": ("json_agg(json_build_array", {"queue": "mail", "lanes": f'[[0,0,"{NIL}"]]', "names": "{send}"}),
-    "lanes": ("RECURSIVE lane", {"queue": "mail"}),
+    "claim": (
+        "json_agg(json_build_array",
+        {"queue": "mail", "lanes": f'[[0,"",0,"{NIL}",10]]', "names": "{send}"},
+    ),
+    "lanes": ("RECURSIVE level", {"queue": "mail", "names": '{"",suspect:}', "shares_max": "1000"}),
     "succeed": ('INTO "fencerow".spent_ids', {"outcomes": f'[{{"id":"{NIL}","attempt":1,"result":"1"}}]'}),
 }
 NUMBERS = {"holder": NIL, "limit": "10", "margin_s": "60", "awaited_s": "300", **OWN_CLOCK}

@@ -81,12 +81,8 @@ ONLY: dict[str, dict[str, str]] = {
 # Statements on running jobs that name no holder and attempt, with the reason.
 UNFENCED = {
     "claim": "it makes the fence: the job is queued",
-    "claim_suspect": "it makes the fence: the job is queued",
     "claim_passed_over": "it makes the fence: the job is queued",
-    "claim_in_turn": "it makes the fence: the job is queued",
-    "claim_labelled": "it makes the fence: the job is queued, or waits for a label of the worker",
-    "claim_labelled_suspect": "it makes the fence: the job is queued, or waits for a label of the worker",
-    "fall_back": "nobody runs it: it waits for a label",
+    "fall_back": "nobody runs it: it is queued",
     "time_out": "names the holder and the attempt that the holder's own row calls overdue",
     "cancel_idle": "nobody runs it",
     "change": "nobody runs it",
@@ -264,14 +260,7 @@ def test_nothing_lowers_the_number_of_an_attempt(dialect: str) -> None:
         for value in re.findall(r"(?<![\w.])attempt = ([^,]+)", assigned)
     }
 
-    claims = {
-        "claim",
-        "claim_suspect",
-        "claim_in_turn",
-        "claim_labelled",
-        "claim_labelled_suspect",
-        "claim_passed_over",
-    }
+    claims = {"claim", "claim_passed_over"}
     assert raised.keys() == claims & QUERIES[dialect].keys(), "only a claim begins an attempt"
     assert {value.removeprefix("job.") for value in raised.values()} == {"attempt + 1"}
 

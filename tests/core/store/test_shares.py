@@ -10,7 +10,8 @@ import pytest
 
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.job import Claimed, NewJob
-from fencerow.core.model.turns import NOBODYS, Ring
+from fencerow.core.model.lane import ANYBODYS, SHARE
+from fencerow.core.model.turns import Ring
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark
 from fencerow.operators.queues import pause_queue
@@ -24,21 +25,25 @@ def of(share: str | None, count: int, **changes: Any) -> list[NewJob]:
 
 def ring(engine: AnyEngine, after: str = "", until: str | None = None, *, limit: int = 10) -> Ring:
     until = after if until is None else until
-    return engine.run(store.ring(QUEUE, Mark(0), after, until, names=[NAME], limit=limit))
+    after, until = (SHARE + each if each else each for each in (after, until))
+    return engine.run(store.ring(QUEUE, 0, after, until, limit=limit))
 
 
 def members(found: Ring) -> str:
-    return " ".join(member.share or "-" for member in found.members)
+    return " ".join(member.lane.removeprefix(SHARE) for member in found.members)
 
 
 def claim(
     engine: AnyEngine, holder: str, counts: Mapping[str, int], *, names: Sequence[str] = (NAME,)
 ) -> list[Claimed]:
-    return engine.run(store.claim_in_turn(QUEUE, Mark(0), counts, holder=holder, names=names, margin_s=60.0))
+    lanes = [
+        Mark(0, lane=SHARE + share if share else ANYBODYS, count=count) for share, count in counts.items()
+    ]
+    return jobs.claim(engine, holder, limit=sum(counts.values()), names=names, marks=lanes)
 
 
 def whose(claimed: Sequence[Claimed]) -> dict[str, int]:
-    return dict(Counter(job.share or NOBODYS for job in claimed))
+    return dict(Counter(job.share or ANYBODYS for job in claimed))
 
 
 def test_the_ring_goes_round_from_any_place(engine: AnyEngine) -> None:
@@ -56,8 +61,8 @@ def test_the_ring_is_found_in_parts(engine: AnyEngine) -> None:
         found, after, whole = [], start, False
         for _ in range(9):
             part = ring(engine, after, start, limit=2)
-            found += [member.share for member in part.members]
-            after, whole = part.last, part.whole
+            found += [member.lane.removeprefix(SHARE) for member in part.members]
+            after, whole = part.last.removeprefix(SHARE), part.whole
             if whole:
                 break
         behind = [share for share in "abcdefg" if share > start]
@@ -65,25 +70,23 @@ def test_the_ring_is_found_in_parts(engine: AnyEngine) -> None:
 
 
 def test_what_is_not_due_is_in_no_ring_but_is_passed(engine: AnyEngine) -> None:
-    submit(engine, *of("a", 1, delay_s=3600.0), *of("b", 1, delay_s=3600.0), *of("c", 1))
-    submit(engine, *of("d", 1, priority=5), *of("e", 1, queue="other"))
+    later = submit(engine, *of("a", 1, delay_s=3600.0), *of("b", 1, delay_s=3600.0))
+    submit(engine, *of("c", 1), *of("d", 1, priority=5), *of("e", 1, queue="other"))
 
     assert members(ring(engine)) == "c"
-    part = ring(engine, limit=2)
-    assert (members(part), part.whole, part.last) == ("", False, "b")
+    part = ring(engine, limit=1)
+    assert (members(part), part.whole, part.last) == ("c", False, "share:c")
+    first_us = min(job.run_at_us for job in engine.run(store.read(later)).values())
+    assert part.later_us == first_us
 
 
-def test_jobs_without_a_share_are_in_it_while_one_is_first_of_the_lane(engine: AnyEngine) -> None:
-    holder = register(engine)
-    submit(engine, *of(None, 2, name="unknown here"), *of(None, 2))
-    submit(engine, *of("a", 2), *of(None, 1))
-
-    assert members(ring(engine)) == "a -"
-    assert members(ring(engine, "a")) == "- a"
-    assert members(ring(engine, "a", limit=1)) == "- a", "the names begin again"
-    assert whose(claim(engine, holder, {NOBODYS: 2})) == {NOBODYS: 2}
-    assert members(ring(engine)) == "a"
-    assert whose(claim(engine, holder, {"a": 2, NOBODYS: 1})) == {"a": 2, NOBODYS: 1}
+def test_a_ring_says_where_the_names_begin_again_and_what_is_known_of_those_without_a_share(
+    engine: AnyEngine,
+) -> None:
+    submit(engine, *of("a", 2), *of("b", 1), *of(None, 1))
+    engine.run(store.weigh_share(QUEUE, "", 7, actor="ada"))
+    assert (ring(engine).begins, ring(engine).weight) == (None, 7)
+    assert [ring(engine, after).begins for after in ("a", "b")] == [1, 0]
 
 
 def test_a_claim_takes_so_many_of_each_and_those_that_were_due_first(engine: AnyEngine) -> None:
@@ -102,32 +105,23 @@ def test_a_claim_in_turn_has_the_guards_of_a_claim(engine: AnyEngine) -> None:
     holder = register(engine)
     submit(engine, *of("a", 1), *of("a", 1, name="unknown here"), *of("a", 1, delay_s=3600.0))
 
-    assert claim(engine, "00000000-0000-7000-8000-000000000001", {"a": 3, NOBODYS: 3}) == []
+    assert claim(engine, "00000000-0000-7000-8000-000000000001", {"a": 3, ANYBODYS: 3}) == []
     engine.run(pause_queue(QUEUE, actor="ada"))
     assert claim(engine, holder, {"a": 3}) == []
     submit(engine, *of("a", 1, queue="other"))
-    assert (
-        len(engine.run(store.claim("other", [Mark(0)], holder=holder, names=[NAME], limit=1, margin_s=1)))
-        == 1
-    )
+    assert len(jobs.claim(engine, holder, queue="other", marks=[Mark(0, lane="share:a")])) == 1
 
 
-def test_a_worker_that_knows_no_shares_strands_nothing(engine: AnyEngine) -> None:
-    """A plain claim takes the lane in its order, whose ever the jobs are; each says whose it is."""
-    holder = register(engine)
-    submit(engine, *of("a", 1), *of(None, 1))
+def test_all_shares_of_a_priority_are_one_lane_of_a_look_with_their_first_instant(engine: AnyEngine) -> None:
+    submit(engine, *of("a", 1, priority=5), *of("b", 1, priority=5), *of(None, 1))
+    (later,) = submit(engine, *of("a", 1, delay_s=60.0, priority=1))
+    submit(engine, *of("b", 1, delay_s=90.0, priority=1))
 
-    lanes, _ = engine.run(store.lanes(QUEUE))
-    assert [lane.shared for lane in lanes] == [True]
-    assert [job.share for job in jobs.claim(engine, holder)] == ["a", None]
+    lanes, now_us = engine.run(store.lanes(QUEUE))
 
-
-def test_a_lane_is_shared_while_shares_have_jobs_in_it(engine: AnyEngine) -> None:
-    submit(engine, *of("a", 1, priority=5), *of(None, 1))
-
-    lanes, _ = engine.run(store.lanes(QUEUE))
-
-    assert [(lane.priority, lane.shared) for lane in lanes] == [(5, True), (0, False)]
+    assert [(lane.priority, lane.name) for lane in lanes] == [(5, SHARE), (1, SHARE), (0, ANYBODYS)]
+    assert lanes[0].first_us <= now_us
+    assert lanes[1].first_us == jobs.read(engine, later).run_at_us
 
 
 @pytest.mark.parametrize("share", ["a", None])
@@ -166,13 +160,10 @@ def test_weights_are_read_with_the_ring(engine: AnyEngine) -> None:
 
     assert engine.run(store.weigh_share(QUEUE, "b", 2, actor="ada"))
     assert not engine.run(store.weigh_share(QUEUE, "b", 2, actor="ada"))
-    assert engine.run(store.weigh_share(QUEUE, NOBODYS, 7, actor="ada"))
-    assert {member.share: member.weight for member in ring(engine).members} == {"a": 1, "b": 2}
+    assert [member.weight for member in ring(engine).members] == [1, 2]
     assert engine.run(store.forget_weight(QUEUE, "b"))
     assert not engine.run(store.forget_weight(QUEUE, "b"))
-    assert {member.share: member.weight for member in ring(engine).members} == {"a": 1, "b": 1}
-    claim(engine, register(engine), {"a": 2})
-    assert {member.share: member.weight for member in ring(engine).members} == {NOBODYS: 7, "b": 1}
+    assert [member.weight for member in ring(engine).members] == [1, 1]
 
 
 def test_shares_are_listed_with_their_weights_and_what_they_have(engine: AnyEngine) -> None:

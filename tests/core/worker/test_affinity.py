@@ -19,6 +19,8 @@ from tests.kit.jobs import QUEUE, AnyEngine
 
 SLOW_POLL = 30.0  # a look that comes by itself comes too late: only a hint brings it
 
+OWN = "label:gpu"
+
 
 def job(which: str, affinity: str | None = "gpu", share: str | None = None, **changes: Any) -> NewJob:
     made = job_of("noted", {"which": which}, **changes)
@@ -104,18 +106,33 @@ async def test_until_it_is_idle_a_worker_runs_what_waits_for_its_labels(engine: 
     assert ran == ["own at it"]
 
 
-def test_a_mark_counts_only_for_those_that_wait_for_no_label() -> None:
+def test_each_lane_has_a_mark_of_its_own_and_those_of_labels_come_first() -> None:
     view = QueueView(QUEUE, 1.0)
-    view.swept([Lane(5, 900), Lane(5, 700, labelled=True), Lane(None, 1, labelled=True)], 1000, 0.0)
-    assert view.has_labelled and view.suspect_due_at is not None
-    assert view.marks() == [Mark(5, 699, NIL)]
+    lanes = [
+        Lane(5, 700),
+        Lane(5, 900, OWN),
+        Lane(7, 950),
+        Lane(5, 1, f"suspect:{OWN}"),
+        Lane(5, 1, "suspect:"),
+    ]
+    view.swept(lanes, 1000, 0.0)
+    assert view.marks() == [Mark(7, 949, NIL), Mark(5, 899, NIL, OWN), Mark(5, 699, NIL)]
+    assert view.suspect_due_at is not None
+    assert [mark.lane for mark in view.suspects()] == [f"suspect:{OWN}", "suspect:"]
 
 
-def test_a_hint_tells_of_labels_until_a_look_finds_none() -> None:
+def test_a_hint_of_a_label_lowers_the_mark_of_its_lane() -> None:
     view = QueueView(QUEUE, 1.0)
-    assert not view.has_labelled
     view.swept([Lane(5, 900)], 1000, 0.0)
-    view.hint(5, 800, labelled=True)
-    assert [view.has_labelled, view.marks()] == [True, [Mark(5, 799, NIL)]]
+    view.hint(5, 800, OWN)
+    assert view.marks() == [Mark(5, 799, NIL, OWN), Mark(5, 899, NIL)]
     view.swept([Lane(5, 900)], 1000, time.monotonic())
-    assert not view.has_labelled
+    assert view.marks() == [Mark(5, 899, NIL)]
+
+
+def test_a_hint_of_a_suspect_asks_for_a_look() -> None:
+    view = QueueView(QUEUE, 60.0)
+    view.swept([], 1000, time.monotonic())
+    assert not view.wants_sweep(time.monotonic())
+    view.hint(5, 800, "suspect:")
+    assert view.wants_sweep(time.monotonic()) and not view.has_more

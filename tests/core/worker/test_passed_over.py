@@ -59,17 +59,17 @@ async def test_one_that_stays_locked_holds_up_no_other(pg: PostgresEngine) -> No
 
 def test_the_first_of_a_lane_is_passed_over_by_a_claim_of_what_comes_behind_it() -> None:
     view = QueueView("mail", 1.0)
-    lanes = [Lane(5, 10), Lane(3, 20), Lane(2, 30), Lane(1, 99_000_000), Lane(None, 10)]
+    lanes = [Lane(5, 10), Lane(3, 20), Lane(2, 30), Lane(1, 99_000_000), Lane(3, 10, "suspect:")]
     view.swept(lanes, 1_000, time.monotonic())
-    marks = view.plain_marks()
+    marks = view.next(2)
 
     taken = [claimed(priority=5, run_at_us=10), claimed(priority=3, run_at_us=21)]
-    view.took(taken)
+    view.heads.took(taken)
     view.claimed(taken, 2, None, marks)
-    assert view.passed_over() == [3]  # no claim has come to the lane below
+    assert view.heads.passed_over() == [(3, "")]  # no claim has come to the lane below
 
     view.claimed([], 2, None, marks)
-    assert view.passed_over() == [3, 2]
+    assert view.heads.passed_over() == [(3, ""), (2, "")]
 
-    view.took_up(3)
-    assert view.passed_over() == [2]
+    view.heads.took_up((3, ""))
+    assert view.heads.passed_over() == [(2, "")]

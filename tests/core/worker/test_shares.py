@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from fencerow import Client
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Lane, NewJob
+from fencerow.core.model.lane import ANYBODYS, SHARE
+from fencerow.core.model.turns import Ring, RingMember
 from fencerow.core.store import store
+from fencerow.core.store.attempts import Mark
 from fencerow.core.worker.ageing import Ageing
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.marks import QueueView
 from fencerow.core.worker.pool import Pool
 from fencerow.limits import Limit
 from tests.core.worker.stage import Free, handler, job_of, quick, until, worker_of
+from tests.core.worker.test_parts import claimed
 from tests.kit import jobs
 from tests.kit.jobs import QUEUE, AnyEngine, register, submit
 
@@ -66,29 +74,86 @@ async def test_nothing_is_stranded_where_all_kinds_are_mixed(engine: AnyEngine, 
     assert ran[-1] == "a" and ran[-2] == "-"
 
 
-def test_a_lane_with_shares_is_served_by_itself() -> None:
-    view = QueueView(QUEUE, 1.0)
-    lanes = [Lane(5, 1), Lane(4, 1), Lane(3, 1, shared=True), Lane(2, 1)]
-    view.swept(lanes, 2, 0.0)
+def counted(name: str, verb: Callable[..., Any], calls: Counter[str]) -> Callable[..., Any]:
+    def called(*given: Any, **named: Any) -> Any:
+        calls[name] += 1
+        return verb(*given, **named)
 
-    taken = view.plain_marks()
-    assert [mark.priority for mark in taken] == [5, 4]
+    return called
+
+
+def shared(*lanes: Lane) -> QueueView:
+    view = QueueView(QUEUE, 1.0)
+    view.swept(lanes, 1_000, time.monotonic())
+    return view
+
+
+def test_shares_of_a_priority_are_claimed_by_themselves() -> None:
+    view = shared(Lane(5, 1), Lane(4, 1), Lane(3, 1, SHARE), Lane(3, 1), Lane(2, 1))
+    assert view.to_look_at(10) is None
+
+    taken = view.next(10)
+    assert [(mark.priority, mark.count) for mark in taken] == [(5, 10), (4, 10)]
     view.claimed([], 10, lanes=taken)
-    assert [mark.priority for mark in view.plain_marks()] == [3], "nothing is left above it"
-    view.claimed([], 10, lanes=view.plain_marks())
-    assert [mark.priority for mark in view.plain_marks()] == [2]
-    view.claimed([], 10, lanes=view.plain_marks())
-    assert view.plain_marks() == []
+    found = view.to_look_at(10)
+    assert found is not None and (found[0].priority, found[0].lane) == (3, SHARE)
+    view.looked(3, Ring((RingMember("share:a", 2, 7),), True, "share:a"))
+    assert view.to_look_at(10) is None
+
+    taken = view.next(5)
+    assert {(mark.lane, mark.run_at_us, mark.count) for mark in taken} in (
+        {("share:a", 7, 4), (ANYBODYS, 0, 1)},
+        {("share:a", 7, 3), (ANYBODYS, 0, 2)},
+    )
+    view.claimed([], 5, lanes=taken)
+    assert [mark.priority for mark in view.next(10)] == [2], "nothing is left above it"
+    view.claimed([], 10, lanes=view.next(10))
+    assert view.next(10) == [] and not view.has_more
 
 
-def test_a_claim_that_finds_a_share_makes_known_that_there_are_some(engine: AnyEngine) -> None:
-    view = QueueView(QUEUE, 1.0)
-    view.swept([Lane(0, 1)], 2, 0.0)
-    submit(engine, job("a"))
+def test_a_share_keeps_its_mark_from_one_claim_to_the_next_until_a_look() -> None:
+    view = shared(Lane(0, 1, SHARE))
+    view.looked(0, Ring((RingMember("share:a", 1, 7),), True, "share:a"))
+    found = structs.replace(claimed(run_at_us=9), share="a", lane="share:a")
+    assert view.claimed([found], 1, lanes=view.next(1)) == [found]
+    (mark,) = view.next(1)
+    assert (mark.lane, mark.run_at_us, mark.id) == ("share:a", 9, found.id)
 
-    view.claimed(jobs.claim(engine, register(engine), names=["noted"]), 1)
+    view.hint(0, 5, "share:b")
+    assert view.to_look_at(1) is not None, "one that is not known may have come"
 
-    assert view.shared == {0}
+
+def test_labels_of_the_worker_go_before_the_shares_of_their_priority() -> None:
+    view = shared(Lane(3, 1, SHARE), Lane(3, 1, "label:gpu"), Lane(1, 1, "label:gpu"))
+    assert view.to_look_at(1) is None
+    taken = view.next(1)
+    assert [(mark.priority, mark.lane) for mark in taken] == [(3, "label:gpu")]
+    view.claimed([], 1, lanes=taken)
+    assert view.to_look_at(1) is not None
+
+
+def test_where_no_share_has_a_due_job_the_next_one_is_known() -> None:
+    view = shared(Lane(0, 1, SHARE))
+    view.looked(0, Ring((), True, "share:z", later_us=60_000_000))
+    assert not view.has_more and view.marks() == []
+
+
+async def test_many_shares_are_drained_with_few_looks(
+    engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is known of the shares holds from one claim to the next."""
+    ran: list[str] = []
+    looks = Counter[str]()
+    for name in ("ring", "claim"):
+        monkeypatch.setattr(store, name, counted(name, getattr(store, name), looks))
+
+    async def noted(share: str) -> None:
+        ran.append(share)
+
+    await engine.arun(store.submit([job(f"s{number % 20}") for number in range(200)]))
+    async with worker_of(engine, noted, queues={QUEUE: 4}, config=quick()):
+        await until(lambda: len(ran) == 200, what="all have run")
+    assert looks["claim"] > looks["ring"]
 
 
 async def test_a_buffer_keeps_the_order_of_the_turns(engine: AnyEngine) -> None:
@@ -97,14 +162,15 @@ async def test_a_buffer_keeps_the_order_of_the_turns(engine: AnyEngine) -> None:
     async def noted(share: str) -> None: ...
 
     submit(engine, job("a"), job("b"))
-    claimed = jobs.claim(engine, register(engine), names=["noted"])
+    lanes = [Mark(0, lane="share:a"), Mark(0, lane="share:b")]
+    taken_in = jobs.claim(engine, register(engine), names=["noted"], marks=lanes)
     pool = Pool((QUEUE,), 2, 1.0, 1.0, Free(), Ageing(600.0))
     pool.open = 2
-    for each in reversed(claimed):
+    for each in reversed(taken_in):
         attempt = Attempt(each, "holder", handler(noted))
         attempt.line_us = 1
         pool.put(attempt)
 
-    taken = [await pool.get() for _ in claimed]
+    taken = [await pool.get() for _ in taken_in]
 
     assert [each.claimed.share for each in taken if each is not None] == ["b", "a"]

@@ -314,9 +314,8 @@ def with_weight() -> Script:
 
 
 def in_turn() -> Operation[Any]:
-    return store.claim_in_turn(
-        "mail", store.Mark(0), {"a": 1, "b": 1}, holder=FIRST, names=["send"], margin_s=10.0
-    )
+    lanes = [store.Mark(0, lane=f"share:{share}", count=1) for share in "ab"]
+    return store.claim("mail", lanes, holder=FIRST, names=["send"], limit=2, margin_s=10.0)
 
 
 LABELLED = (new_job(affinity="gpu"), new_job(OTHER_JOB, affinity="gpu", affinity_wait_s=5.0))
@@ -333,9 +332,8 @@ def with_waits_over() -> Script:
 
 
 def by_label() -> Operation[Any]:
-    return store.claim_labelled(
-        "mail", [store.Mark(0)], ["gpu"], holder=FIRST, names=["send"], limit=2, margin_s=10.0
-    )
+    lanes = [store.Mark(0, lane="label:gpu"), store.Mark(0)]
+    return store.claim("mail", lanes, holder=FIRST, names=["send"], limit=2, margin_s=10.0)
 
 
 def reading(operation: Operation[Any]) -> Case:
@@ -544,19 +542,17 @@ CASES: list[Case] = [
     # claim
     Case("claim", with_jobs(*TWO), claim_two(), unknown_jobs, (JOB, OTHER_JOB)),
     swept("claim, the worker gone", with_jobs(*TWO), claim_two(), JOB, OTHER_JOB),
-    Case("claim_in_turn", with_shares, in_turn(), unknown_jobs, (JOB, OTHER_JOB)),
+    Case("claim of shares", with_shares, in_turn(), unknown_jobs, (JOB, OTHER_JOB)),
     # affinity
     Case(
         "submit_gated with affinity", workers, store.submit_gated(LABELLED), labelled_again, (JOB, OTHER_JOB)
     ),
-    Case("claim_labelled", with_labelled, by_label(), unknown_jobs, (JOB, OTHER_JOB)),
+    Case("claim by label", with_labelled, by_label(), unknown_jobs, (JOB, OTHER_JOB)),
     repeated("fall_back", with_waits_over, store.fall_back(actor="worker"), OTHER_JOB),
-    reading(store.labelled_lanes("mail", ["gpu"])),
-    reading(store.any_due_labelled(["mail"], ["send"], ["gpu"])),
     repeated("weigh_share", with_shares, store.weigh_share("mail", "a", 3, actor=None), JOB, OTHER_JOB),
     repeated("forget_weight", with_weight, store.forget_weight("mail", "a"), JOB, OTHER_JOB),
     reading(store.read_shares()),
-    reading(store.ring("mail", store.Mark(0), "", "", names=["send"], limit=10)),
+    reading(store.ring("mail", 0, "", "", limit=10)),
     swept(
         "claim_suspect",
         suspect_queued,
@@ -695,7 +691,7 @@ CASES: list[Case] = [
             store.check_fence(JOB, holder=FIRST, attempt=1),
             store.hold_fence(JOB, holder=FIRST, attempt=1),
             store.bound_idle(JOB),
-            store.any_due(["mail"], ["send"]),
+            store.any_due(["mail"], ["send"], ["gpu"]),
             paused_queues(),
             store.read([JOB]),
             store.key_owner("s", "k"),

@@ -10,8 +10,6 @@ from fencerow_proof.history.recorder import SUFFIX
 
 JOBLESS = {
     "claim",
-    "claim_suspect",
-    "claim_labelled",
     "fall_back",
     "reclaim",
     "time_out",

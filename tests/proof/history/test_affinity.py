@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.model.job import Claimed
 from fencerow.core.store import store
 from fencerow_proof.history.check import check
 from fencerow_proof.history.report import Report
@@ -24,7 +23,7 @@ def taken(scribe: Scribe, verb: str, attempt: int, start: int, **facts: Any) -> 
 
 def submitted(folder: Path) -> Scribe:
     scribe = Scribe(folder)
-    scribe.act("submit", 10, 11, job="a", new=True, affinity="gpu", state="waiting")
+    scribe.act("submit", 10, 11, job="a", new=True, affinity="gpu", state="queued")
     return scribe
 
 
@@ -35,7 +34,7 @@ def broken(folder: Path) -> Report:
 
 
 def test_a_worker_with_the_label_is_right(tmp_path: Path) -> None:
-    taken(submitted(tmp_path), "claim_labelled", 1, 20, labels=["big", "gpu"])
+    taken(submitted(tmp_path), "claim", 1, 20, labels=["big", "gpu"])
     report = broken(tmp_path)
     assert (report.looked["I19"], report.violations) == (1, [])
 
@@ -47,7 +46,7 @@ def test_one_without_it_is_found(tmp_path: Path) -> None:
 
 
 def test_one_with_another_label_is_found(tmp_path: Path) -> None:
-    taken(submitted(tmp_path), "claim_labelled", 1, 20, labels=["big"])
+    taken(submitted(tmp_path), "claim", 1, 20, labels=["big"])
     assert len(broken(tmp_path).violations) == 1
 
 
@@ -72,27 +71,21 @@ def test_a_claim_by_label_that_looks_at_no_label_is_found(
     engine: AnyEngine, tmp_path: Path, looks: bool
 ) -> None:
     """What workers do is recorded: a claim by label, the wait that is over, and who takes it then."""
-    own = "carried.label" if engine.traits.has_server else "carried.value"
     guard = (
-        " AND job.affinity = ANY(CAST(:labels AS text[]))"
+        "AND queued.lane = lane.mark ->> 1"
         if engine.traits.has_server
-        else " AND affinity IN (SELECT value FROM json_each(:labels))"
+        else "AND queued.lane = json_extract(lane.value, '$[1]')"
     )
-    cuts = [("claim_labelled", f"queued.affinity = {own}", "true"), ("claim_labelled", guard, "")]
+    cuts = [("claim", guard, "")]
     with altered(engine, [] if looks else cuts) as used:
         play = Play(used, tmp_path)
         one, other = new_job(affinity="gpu"), new_job(affinity="big", affinity_wait_s=0.001, run_at_us=1)
         play.run(store.submit_gated([one, other]))
         holder = play.worker()
-        marks = [store.Mark(0)]
-        claims: list[Claimed] = []
-        for labels in (["gpu"], ["gpu"]):
-            claiming = store.claim_labelled(
-                "mail", marks, labels, holder=holder, names=["send"], limit=2, margin_s=9.0
-            )
-            found = play.run(claiming)
-            claims += found
-            play.run(store.fall_back(actor="w"))
+        marks = [store.Mark(0, lane="label:gpu"), store.Mark(0)]
+        claiming = store.claim("mail", marks, holder=holder, names=["send"], limit=2, margin_s=9.0)
+        claims = play.run(claiming)
+        play.run(store.fall_back(actor="w"))
         claims += play.claim(holder)
         for job in claims:
             play.succeed(job.id, job.attempt, holder)

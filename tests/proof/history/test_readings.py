@@ -181,7 +181,7 @@ def suspects(scribe: Scribe, bad: bool) -> None:
         scribe.act("submit", 1, 2, job=job, new=True)
         scribe.claim(job, 1, 10, 15, "h0")
         scribe.reclaim(job, 1, 40, 45, "h0")
-        scribe.act("claim_suspect", at, at + 5, job=job, attempt=2, holder="h1", limit=1, suspect=True)
+        scribe.act("claim", at, at + 5, job=job, attempt=2, holder="h1", limit=1, suspect=True)
         scribe.end("succeed", job, 2, at + 20, at + 25, "h1")
 
 

@@ -236,8 +236,8 @@ SEEDS: dict[str, Seed] = {
         [
             (
                 "claim",
-                "LIMIT CAST(:limit AS integer)\n                FOR",
-                "LIMIT 10 * CAST(:limit AS integer)\n                FOR",
+                "LIMIT CAST(lane.mark ->> 4 AS integer)\n                FOR",
+                "LIMIT 10 * CAST(lane.mark ->> 4 AS integer)\n                FOR",
             ),
             (
                 "claim",
@@ -357,7 +357,7 @@ SEEDS: dict[str, Seed] = {
         {"I7"},
     ),
     "two suspects of one worker": Seed(
-        [("claim_suspect", "AND other.state = 'running' AND other.suspect", "AND false")],
+        [("count_suspects", "AND job.state = 'running' AND job.suspect", "AND false")],
         two_suspects,
         {"I14"},
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fencerow.core.model.change import job_change
 from fencerow.core.store import store
 from fencerow.operators import looking
 from fencerow_proof.arena.actor import Actor, Script, later
@@ -23,26 +24,14 @@ from tests.proof.race.people import (
     state,
     succeed,
 )
+from tests.proof.race.test_claim import CLAIM_UNGUARDED
 
 WAIT_S = 5.0
-POSTGRES_GUARD = (
-    "      AND (job.state = 'queued' "
-    "OR job.state = 'waiting' AND job.affinity = ANY(CAST(:labels AS text[])))\n"
-)
-SQLITE_GUARD = (
-    "  AND (state = 'queued' OR state = 'waiting' AND affinity IN (SELECT value FROM json_each(:labels)))\n"
-)
-# Every inner guard has an outer twin, as in claim.
-UNGUARDED = (
-    Cut("claim_labelled", (POSTGRES_GUARD, ""), (SQLITE_GUARD, "")),
-    Cut("claim_labelled", ("AND queued.state = 'waiting'", ""), ("AND queued.state = 'waiting'", "")),
-    Cut("claim_labelled", ("FOR UPDATE SKIP LOCKED", "")),
-)
 FALLS_WHATEVER_IT_IS = (
     Cut(
         "fall_back",
-        ("job.state = 'waiting'", "job.state <> 'succeeded'"),
-        ("state = 'waiting'", "state <> 'succeeded'"),
+        ("job.state = 'queued'", "job.state <> 'succeeded'"),
+        ("state = 'queued'", "state <> 'succeeded'"),
     ),
     Cut("fall_back", ("FOR UPDATE SKIP LOCKED", "")),
 )
@@ -53,15 +42,14 @@ AT_ANY_TIME = (
         ("<= (SELECT fencerow.now())", "IS NOT NULL"),
     ),
 )
-FOR_ANYBODY = (
+FROM_ANY_LANE = (
     Cut(
         "claim",
-        ("queued.state = 'queued'", "queued.state IN ('queued', 'waiting')"),
-        ("queued.state = 'queued'", "queued.state IN ('queued', 'waiting')"),
+        ("AND queued.lane = lane.mark ->> 1", ""),
+        ("AND queued.lane = json_extract(lane.value, '$[1]')", ""),
     ),
-    Cut("claim", ("job.state = 'queued'", "job.state IN ('queued', 'waiting')"), None),
-    Cut("claim", None, ("AND state = 'queued'", "AND state IN ('queued', 'waiting')")),
 )
+STAYS_OPEN = (Cut("change", ("    fell_back_for = 0,\n", ""), ("    fell_back_for = 0,\n", "")),)
 
 
 def waiting(*, over: bool) -> Any:
@@ -78,9 +66,8 @@ def waiting(*, over: bool) -> Any:
 
 
 def by_label(_: Any) -> Script:
-    claimed = yield store.claim_labelled(
-        "mail", [store.Mark(0)], ["gpu"], holder=FIRST, names=["send"], limit=1, margin_s=10.0
-    )
+    lanes = [store.Mark(0, lane="label:gpu"), store.Mark(0)]
+    claimed = yield store.claim("mail", lanes, holder=FIRST, names=["send"], limit=1, margin_s=10.0)
     moved = (yield succeed(FIRST, claimed[0].attempt)) if claimed else []
     return [job.id for job in claimed], [each.id for each in moved]
 
@@ -110,7 +97,8 @@ FALLING, TIME = Actor("falling", falling_back), Actor("time", passing)
 
 def one_has_it(story: Story) -> None:
     (own, own_end), (others, others_end) = story.results["labelled"], story.results["anybody"]
-    assert isinstance(story.results["falling"], list), "it met a job that runs"
+    noted = [each.attempt for each in story.run(looking.events(JOB)) if each.kind == "fell_back"]
+    assert set(noted) <= {0}, "it met a job that runs"
     assert len(own) + len(others) <= 1, "two workers have it"
     assert not others or story.results["falling"] == [JOB], "it was nobody's but a labelled worker's"
     if own_end or others_end:
@@ -138,6 +126,28 @@ against_time = Scenario(
     [LABELLED, ANYBODY, FALLING, TIME],
     never_too_early,
 )
+
+
+def changing(_: Any) -> Script:
+    yield store.change(JOB, job_change(priority=1), actor="ada")
+
+
+def changed_waits_again(story: Story) -> None:
+    """A change that came after the fall-back takes it back."""
+    (others, _), falling = story.results["anybody"], story.results["falling"]
+    kinds = [each.kind for each in story.run(looking.events(JOB))]
+    job = story.run(store.read([JOB]))[JOB]
+    assert not others or falling == [JOB]
+    if job.state == "queued":
+        assert (job.lane == "label:gpu") == (kinds[-1:] != ["fell_back"]), kinds
+
+
+against_change = Scenario(
+    "claim × fall_back × change",
+    waiting(over=True),
+    [ANYBODY, FALLING, Actor("person", changing)],
+    changed_waits_again,
+)
 against_cancel = Scenario(
     "claim by label × claim × fall_back × cancel",
     waiting(over=True),
@@ -164,7 +174,7 @@ def test_a_cancel_and_the_claims_have_one_winner(race: Race) -> None:
 
 @named(68)
 def test_two_have_it_when_a_claim_by_label_is_unguarded(race: Race) -> None:
-    race.turns_red(against_all, *UNGUARDED)
+    race.turns_red(against_all, *CLAIM_UNGUARDED)
 
 
 @named(68)
@@ -178,5 +188,15 @@ def test_others_have_it_too_early_when_the_end_of_its_wait_is_not_asked_for(race
 
 
 @named(68)
-def test_others_have_it_at_once_when_their_claims_look_at_what_waits(race: Race) -> None:
-    race.turns_red(against_time, *FOR_ANYBODY)
+def test_others_have_it_at_once_when_their_claims_ask_for_no_lane(race: Race) -> None:
+    race.turns_red(against_time, *FROM_ANY_LANE)
+
+
+@named(68)
+def test_a_change_lets_it_wait_for_its_label_again(race: Race) -> None:
+    race(against_change)
+
+
+@named(68)
+def test_it_does_not_when_the_change_leaves_the_fall_back(race: Race) -> None:
+    race.turns_red(against_change, *STAYS_OPEN)

@@ -321,8 +321,8 @@ def test_it_does_without_the_look_at_what_it_runs(race: Race) -> None:
     race.turns_red(
         suspects,
         Cut(
-            "claim_suspect",
-            ("other.holder = CAST(:holder AS uuid)", "false"),
-            ("other.holder = :holder", "0"),
+            "count_suspects",
+            ("job.holder = CAST(:holder AS uuid)", "false"),
+            ("job.holder = :holder", "0"),
         ),
     )

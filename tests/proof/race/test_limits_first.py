@@ -164,8 +164,17 @@ def test_they_pass_it_where_what_the_worker_believes_decides(race: Race) -> None
     race.turns_red(
         alone,
         Cut(
-            "claim_suspect",
-            ("least(CAST(:limit AS integer),", "greatest(CAST(:limit AS integer),"),
-            ("min(:limit,", "max(:limit,"),
+            "claim",
+            ("LIMIT CAST(lane.mark ->> 4 AS integer)", "LIMIT 9"),
+            ("candidate.key < json_extract(lane.value, '$[4]')", "true"),
+        ),
+        Cut("claim", ("LIMIT CAST(:limit AS integer)", "LIMIT 9"), ("        LIMIT :limit\n", "")),
+        Cut(
+            "claim",
+            None,
+            (
+                "LIMIT (SELECT max(json_extract(most.value, '$[4]')) FROM json_each(:lanes) AS most)",
+                "LIMIT 9",
+            ),
         ),
     )

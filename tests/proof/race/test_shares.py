@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from fencerow.core.store import store
 from fencerow_proof.arena.actor import Actor, Script
 from fencerow_proof.arena.race import Scenario, Story
-from tests.proof.race.conftest import Cut, Race
+from tests.proof.race.conftest import Race
 from tests.proof.race.named import named
 from tests.proof.race.people import (
     FIRST,
@@ -20,49 +21,38 @@ from tests.proof.race.people import (
     state,
     with_jobs,
 )
+from tests.proof.race.test_claim import CLAIM_UNGUARDED
 
 NOBODYS = OTHER_JOB
-COUNTS = {"a": 1, "": 1}
 
 two_kinds = with_jobs(new_job(JOB, share="a"), new_job(NOBODYS), workers=(FIRST, SECOND))
 three = with_jobs(
     new_job(JOB, share="a"), new_job(NOBODYS), new_job(THIRD_JOB, share="a"), workers=(FIRST, SECOND)
 )
 
-# Every inner guard has an outer twin, as in claim.
-UNGUARDED = (
-    Cut("claim_in_turn", ("      AND job.state = 'queued'\n", ""), ("  AND state = 'queued'\n", "")),
-    Cut("claim_in_turn", ("AND queued.state = 'queued'", ""), ("AND queued.state = 'queued'", "")),
-    Cut("claim_in_turn", ("FOR UPDATE SKIP LOCKED", "")),
-)
+IN_TURN = [store.Mark(0, lane="share:a", count=1), store.Mark(0, count=1)]
+
+
+def claiming(name: str, holder: str, lanes: Sequence[store.Mark]) -> Actor:
+    """Claims from these lanes, and works it off."""
+
+    def script(_: Any) -> Script:
+        claimed = yield store.claim("mail", lanes, holder=holder, names=["send"], limit=2, margin_s=10.0)
+        ends = [store.Success(job.id, job.attempt, '"done"') for job in claimed]
+        moved = (yield store.succeed(ends, holder=holder)) if ends else []
+        return [job.id for job in claimed], [each.id for each in moved]
+
+    return Actor(name, script)
 
 
 def in_turn(name: str, holder: str) -> Actor:
-    """Claims what its ring shows, and works it off."""
-
-    def script(_: Any) -> Script:
-        claimed = yield store.claim_in_turn(
-            "mail", store.Mark(0), COUNTS, holder=holder, names=["send"], margin_s=10.0
-        )
-        ends = [store.Success(job.id, job.attempt, '"done"') for job in claimed]
-        moved = (yield store.succeed(ends, holder=holder)) if ends else []
-        return [job.id for job in claimed], [each.id for each in moved]
-
-    return Actor(name, script)
+    """Claims what its ring shows, one of each."""
+    return claiming(name, holder, IN_TURN)
 
 
-def plainly(name: str, holder: str) -> Actor:
-    """A worker that knows no shares, or has not noticed any yet."""
-
-    def script(_: Any) -> Script:
-        claimed = yield store.claim(
-            "mail", [store.Mark(0)], holder=holder, names=["send"], limit=2, margin_s=10.0
-        )
-        ends = [store.Success(job.id, job.attempt, '"done"') for job in claimed]
-        moved = (yield store.succeed(ends, holder=holder)) if ends else []
-        return [job.id for job in claimed], [each.id for each in moved]
-
-    return Actor(name, script)
+def the_other_way(name: str, holder: str) -> Actor:
+    """A worker whose turn stands elsewhere, and that takes all it can."""
+    return claiming(name, holder, [store.Mark(0), store.Mark(0, lane="share:a")])
 
 
 def each_has_one_claimer(story: Story) -> None:
@@ -79,9 +69,9 @@ both = Scenario(
     each_has_one_claimer,
 )
 against_plain = Scenario(
-    "claim in turn × claim",
+    "claim in turn × claim in another order",
     two_kinds,
-    [in_turn("first", FIRST), plainly("second", SECOND)],
+    [in_turn("first", FIRST), the_other_way("second", SECOND)],
     each_has_one_claimer,
 )
 
@@ -93,11 +83,11 @@ def test_two_claims_in_turn_never_take_one_job(race: Race) -> None:
 
 @named(70)
 def test_two_claims_in_turn_take_one_job_when_they_are_unguarded(race: Race) -> None:
-    race.turns_red(both, *UNGUARDED)
+    race.turns_red(both, *CLAIM_UNGUARDED)
 
 
 @named(70)
-def test_a_claim_that_knows_no_shares_never_takes_what_was_claimed_in_turn(race: Race) -> None:
+def test_a_claim_in_another_order_never_takes_what_was_claimed_in_turn(race: Race) -> None:
     race(against_plain)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fencerow.core.store import store
 from fencerow.operators import looking
-from fencerow_proof.arena.actor import Script, doing, later
+from fencerow_proof.arena.actor import Actor, Script, doing, later
 from fencerow_proof.arena.race import Scenario, Story
 from tests.proof.race.conftest import Cut, Race
 from tests.proof.race.named import named
@@ -15,6 +17,7 @@ from tests.proof.race.people import (
     SECOND,
     acting,
     cancel,
+    claim,
     crash,
     die,
     fence,
@@ -146,3 +149,46 @@ def test_it_is_without_the_fence(race: Race) -> None:
             ("  AND job.state = 'running'\n  AND job.holder = :holder\n  AND job.attempt = :attempt", ""),
         ),
     )
+
+
+# What becomes a suspect while others claim is no job of theirs.
+
+
+def claiming_beside(holder: str) -> Actor:
+    """Claims all it can, the suspects apart from the others."""
+
+    def script(_: Any) -> Script:
+        plain = yield claim(holder, 9)
+        alone = yield store.claim_suspect("mail", holder=holder, names=["send"], margin_s=10.0)
+        return [job.id for job in plain], [job.id for job in alone]
+
+    return Actor("second", script)
+
+
+def suspects_are_taken_apart(story: Story) -> None:
+    plain, alone = story.results["second"]
+    assert plain == [], "a suspect was claimed beside others"
+    assert set(alone) <= {JOB}
+
+
+beside = Scenario(
+    "reclaim × claim × claim_suspect",
+    dead_but_unaware,
+    [doing("reaper", reclaim(FIRST)), claiming_beside(SECOND)],
+    suspects_are_taken_apart,
+)
+
+
+@named(8)
+def test_a_suspect_is_claimed_from_its_own_lane_alone(race: Race) -> None:
+    race(beside)
+
+
+@named(8)
+def test_others_claim_it_when_they_ask_for_no_lane(race: Race) -> None:
+    cut = Cut(
+        "claim",
+        ("AND queued.lane = lane.mark ->> 1", ""),
+        ("AND queued.lane = json_extract(lane.value, '$[1]')", ""),
+    )
+    race.turns_red(beside, cut)

@@ -87,7 +87,7 @@ WHERE job.id = ANY(ARRAY(
         WHERE queued.queue = :queue
           AND queued.priority = 0
           AND queued.state = 'queued'
-          AND NOT queued.suspect
+          AND queued.lane = ''
           AND queued.run_at <= (SELECT clock_timestamp())
         ORDER BY queued.run_at, queued.id
         LIMIT CAST(:limit AS integer)

@@ -53,7 +53,7 @@ WHERE id IN (
         WHERE queued.queue = :queue
           AND queued.priority = 0
           AND queued.state = 'queued'
-          AND queued.suspect = 0
+          AND queued.lane = ''
           AND queued.run_at <= :now_us
         ORDER BY queued.run_at, queued.id
         LIMIT :limit

@@ -195,22 +195,16 @@ def computed(function: Callable[..., Any], option: str, args: bytes, arguments: 
 
 
 def refuse_unfit_turns(turns: TurnOptions) -> None:
-    """Slots and strictness are those of a key, and a wait that of a label. A job waits for its turn or for a label.
+    """Slots and strictness are those of a key, and a wait that of a label.
 
     Raises:
-        InvalidInput: there is none, or there are both.
+        InvalidInput: there is no key, or no label.
     """
     if turns.affinity is None and turns.affinity_wait_s is not None:
         raise InvalidInput(
             "affinity_wait_s was given without affinity",
             "it says how long a job waits for a worker with its label",
             "add affinity=",
-        )
-    if turns.affinity is not None and turns.needed:
-        raise InvalidInput(
-            f"affinity was given together with {'limits' if turns.key is None else 'exclusive'}",
-            "who gets a turn of a key or a limit is queued for any worker, so the label would not be kept",
-            "leave one of them out; a queue of its own, which only those workers serve, keeps both",
         )
     if turns.key is None and (turns.slots is not None or turns.strict is not None):
         raise InvalidInput(

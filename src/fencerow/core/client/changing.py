@@ -11,6 +11,7 @@ from fencerow.core.client.refs import Ref, resolving
 from fencerow.core.db.run import Procedure, WakeUp, ask, joining
 from fencerow.core.errors import IllegalMove, InvalidArguments, OutcomeUnknown
 from fencerow.core.model.change import JobChange, JobChanged, NewArguments
+from fencerow.core.model.lane import family_of
 from fencerow.core.model.state import State
 from fencerow.core.model.value import PAYLOAD_BYTES_MAX, ValueType, check_size
 from fencerow.core.model.wakeup import Arrived, Queued, encode
@@ -65,13 +66,21 @@ def changed_again(
 
 def tell_changed(done: Sequence[JobChanged]) -> Procedure[None]:
     """One wake-up for each lane, with the first of its jobs: it may lie behind the lane's mark."""
-    first: dict[tuple[str, int], int] = {}
+    first: dict[tuple[str, int, str], int] = {}
     for job in done:
         if job.state == State.QUEUED:
-            lane = (job.queue, job.priority)
+            lane = (job.queue, job.priority, family_of(job.lane))
             first[lane] = min(job.run_at_us, first.get(lane, job.run_at_us))
     come = [encode(Arrived())] if any(job.state == State.WAITING and job.changes for job in done) else []
-    yield WakeUp([*(encode(Queued(*lane, run_at_us)) for lane, run_at_us in first.items()), *come])
+    yield WakeUp(
+        [
+            *(
+                encode(Queued(queue, priority, at_us, lane))
+                for (queue, priority, lane), at_us in first.items()
+            ),
+            *come,
+        ]
+    )
 
 
 def new_arguments(

@@ -10,6 +10,7 @@ import time
 from fencerow.core.client.refs import CancelAnswer, Ref, resolving
 from fencerow.core.db.run import Operation, Procedure, WakeUp, ask
 from fencerow.core.errors import Busy, IllegalMove, OutcomeUnknown, Unavailable
+from fencerow.core.model.lane import family_of
 from fencerow.core.model.state import State
 from fencerow.core.model.text import check_text
 from fencerow.core.model.wakeup import Arrived, CancelAsked, Queued, encode, encode_ended
@@ -46,7 +47,7 @@ def revived_hint(revived: Requeued) -> str:
     """What tells workers of a job that was revived."""
     if revived.waits:
         return encode(Arrived())
-    return encode(Queued(revived.queue, revived.priority, revived.run_at_us))
+    return encode(Queued(revived.queue, revived.priority, revived.run_at_us, family_of(revived.lane)))
 
 
 def check_reason(reason: str | None) -> None:

@@ -20,6 +20,7 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Operation, Pause, Procedure, ask, joining
 from fencerow.core.errors import Busy, DatabaseError, InvalidInput, OutcomeUnknown, StorageFull, Unavailable
 from fencerow.core.model.job import NewJob, Template
+from fencerow.core.model.lane import lane_of
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.submission import Submission
 from fencerow.core.model.wakeup import Arrived, Queued, encode
@@ -232,33 +233,33 @@ def _pauses(patience_s: float) -> Iterator[float]:
 
 
 def hints_of(jobs: Iterable[NewJob]) -> list[str]:
-    """The wake-ups for jobs that were stored now: one per lane, or lane of a label, where some are due, and one if some
-    wait for turns."""
+    """The wake-ups for jobs that were stored now: one per lane where some are due, all shares being one, and one if
+    some wait for turns."""
     # By identity: comparing templates costs more than the rest, and jobs that are alike share one.
-    free: dict[tuple[int, str | None], Template] = {}
+    free: dict[tuple[int, str], Template] = {}
     waits = False
     for job in jobs:
         if job.needs_turn:
             waits = True
         else:
-            free[id(job.template), job.affinity] = job.template
+            free[id(job.template), lane_of(job.share, job.affinity)] = job.template
     now_us = time.time_ns() // 1000  # this host's, for hints: it decides nothing
-    hints = _due_lanes(((template, label) for (_, label), template in free.items()), now_us)
+    hints = _due_lanes(((template, lane) for (_, lane), template in free.items()), now_us)
     return [*hints, ARRIVED] if waits else hints
 
 
-def _due_lanes(templates: Iterable[tuple[Template, str | None]], now_us: int) -> list[str]:
-    """One per queue, priority and label. Workers find later ones in time themselves."""
-    first: dict[tuple[str, int, str | None], int] = {}
-    for template, label in templates:
+def _due_lanes(templates: Iterable[tuple[Template, str]], now_us: int) -> list[str]:
+    """One per queue, priority and name of a lane. Workers find later ones in time themselves."""
+    first: dict[tuple[str, int, str], int] = {}
+    for template, name in templates:
         due_us = now_us if template.run_at_us is None else template.run_at_us
         if template.delay_s > 0 or due_us > now_us:
             continue
-        lane = (template.queue, template.priority, label)
+        lane = (template.queue, template.priority, name)
         hinted_us = due_us // HINT_US * HINT_US
         first[lane] = min(hinted_us, first.get(lane, hinted_us))
     return [
-        encode(Queued(queue, priority, due_us, label)) for (queue, priority, label), due_us in first.items()
+        encode(Queued(queue, priority, due_us, lane)) for (queue, priority, lane), due_us in first.items()
     ]
 
 

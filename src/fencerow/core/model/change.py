@@ -70,6 +70,7 @@ class JobChanged(msgspec.Struct, frozen=True):
     priority: int
     run_at_us: int
     changes: dict[str, tuple[Any, Any]] = NOTHING
+    lane: str = ""  # the name of the lane in which it is queued
 
 
 def job_change(

@@ -83,22 +83,17 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_named(self) -> bool:
         """Whether it names a key, a limit, a share or a label, which few jobs do."""
-        return self.waits or self.share is not None
-
-    @property
-    def waits(self) -> bool:
-        """Whether it is stored `waiting`: for its turn, or for a worker with its label. Older workers know neither."""
-        return self.needs_turn or self.affinity is not None
+        return self.needs_turn or self.share is not None or self.affinity is not None
 
     @property
     def needs_turn(self) -> bool:
-        """Whether it waits until it is its turn."""
+        """Whether it is stored `waiting`, until it is its turn."""
         return self.exclusive is not None or self.limits is not None
 
     @property
     def writes_more(self) -> bool:
         """Whether its submit writes more than a queued row: an arrival at its gate, its place in a line, its label."""
-        return self.handover is not None or self.waits
+        return self.handover is not None or self.needs_turn or self.affinity is not None
 
     @property
     def gate(self) -> str | None:
@@ -145,7 +140,7 @@ class Claimed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     metadata: dict[str, Any] | None
     headers: dict[str, str] | None
     share: str | None = None
-    label: str | None = None  # that it waited for; of a claim by label only
+    lane: str = ""  # the name of the lane from which it was taken
 
 
 class Fence(msgspec.Struct, frozen=True):
@@ -212,6 +207,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     share: str | None = None  # whose it is, where a queue is divided between several
     affinity: str | None = None  # the label that a worker must carry to take it
     affinity_wait_s: float | None = None  # after which, from when it is due, anybody may; None: never
+    lane: str = ""  # the name of the lane in which it is queued, or would be
     damaged: tuple[str, ...] = ()
 
     @property
@@ -249,15 +245,13 @@ class LogLine(msgspec.Struct, frozen=True):
 
 
 class Lane(msgspec.Struct, frozen=True):
-    """One priority of a queue that holds queued jobs, and when its first is due. Priority None: the suspects.
-    `limited`: a limit bounds the claims of the queue. `shared`: shares have jobs in this lane. `labelled`: these jobs
-    wait for a label that was asked for."""
+    """A lane of a queue that holds queued jobs, by its priority and name, and when its first is due. Those of all
+    shares are one. `limited`: a limit bounds the claims of the queue."""
 
-    priority: int | None
+    priority: int
     first_us: int
+    name: str = ""
     limited: bool = False
-    shared: bool = False
-    labelled: bool = False
 
 
 class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):

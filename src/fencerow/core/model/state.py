@@ -32,7 +32,6 @@ class Move(StrEnum):
     WAKE = "wake"
     YIELD = "yield"
     CLAIM = "claim"
-    CLAIM_LABELLED = "claim_labelled"
     FALL_BACK = "fall_back"
     RENEW = "renew"
     SUCCEED = "succeed"
@@ -99,15 +98,16 @@ RULES: dict[Move, Rule] = {
         "turn_claim_s; a strict job keeps what it has started",
     ),
     Move.CLAIM: rule(
-        "queued", State.RUNNING, "run_at <= now; queue not paused; holder alive; attempt becomes attempt + 1"
-    ),
-    Move.CLAIM_LABELLED: rule(
-        "waiting",
+        "queued",
         State.RUNNING,
-        "it has affinity, and the worker carries its label; all else as in a claim",
+        "it stands in a lane that the worker may take from; run_at <= now; queue not paused; holder alive; "
+        "attempt becomes attempt + 1",
     ),
     Move.FALL_BACK: rule(
-        "waiting", State.QUEUED, "it has affinity, and affinity_wait_s have passed since it was due"
+        "queued",
+        State.QUEUED,
+        "it stands in the lane of a label, and affinity_wait_s have passed since it was due; for one attempt it stands "
+        "in that of anybody",
     ),
     Move.RENEW: rule("running", State.RUNNING, "the holder's own row is alive; nothing of the job changes"),
     Move.SUCCEED: rule("running", State.SUCCEEDED, FENCE, fenced=True),
@@ -115,7 +115,7 @@ RULES: dict[Move, Rule] = {
         "running",
         State.QUEUED,
         f"{FENCE}; failures + 1; run_at moves on; cancelled instead if a cancel was asked, "
-        "waiting if it gives its turn up, or has affinity",
+        "waiting if it gives its turn up",
         State.CANCELLED,
         State.WAITING,
         fenced=True,
@@ -124,7 +124,7 @@ RULES: dict[Move, Rule] = {
         "running",
         State.QUEUED,
         f"{FENCE}; counts as no failure; cancelled instead if a cancel was asked, "
-        "waiting if it comes back later and gives its turn up, or has affinity",
+        "waiting if it comes back later and gives its turn up",
         State.CANCELLED,
         State.WAITING,
         fenced=True,
@@ -143,7 +143,7 @@ RULES: dict[Move, Rule] = {
         State.QUEUED,
         f"{FENCE}; its own child process died; it becomes suspect, crashes + 1; "
         "cancelled instead if a cancel was asked, failed when the crash budget is spent, "
-        "waiting if it gives its turn up, or has affinity",
+        "waiting if it gives its turn up",
         State.CANCELLED,
         State.FAILED,
         State.WAITING,
@@ -153,17 +153,16 @@ RULES: dict[Move, Rule] = {
         "running",
         State.QUEUED,
         "its holder is dead, named by value; a job that may have started is suspect, and crashes + 1 if it ran alone; "
-        "cancelled instead if a cancel was asked, failed when the crash budget is spent, waiting if it has affinity",
+        "cancelled instead if a cancel was asked, failed when the crash budget is spent",
         State.CANCELLED,
         State.FAILED,
-        State.WAITING,
     ),
     Move.TIMEOUT: rule(
         "running",
         State.QUEUED,
         "its living holder calls this attempt overdue, by its own clock; failures + 1 if it had started; "
         "cancelled instead if a cancel was asked, failed when the failure budget is spent, "
-        "waiting if it had started and gives its turn up, or has affinity",
+        "waiting if it had started and gives its turn up",
         State.CANCELLED,
         State.FAILED,
         State.WAITING,
@@ -172,8 +171,7 @@ RULES: dict[Move, Rule] = {
         "waiting queued",
         State.QUEUED,
         "nobody runs it; when it is due, its priority, its queue or its arguments change; "
-        "waiting instead if it has a turn and is put off, needs other turns, or has affinity; queued if it needs none "
-        "any more",
+        "waiting instead if it has a turn and is put off, or needs other turns; queued if it needs none any more",
         State.WAITING,
         State.QUEUED,
         stays=True,
@@ -189,7 +187,7 @@ RULES: dict[Move, Rule] = {
         "succeeded failed cancelled",
         State.QUEUED,
         "a person asked; its key is free or its own; budgets start anew, attempt goes on; "
-        "waiting instead if it needs a turn or has affinity",
+        "waiting instead if it needs a turn",
         State.WAITING,
     ),
     Move.DELETE: rule("succeeded failed cancelled", None, "a person or retention asked"),

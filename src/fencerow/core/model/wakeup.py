@@ -20,15 +20,16 @@ class Queued(
     frozen=True,
     tag_field="k",
     tag="queued",
-    rename={"queue": "q", "priority": "p", "run_at_us": "t", "label": "l"},
+    rename={"queue": "q", "priority": "p", "run_at_us": "t", "lane": "l"},
     omit_defaults=True,
 ):
-    """Jobs were queued in this lane, the first of them due at `run_at_us`; with a `label`, for those who carry it."""
+    """Jobs were queued in the lane of this priority and name, the first of them due at `run_at_us`. Those of all shares
+    are one."""
 
     queue: str
     priority: int
     run_at_us: int
-    label: str | None = None
+    lane: str = ""
 
 
 class Ended(msgspec.Struct, frozen=True, tag_field="k", tag="ended"):

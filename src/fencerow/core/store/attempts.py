@@ -17,7 +17,6 @@ from fencerow.core.db.run import (
     Statement,
     Steps,
     as_int,
-    as_int_or_none,
     execute,
     first_column,
     operation,
@@ -25,6 +24,7 @@ from fencerow.core.db.run import (
 )
 from fencerow.core.model.due import OWN, Due
 from fencerow.core.model.job import Claimed, Ended, Fence, Lane
+from fencerow.core.model.lane import ANYBODYS, SUSPECT, open_to
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.model.value import UNREADABLE
 from fencerow.core.store.decoding import salvaged_claims
@@ -33,15 +33,25 @@ CLAIMS = msgspec.json.Decoder(list[Claimed])
 NIL = "00000000-0000-0000-0000-000000000000"
 # How long the result of an ephemeral job is kept for those who wait for it.
 AWAITED_S = 300.0
+SHARES_MAX = 1000  # that a look at the lanes passes to find one that has something due
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where the next claim of a lane starts: after this job. Only a hint; a sweep starts from the beginning."""
+    """Where the next claim of a lane starts: after this job. Only a hint; a sweep starts from the beginning.
+
+    `lane`: the name of the lane in its priority, see `core/model/lane.py`. `count`: how many jobs the claim takes from
+    it at most; None: as many as it may take in all.
+    """
 
     priority: int
     run_at_us: int = 0
     id: str = NIL
+    lane: str = ANYBODYS
+    count: int | None = None
+
+
+SUSPECTS = (Mark(0, lane=SUSPECT),)
 
 
 @operation(alone=True, prepared=True)
@@ -62,31 +72,18 @@ def claim(
     `due` says what is due beyond the database's now, after its clock went back. A lost reply leaves jobs running
     that the worker does not know: see `holdings`. Locked rows are skipped, so it never waits. Of a queue with a
     limit it takes nothing, unless it is `bounded`: the transaction has locked the limit and asks for no more than it
-    lets through.
+    lets through. A job that has left the lane in which it was found (its wait for a label is over) is left.
     """
-    lanes = msgspec.json.encode([(mark.priority, mark.run_at_us, mark.id) for mark in marks]).decode()
     rows = yield Statement(
-        "claim",
-        {
-            "queue": queue,
-            "lanes": lanes,
-            "holder": holder,
-            "names": list(names),
-            "limit": limit,
-            "margin_s": margin_s,
-            "due_us": due.until_us,
-            "since_us": due.since_us,
-            "bounded": int(bounded),
-        },
+        "claim", _claim_params(queue, marks, holder, names, limit, margin_s, due, bounded=bounded)
     )
-    claimed = decoded(rows)
-    assert len(claimed) <= limit, f"claimed {len(claimed)} jobs, asked for {limit}"
-    return claimed
+    return _at_most(limit, rows)
 
 
 @operation()
 def claim_suspect(
     queue: str,
+    marks: Sequence[Mark] = SUSPECTS,
     *,
     holder: str,
     names: Sequence[str],
@@ -95,51 +92,75 @@ def claim_suspect(
     limit: int | None = None,
     due: Due = OWN,
     bounded: bool = False,
-    labels: Sequence[str] = (),
 ) -> Steps[list[Claimed]]:
-    """Take suspect jobs (those whose last worker died) until this worker runs `at_most` of them, at most `limit` now.
+    """`claim` from lanes of suspects (jobs whose last worker died) until this worker runs `at_most` of them, at most
+    `limit` now.
 
-    `bounded` as in `claim`: `limit` is then what the limit lets through. With `labels`, those that wait for one of them
-    come first.
-
-    Two of one worker take turns, so that the second counts what the first took: the server may still run the
-    first when its connection has broken. The second takes nothing while the first is under way.
+    `bounded` as in `claim`: `limit` is then what the limit lets through. Two of one worker take turns, so that the
+    second counts what the first took: the server may still run the first when its connection has broken. The second
+    takes nothing while the first is under way.
     """
     got = yield from execute("lock_suspects", holder=holder)
     if not got[0][0]:
         return []
-    params: dict[str, Param] = {
+    ((running,),) = yield from execute("count_suspects", holder=holder)
+    room = at_most - as_int(running)
+    room = room if limit is None else min(room, limit)
+    if room <= 0:
+        return []
+    params = _claim_params(queue, marks, holder, names, room, margin_s, due, bounded=bounded)
+    return _at_most(room, (yield from execute("claim", **params)))
+
+
+def _claim_params(
+    queue: str,
+    marks: Sequence[Mark],
+    holder: str,
+    names: Sequence[str],
+    limit: int,
+    margin_s: float,
+    due: Due,
+    *,
+    bounded: bool,
+) -> dict[str, Param]:
+    lanes = [
+        (mark.priority, mark.lane, mark.run_at_us, mark.id, limit if mark.count is None else mark.count)
+        for mark in marks
+    ]
+    return {
         "queue": queue,
+        "lanes": msgspec.json.encode(lanes).decode(),
         "holder": holder,
         "names": list(names),
+        "limit": limit,
         "margin_s": margin_s,
-        "at_most": at_most,
-        "limit": (limit := at_most if limit is None else limit),
         "due_us": due.until_us,
         "since_us": due.since_us,
         "bounded": int(bounded),
     }
-    if labels:
-        rows = yield from execute("claim_labelled_suspect", labels=list(labels), **params)
-    else:
-        rows = yield from execute("claim_suspect", **params)
+
+
+def _at_most(limit: int, rows: Rows) -> list[Claimed]:
     claimed = decoded(rows)
-    assert len(claimed) <= limit, f"claimed {len(claimed)} suspects, asked for {limit}"
+    assert len(claimed) <= limit, f"claimed {len(claimed)} jobs, asked for {limit}"
     return claimed
 
 
 @operation(alone=True, repeatable=True, writes="", prepared=True)
-def lanes(queue: str) -> Steps[tuple[list[Lane], int]]:
-    """The lanes of a queue that hold queued jobs, and the database's now in microseconds (0 when there is no lane)."""
-    rows = yield Statement("lanes", {"queue": queue})
-    found = [Lane(as_int_or_none(row[0]), as_int(row[1]), bool(row[3]), bool(row[4])) for row in rows]
-    return found, max((as_int(row[2]) for row in rows), default=0)
+def lanes(queue: str, labels: Sequence[str] = ()) -> Steps[tuple[list[Lane], int]]:
+    """The lanes of a queue that hold jobs for a worker with these labels, the highest priority first, and the
+    database's now in microseconds (0 when there is no lane). The lanes of all shares of a priority are one."""
+    rows = yield Statement("lanes", {"queue": queue, "names": open_to(labels), "shares_max": SHARES_MAX})
+    found = [Lane(as_int(row[0]), as_int(row[2]), str(row[1]), bool(row[4])) for row in rows]
+    found.sort(key=lambda lane: -lane.priority)
+    return found, max((as_int(row[3]) for row in rows), default=0)
 
 
 @operation(alone=True, repeatable=True, writes="")
-def any_due(queues: Sequence[str], names: Sequence[str]) -> Steps[bool]:
-    """Whether a job is due there that a worker of these names could claim, whoever locks its row just now."""
-    return bool((yield from execute("any_due", queues=list(queues), names=list(names)))[0][0])
+def any_due(queues: Sequence[str], names: Sequence[str], labels: Sequence[str] = ()) -> Steps[bool]:
+    """Whether a job is due there that a worker of these names and labels could claim, whoever locks its row now."""
+    rows = yield from execute("any_due", queues=list(queues), names=list(names), labels=list(labels))
+    return bool(rows[0][0])
 
 
 @operation(alone=True, repeatable=True, writes="")
@@ -207,15 +228,15 @@ class Stop(msgspec.Struct, frozen=True):
 
 
 class Requeued(msgspec.Struct, frozen=True):
-    """A job that is queued again: what a wake-up has to say. `waits`: it waits for its turn again instead, or for a
-    worker with this `label`."""
+    """A job that is queued again, in this `lane`: what a wake-up has to say. `waits`: it waits for its turn again
+    instead."""
 
     id: str
     queue: str
     priority: int
     run_at_us: int
     waits: bool = False
-    label: str | None = None
+    lane: str = ANYBODYS
 
 
 class Moved(msgspec.Struct, frozen=True):
@@ -328,7 +349,7 @@ def requeued_rows(rows: Rows) -> list[Requeued]:
     return [
         Requeued(
             str(row[0]), str(row[1]), as_int(row[2]), as_int(row[3]), bool(row[4]),
-            text_or_none(row[5]) if len(row) > 5 else None,
+            str(row[5]) if len(row) > 5 else ANYBODYS,
         )
         for row in rows
     ]  # fmt: skip

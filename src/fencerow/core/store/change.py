@@ -314,7 +314,7 @@ def _told(job: Idle, row: Row, new_args: bool) -> JobChanged:
         for name, is_now in now.items()
         if getattr(job, name) != is_now or (name == "args_bytes" and new_args)
     }
-    return JobChanged(job.id, str(row[1]), str(row[2]), as_int(row[3]), as_int(row[4]), changes)
+    return JobChanged(job.id, str(row[1]), str(row[2]), as_int(row[3]), as_int(row[4]), changes, str(row[8]))
 
 
 def _detail(job: Idle, done: JobChanged, reason: str | None) -> dict[str, Any]:

@@ -67,9 +67,8 @@ def whole_or_none(value: object) -> int | None:
 
 
 def _claim(row: list[str]) -> Claimed:
-    types = _claim_types[: len(row)]  # the last field comes with claims by label only
     return Claimed(
-        *(read_or(NOTHING.get(wanted), wanted, text) for wanted, text in zip(types, row, strict=True))
+        *(read_or(NOTHING.get(wanted), wanted, text) for wanted, text in zip(_claim_types, row, strict=True))
     )
 
 

@@ -8,6 +8,7 @@ from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.errors import Busy
 from fencerow.core.model.due import OWN, Due
 from fencerow.core.model.job import Claimed
+from fencerow.core.model.lane import ANYBODYS
 from fencerow.core.store.attempts import decoded
 
 
@@ -15,6 +16,7 @@ from fencerow.core.store.attempts import decoded
 def claim_passed_over(
     queue: str,
     priority: int,
+    lane: str = ANYBODYS,
     *,
     holder: str,
     names: Sequence[str],
@@ -38,6 +40,7 @@ def claim_passed_over(
             "claim_passed_over",
             queue=queue,
             priority=priority,
+            lane=lane,
             holder=holder,
             names=list(names),
             margin_s=margin_s,

@@ -1,12 +1,10 @@
-"""Claims from a lane that is divided into shares: whose jobs are there, so many of each; and the weights of shares.
+"""Shares: which of them have due jobs in a priority of a queue, and their weights.
 
-A share is whoever has jobs under its name. The jobs are queued like all others; only which of them a claim takes is
-decided otherwise, by the worker. Jobs without a share are one more, while one of them is the first of the lane.
+A share is whoever has jobs under its name. Its jobs are queued in a lane of its own; how many of them a claim takes is
+decided by the worker. Jobs without a share are one more.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -21,9 +19,8 @@ from fencerow.core.db.run import (
     text_or_none,
 )
 from fencerow.core.model.due import OWN, Due
-from fencerow.core.model.job import Claimed
-from fencerow.core.model.turns import NOBODYS, Ring, RingMember
-from fencerow.core.store.attempts import Mark, decoded
+from fencerow.core.model.turns import Ring, RingMember
+from fencerow.core.store.attempts import SHARES_MAX
 
 
 class ShareRecord(msgspec.Struct, frozen=True):
@@ -45,83 +42,36 @@ class ShareRecord(msgspec.Struct, frozen=True):
 
 
 @operation(alone=True, repeatable=True, writes="", prepared=True)
-def ring(
-    queue: str, mark: Mark, after: str, until: str, *, names: Sequence[str], limit: int, due: Due = OWN
-) -> Steps[Ring]:
-    """Of the next `limit` shares behind `after`, round to `until`, those that have due jobs in the lane of this mark.
-
-    `names` and the mark are only for the jobs without a share: they are in it while the first job that could be claimed
-    from the mark on is one of them.
-    """
+def ring(queue: str, priority: int, after: str, until: str, *, limit: int, due: Due = OWN) -> Steps[Ring]:
+    """The lanes of shares behind `after`, round to `until`, of which `limit` have due jobs at most."""
     rows = yield Statement(
         "ring",
         {
             "queue": queue,
-            "priority": mark.priority,
-            "mark_us": mark.run_at_us,
-            "mark_id": mark.id,
+            "priority": priority,
             "after": after,
             "until": until,
             "limit": limit,
-            "names": list(names),
+            "steps": SHARES_MAX,
             "due_us": due.until_us,
-            "since_us": due.since_us,
         },
     )
     return _ring(rows, after, until, limit)
 
 
 def _ring(rows: Rows, after: str, until: str, limit: int) -> Ring:
-    """The empty name comes where the names begin again."""
-    nobodys = [RingMember(NOBODYS, as_int(row[2])) for row in rows if as_int(row[0]) < 0]
-    shares = [row for row in rows if as_int(row[0]) > 0]
-    last = str(shares[-1][1]) if shares else after
-    whole = len(shares) < limit or last == until
-    before = [RingMember(str(row[1]), as_int(row[2])) for row in shares if row[4] and not row[3]]
-    behind = [RingMember(str(row[1]), as_int(row[2])) for row in shares if row[4] and row[3]]
-    begins = bool(behind) or whole
-    return Ring((*before, *(nobodys if begins else ()), *behind), whole, last)
-
-
-@operation(alone=True, prepared=True)
-def claim_in_turn(
-    queue: str,
-    mark: Mark,
-    counts: Mapping[str, int],
-    *,
-    holder: str,
-    names: Sequence[str],
-    margin_s: float,
-    due: Due = OWN,
-    bounded: bool = False,
-) -> Steps[list[Claimed]]:
-    """Take so many due jobs of each of these shares from the lane of this mark; otherwise as `claim`.
-
-    They come in the order of the lane. Of the jobs without a share it looks no further than it wants jobs in all.
-    """
-    limit = sum(counts.values())
-    turns = [(share, count) for share, count in counts.items() if share != NOBODYS]
-    rows = yield Statement(
-        "claim_in_turn",
-        {
-            "queue": queue,
-            "priority": mark.priority,
-            "mark_us": mark.run_at_us,
-            "mark_id": mark.id,
-            "turns": msgspec.json.encode(turns).decode(),
-            "nobodys": counts.get(NOBODYS, 0),
-            "reach": limit,
-            "holder": holder,
-            "names": list(names),
-            "margin_s": margin_s,
-            "due_us": due.until_us,
-            "since_us": due.since_us,
-            "bounded": int(bounded),
-        },
+    weight, seen = as_int(rows[0][2]), rows[1:]
+    due = [row for row in seen if row[5]]
+    last = str(seen[-1][1]) if seen else after
+    later = [as_int(row[4]) for row in seen if not row[5]]
+    return Ring(
+        members=tuple(RingMember(str(row[1]), as_int(row[2]), as_int(row[4]) - 1) for row in due),
+        whole=(len(due) < limit and len(seen) < SHARES_MAX) or last == until,
+        last=last,
+        begins=sum(not row[3] for row in due) if any(row[3] for row in seen) else None,
+        weight=weight,
+        later_us=min(later, default=None),
     )
-    claimed = decoded(rows)
-    assert len(claimed) <= limit, f"claimed {len(claimed)} jobs, asked for {limit}"
-    return claimed
 
 
 @operation(repeatable=True)

@@ -5,12 +5,7 @@ engine.run(store.claim("mail", [Mark(0)], holder=me, names=["send"], limit=10, m
 
 from __future__ import annotations
 
-from fencerow.core.store.affinity import (
-    any_due_labelled as any_due_labelled,
-    claim_labelled as claim_labelled,
-    fall_back as fall_back,
-    labelled_lanes as labelled_lanes,
-)
+from fencerow.core.store.affinity import fall_back as fall_back
 from fencerow.core.store.attempts import (
     Mark as Mark,
     any_due as any_due,
@@ -100,7 +95,6 @@ from fencerow.core.store.reap import (
 )
 from fencerow.core.store.shares import (
     ShareRecord as ShareRecord,
-    claim_in_turn as claim_in_turn,
     forget_weight as forget_weight,
     read_shares as read_shares,
     ring as ring,

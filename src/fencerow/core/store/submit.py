@@ -64,7 +64,7 @@ def submit(jobs: Sequence[NewJob]) -> Steps[list[str]]:
     finished meanwhile would run a second time. Delivered after the `resubmit` it is an integrity error too.
     """
     if len(jobs) == 1:
-        assert not jobs[0].waits, "a job that waits for its turn or a label is submitted by submit_gated"
+        assert not jobs[0].writes_more, "a job with turns, a label or a handover is submitted by submit_gated"
         yield Statement("submit_one", as_parameters(jobs[0]))
     else:
         yield Statement("submit", {"jobs": as_document(jobs)})
@@ -73,7 +73,7 @@ def submit(jobs: Sequence[NewJob]) -> Steps[list[str]]:
 
 @operation()
 def submit_gated(jobs: Sequence[NewJob]) -> Steps[list[str]]:
-    """`submit` for jobs of which some wait: for their turn, until `hand_over` queues them, or for a worker's label; or
+    """`submit` for jobs of which some wait for their turn, until `hand_over` queues them; or have affinity; or
     whose ends are handed over: they line up in the same transaction."""
     return list((yield from store_jobs(jobs, _insert(jobs))))
 
@@ -313,7 +313,7 @@ def as_lines(jobs: Iterable[NewJob], acceptance: Acceptance, *, gated: bool = Fa
 
 def _turns(job: NewJob) -> str:
     """The columns of `copy_gated` that `copy_jobs` has not."""
-    state = "waiting" if job.waits else "queued"
+    state = "waiting" if job.needs_turn else "queued"
     limits = None if job.limits is None else _array(job.limits)
     template = job.template
     wait_s = None if job.affinity is None else template.affinity_wait_s

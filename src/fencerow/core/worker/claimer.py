@@ -24,7 +24,6 @@ from fencerow.core.model.affinity import parsed_labels
 from fencerow.core.model.due import OWN, Due
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import Claimed
-from fencerow.core.model.turns import LaneTurns
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark
 from fencerow.core.telemetry import Fact
@@ -43,6 +42,7 @@ T = TypeVar("T")
 
 LOST_PAUSE_S = 0.2
 UNTOLD_US = 1_000_000  # a wake-up of a job that is due for longer was lost, or was never sent
+LOOKED_AT_MIN = 100  # shares with due jobs that one look finds, if there are so many
 LOCK_WAIT_MS = 100  # for a row that claims pass over, once after each look from the beginning
 
 
@@ -118,29 +118,72 @@ class Claimer:
         await self._claim_passed_over(view, locked_only=True)
         self._untold_us = None
         if view.wants_sweep(time.monotonic()):
-            is_untold = view.is_untold(time.monotonic())
-            began, sent = time.monotonic(), steady()
-            lanes, now_us = await self._engine.arun(store.lanes(view.queue))
-            if self._labels:
-                labelled, then_us = await self._engine.arun(store.labelled_lanes(view.queue, self._labels))
-                lanes, now_us = [*lanes, *labelled], now_us or then_us
-            if now_us:
-                self._clock.read(sent, now_us)
-            view.swept(lanes, now_us, began, due_us=self._clock.due().until_us)
-            self._untold_us = now_us - UNTOLD_US if is_untold else None
+            await self._sweep(view)
             wanted = self.pool.wanted()
         due_at = view.suspect_due_at
         if due_at is not None and time.monotonic() >= due_at and self._may_claim():
             await self._claim_suspects(view)
             await asyncio.sleep(0)  # a free slot takes it; if it runs alone, nothing else is claimed
             wanted = self.pool.wanted()
-        marks = view.plain_marks()
-        if marks and marks[0].priority in view.shared:
-            if view.has_labelled:  # they take no turns, and anybody may do the others
-                wanted -= await self._claim_plainly(view, marks[:1], wanted, beside=False)
-            wanted = await self._serve_shares(view, marks[0], wanted)
-        await self._claim_plainly(view, marks, wanted)
+        while wanted > 0 and (holder := self._lease.holder) is not None and self._may_claim():
+            if not await self._look_at_shares(view, wanted):
+                left = await self._claim_lanes(view, wanted, holder)
+                if left is None:
+                    break
+                wanted = left
         await self._claim_passed_over(view)
+
+    async def _sweep(self, view: QueueView) -> None:
+        """Look at the lanes from the beginning."""
+        is_untold = view.is_untold(time.monotonic())
+        began, sent = time.monotonic(), steady()
+        lanes, now_us = await self._engine.arun(store.lanes(view.queue, self._labels))
+        if now_us:
+            self._clock.read(sent, now_us)
+        view.swept(lanes, now_us, began, due_us=self._clock.due().until_us)
+        self._untold_us = now_us - UNTOLD_US if is_untold else None
+
+    def _due(self) -> Due:
+        return self._clock.due() if self._clock.is_behind else OWN
+
+    async def _look_at_shares(self, view: QueueView, wanted: int) -> bool:
+        """Look for the next shares, if more of them must be known before so many jobs are claimed."""
+        found = view.to_look_at(wanted)
+        if found is None:
+            return False
+        mark, turns = found
+        limit = max(wanted, LOOKED_AT_MIN)
+        look = store.ring(view.queue, mark.priority, turns.after, turns.until, limit=limit, due=self._due())
+        view.looked(mark.priority, await self._engine.arun(look))
+        return True
+
+    async def _claim_lanes(self, view: QueueView, wanted: int, holder: str) -> int | None:
+        """One claim from the lanes whose turn it is. Returns how many more may be claimed; None: nothing is due."""
+        lanes: list[Mark] = []
+
+        def claim(limit: int) -> Operation[list[Claimed]]:
+            lanes[:] = view.next(limit)
+            return store.claim(
+                view.queue,
+                lanes,
+                holder=holder,
+                names=self._names,
+                limit=limit,
+                margin_s=self._margin_s,
+                due=self._due(),
+                bounded=view.is_limited,
+            )
+
+        if not view.has_more:
+            return None
+        began = time.monotonic()
+        jobs, asked = await self._claim_within(view, wanted, claim)
+        if not asked:
+            return None  # a limit lets none through
+        line_us = view.line_us()
+        jobs = view.claimed(jobs, asked, began, lanes)
+        self._accept(view.queue, jobs, holder, time.monotonic() - began, line_us)
+        return min(wanted, asked) - len(jobs)
 
     async def _claim_passed_over(self, view: QueueView, *, locked_only: bool = False) -> None:
         """Wait for rows that somebody had locked: a unique key under which much is submitted must not starve its job.
@@ -148,15 +191,15 @@ class Claimer:
         Where others took all the room, it is done first when there is some again, and then for what is still locked:
         else what nobody has locked would go before all that is more urgent.
         """
-        for priority in () if self._engine.traits.one_writer else view.passed_over():
+        for lane in () if self._engine.traits.one_writer else view.heads.passed_over():
             holder = self._lease.holder
             if holder is None or self.pool.wanted() <= 0 or not self._may_claim():
                 return
-            view.took_up(priority)
+            view.heads.took_up(lane)
             began = time.monotonic()
             try:
                 jobs, _ = await self._claim_within(
-                    view, 1, partial(self._waiting, view, priority, holder, locked_only)
+                    view, 1, partial(self._waiting, view, lane, holder, locked_only)
                 )
             except Busy:
                 view.stays_locked()
@@ -164,97 +207,17 @@ class Claimer:
                 self._accept(view.queue, jobs, holder, time.monotonic() - began)
 
     def _waiting(
-        self, view: QueueView, priority: int, holder: str, locked_only: bool, _limit: int
+        self, view: QueueView, lane: tuple[int, str], holder: str, locked_only: bool, _limit: int
     ) -> Operation[list[Claimed]]:
         return store.claim_passed_over(
             view.queue,
-            priority,
+            *lane,
             holder=holder,
             names=self._names,
             margin_s=self._margin_s,
             wait_ms=LOCK_WAIT_MS,
-            locked_only=locked_only or priority in view.shared,
+            locked_only=locked_only or view.takes_turns(lane),
             due=self._clock.due(),
-            bounded=view.is_limited,
-        )
-
-    async def _claim_plainly(
-        self, view: QueueView, marks: Sequence[Mark], wanted: int, *, beside: bool = True
-    ) -> int:
-        """Claim by due time, in each lane first what waits for a label of this worker, and only that if not `beside`.
-        Returns how many jobs were claimed."""
-        holder = self._lease.holder
-        if not marks or wanted <= 0 or holder is None or not self._may_claim():
-            return 0
-        began = time.monotonic()
-        jobs, asked = await self._claim_within(
-            view, wanted, partial(self._plainly, view, marks, holder, beside)
-        )
-        if asked and beside:
-            view.claimed(jobs, asked, began, marks)
-        self._accept(view.queue, jobs, holder, time.monotonic() - began)
-        return len(jobs)
-
-    def _plainly(
-        self, view: QueueView, marks: Sequence[Mark], holder: str, beside: bool, limit: int
-    ) -> Operation[list[Claimed]]:
-        due = self._clock.due() if self._clock.is_behind else OWN
-        if not view.has_labelled:
-            return store.claim(
-                view.queue,
-                marks,
-                holder=holder,
-                names=self._names,
-                limit=limit,
-                margin_s=self._margin_s,
-                due=due,
-                bounded=view.is_limited,
-            )
-        return store.claim_labelled(
-            view.queue,
-            marks,
-            self._labels,
-            holder=holder,
-            names=self._names,
-            limit=limit,
-            margin_s=self._margin_s,
-            due=due,
-            bounded=view.is_limited,
-            beside=beside,
-        )
-
-    async def _serve_shares(self, view: QueueView, mark: Mark, wanted: int) -> int:
-        """Claim from a lane whose shares take turns. Returns how many may be claimed there without: all had theirs."""
-        turns = LaneTurns(view.places.get(mark.priority))
-        while wanted > 0 and (holder := self._lease.holder) is not None and self._may_claim():
-            due = self._clock.due() if self._clock.is_behind else OWN
-            if turns.wants_look:
-                look = store.ring(
-                    view.queue, mark, turns.after, turns.until, names=self._names, limit=wanted, due=due
-                )
-                turns.looked(await self._engine.arun(look))
-                continue
-            if not turns.goes_on:
-                return wanted
-            began = time.monotonic()
-            claim = partial(self._in_turn, view, mark, turns, holder, due)
-            jobs, asked = await self._claim_within(view, wanted, claim)
-            self._accept(view.queue, turns.claimed(jobs), holder, time.monotonic() - began, mark.run_at_us)
-            view.places[mark.priority] = turns.place
-            wanted = min(wanted, asked) - len(jobs)  # a limit may let fewer through
-        return wanted
-
-    def _in_turn(
-        self, view: QueueView, mark: Mark, turns: LaneTurns, holder: str, due: Due, limit: int
-    ) -> Operation[list[Claimed]]:
-        return store.claim_in_turn(
-            view.queue,
-            mark,
-            turns.plan(limit),
-            holder=holder,
-            names=self._names,
-            margin_s=self._margin_s,
-            due=due,
             bounded=view.is_limited,
         )
 
@@ -271,13 +234,13 @@ class Claimer:
         bound_claim = brought().bound_claim if view.is_limited else None
         if bound_claim is None:
             jobs = await self._claim(claim(wanted))
-            view.took(jobs)
+            view.heads.took(jobs)
             return jobs, wanted
         if view.is_closed(time.monotonic()):
             return [], 0
         free = min(wanted, self.pool.free())  # what waits for a slot here would keep others from the limit
         found = await self._claim(bound_claim(view.queue, free, claim)) if free else BoundedClaim([], 0)
-        view.took(found.jobs)
+        view.heads.took(found.jobs)
         for each in found.news:
             log.warning("%s", each)
         if found.room < wanted:
@@ -317,6 +280,7 @@ class Claimer:
         def claim(limit: int) -> Operation[list[Claimed]]:
             return store.claim_suspect(
                 view.queue,
+                view.suspects(),
                 holder=holder,
                 names=names,
                 margin_s=self._margin_s,
@@ -324,7 +288,6 @@ class Claimer:
                 limit=limit,
                 due=self._clock.due(),
                 bounded=view.is_limited,
-                labels=self._labels,
             )
 
         jobs, _ = await self._claim_within(view, more, claim)

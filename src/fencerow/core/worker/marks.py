@@ -7,14 +7,16 @@ we put behind it ourselves lowers it through a wake-up.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from fencerow.core.model.job import Claimed, Lane
-from fencerow.core.model.turns import RingPlace
+from fencerow.core.model.lane import ANYBODYS, SHARE, SUSPECT, family_of, label_of
+from fencerow.core.model.turns import LaneTurns, Ring
 from fencerow.core.store.attempts import NIL, Mark
 from fencerow.core.worker.ageing import STRICT, Ageing
+from fencerow.core.worker.heads import Heads, Key, key_of, reached
 
 SWEEP_S_MIN = 1.0
 SWEEP_SHARE = 50.0
@@ -33,7 +35,8 @@ class QueueView:
         self._poll_max_s = poll_max_s
         self._ageing = ageing
         self.suspect_due_at: float | None = None
-        self._marks: dict[int, Mark] = {}
+        self._suspects: dict[Key, Mark] = {}
+        self._marks: dict[Key, Mark] = {}
         self._dry = True
         self._due_at: float | None = None
         self._sweep_at = 0.0
@@ -42,15 +45,12 @@ class QueueView:
         self._costs_s = (0.0, 0.0)  # of the last two looks
         self._ahead_us: int | None = None  # the database's clock minus this host's monotonic one
         # What hints told of, and when the last of them came: an answer that was on its way then knows nothing of it.
-        self._hinted: dict[int, tuple[Mark, float]] = {}
+        self._hinted: dict[Key, tuple[Mark, float]] = {}
         self._hinted_due: tuple[float, float] | None = None
         self.is_limited = False
-        self.shared: set[int] = set()  # priorities of lanes in which shares have jobs
-        self.has_labelled = False  # jobs wait there for labels that this worker carries
-        self.places: dict[int, RingPlace] = {}  # where their turns stand
-        self._hinted_labelled = -1.0
-        self._heads: dict[int, int] = {}  # of lanes, when what was due first there at the last look was due
-        self._passed: set[int] = set()  # lanes of which a claim has taken what comes behind their first
+        self._turns: dict[int, LaneTurns] = {}  # of priorities in which shares have, or had, jobs
+        self._in_turn: int | None = None  # the priority whose turns the lanes of the last claim were
+        self.heads = Heads()
         self._closed_until = 0.0  # the limit lets nothing through before
         self._full_until = 0.0  # it is full; an end may make room sooner
 
@@ -71,30 +71,31 @@ class QueueView:
             # had it been read when the answer came, a hint of what is due might look like the future.
             self._ahead_us = now_us - int(began * 1e6)
         now_us = max(now_us, due_us)
-        marks: dict[int, Mark] = {}
-        self._heads, self._passed = {}, set()
+        marks: dict[Key, Mark] = {}
+        self.heads = Heads()
         later: list[float] = []
-        suspects: list[float] = []
+        suspects: dict[Key, Mark] = {}
+        suspects_due_at: list[float] = []
         self.is_limited = False
-        self.shared = set()
-        self.has_labelled = self._hinted_labelled >= began
+        for turns in self._turns.values():
+            turns.restart()
         for lane in lanes:
             self.is_limited |= lane.limited
-            if lane.shared and lane.priority is not None:
-                self.shared.add(lane.priority)
-            self.has_labelled |= lane.labelled
+            key = lane.priority, lane.name
+            # Not from the lane's beginning: the look has just walked over the dead entries before this job.
+            mark = Mark(lane.priority, lane.first_us - 1, NIL, lane.name)
             due_at = now + (lane.first_us - now_us) / 1e6
-            if lane.priority is None:
-                suspects.append(due_at)
+            if lane.name.startswith(SUSPECT):
+                suspects[key] = replace(mark, run_at_us=0)
+                suspects_due_at.append(due_at)
             elif lane.first_us <= now_us:
-                # Not from the lane's beginning: the look has just walked over the dead entries before this job.
-                mark = Mark(lane.priority, lane.first_us - 1, NIL)
-                marks[lane.priority] = min(marks.get(lane.priority, mark), mark, key=_place)
-                if not lane.labelled:
-                    self._heads[lane.priority] = lane.first_us
+                marks[key] = mark
+                if lane.name != SHARE:
+                    self.heads.seen(key, lane.first_us)
             if due_at > now:
                 later.append(due_at)
-        self.suspect_due_at = min(suspects, default=None)
+        self._suspects = suspects
+        self.suspect_due_at = min(suspects_due_at, default=None)
         if self._hinted_due is not None and self._hinted_due[1] >= began:
             later.append(self._hinted_due[0])
         self._hinted_due = None
@@ -109,12 +110,12 @@ class QueueView:
         self._costs_s = (self._costs_s[1], now - began)
         self._sweep_at = now + self._sweep_pause_s(self._poll_max_s if self._dry else SWEEP_S_MIN)
 
-    def hint(self, priority: int, run_at_us: int, *, labelled: bool = False) -> None:
-        """Somebody queued a job: lower the lane's mark, or remember when it is due. `labelled`: it waits for a label
-        that this worker carries."""
+    def hint(self, priority: int, run_at_us: int, lane: str = ANYBODYS) -> None:
+        """Somebody queued a job in this lane: lower its mark, or remember when it is due."""
         now = time.monotonic()
-        if labelled:
-            self.has_labelled, self._hinted_labelled = True, now
+        if lane.startswith(SUSPECT):
+            self._due_at, self._hinted_due = now, (now, now)  # a look tells of all suspects
+            return
         if self._ahead_us is not None:
             due_at = (run_at_us - self._ahead_us) / 1e6
             if due_at > now:
@@ -126,9 +127,9 @@ class QueueView:
             self._sweep_at = 0.0
         self._looks_left = LOOKS_AFTER_HINT_S
         self._hinted_at = now
-        lowered = Mark(priority, run_at_us - 1, NIL)
-        earlier, _ = self._hinted.get(priority, (lowered, now))
-        self._hinted[priority] = min(earlier, lowered, key=_place), now
+        lowered = Mark(priority, run_at_us - 1, NIL, family_of(lane))
+        earlier, _ = self._hinted.get(key_of(lowered), (lowered, now))
+        self._hinted[key_of(lowered)] = min(earlier, lowered, key=_place), now
         self._lower(lowered)
         self._dry = False
 
@@ -143,47 +144,136 @@ class QueueView:
         self._sweep_at = 0.0
 
     def marks(self) -> list[Mark]:
-        """Where the next claim starts, the lane whose turn it is first; empty when nothing is thought to be due.
+        """Where the next claims start, the lane whose turn it is first; empty when nothing is thought to be due.
 
-        A mark lies at the first job of its lane or just before it, so its instant is that job's, as far as is known.
+        By priority, and age where that counts; in each priority the lanes of labels come first, and then those of all
+        others. A mark lies at the first job of its lane or just before it, so its instant is that job's, as far as is
+        known.
         """
         if self._dry:
             return []
-        return sorted(self._marks.values(), key=self._rank)
+        first: dict[int, int] = {}
+        for mark in self._marks.values():
+            first[mark.priority] = min(mark.run_at_us, first.get(mark.priority, mark.run_at_us))
+        return sorted(
+            self._marks.values(),
+            key=lambda mark: (
+                self._ageing.rank(mark.priority, first[mark.priority]),
+                -mark.priority,
+                label_of(mark.lane) is None,
+                mark.lane,
+            ),
+        )
 
-    def plain_marks(self) -> list[Mark]:
-        """Those of `marks` that one claim may take from: lanes in which shares have jobs are served one by one."""
+    def to_look_at(self, wanted: int) -> tuple[Mark, LaneTurns] | None:
+        """The priority whose shares must be looked for before so many jobs are claimed, if it is its turn."""
         marks = self.marks()
-        end = next((number for number, mark in enumerate(marks) if mark.priority in self.shared), len(marks))
-        return marks[: max(1, end)]
+        shared = next((mark for mark in marks if mark.lane == SHARE), None)
+        if shared is None or marks[0].priority != shared.priority or label_of(marks[0].lane) is not None:
+            return None
+        turns = self._turns_of(shared.priority)
+        return (shared, turns) if turns.wants_look(wanted) else None
 
-    def _rank(self, mark: Mark) -> tuple[float, int]:
-        return self._ageing.rank(mark.priority, mark.run_at_us), -mark.priority
+    def looked(self, priority: int, ring: Ring) -> None:
+        """These lanes of shares were found."""
+        turns = self._turns_of(priority)
+        turns.looked(ring, anybodys=(priority, ANYBODYS) in self._marks)
+        if turns.is_over:
+            self._marks.pop((priority, SHARE), None)
+            self._dry = not self._marks
+            self._note_dry((), 0.0)
+        for member in ring.members:
+            self.heads.seen((priority, member.lane), member.mark_us + 1)
+        if ring.later_us is not None and self._ahead_us is not None:
+            due_at = (ring.later_us - self._ahead_us) / 1e6
+            self._due_at = due_at if self._due_at is None else min(self._due_at, due_at)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether something is thought to be due."""
+        return not self._dry
+
+    def next(self, wanted: int) -> list[Mark]:
+        """The lanes from which the next claim takes up to so many jobs, each with its mark and a number.
+
+        One claim takes from many priorities. One in which shares take turns has claims of its own; what is there for
+        labels of this worker is taken before.
+        """
+        self._in_turn = None
+        lanes: list[Mark] = []
+        marks = self.marks()
+        shared = {mark.priority for mark in marks if mark.lane == SHARE}
+        for mark in marks:
+            if mark.priority not in shared or label_of(mark.lane) is not None:
+                lanes.append(replace(mark, count=wanted))
+            elif lanes:
+                break
+            else:
+                self._in_turn = mark.priority
+                return self._in_turns(mark.priority, wanted)
+            # Behind labels come the shares of the same priority, and not what is less urgent.
+        return lanes
+
+    def _in_turns(self, priority: int, wanted: int) -> list[Mark]:
+        marks = []
+        for member, count in self._turns_of(priority).plan(wanted):
+            known = self._marks.get((priority, member.lane))
+            start = Mark(priority, member.mark_us, member.mark_id, member.lane) if known is None else known
+            marks.append(replace(start, count=count))
+        return marks
+
+    def _turns_of(self, priority: int) -> LaneTurns:
+        return self._turns.setdefault(priority, LaneTurns())
+
+    def line_us(self) -> int | None:
+        """When the first job of all shares was due, of whose turns the last claim was: they are in line since then."""
+        shared = None if self._in_turn is None else self._marks.get((self._in_turn, SHARE))
+        return None if shared is None else shared.run_at_us
 
     def claimed(
         self, jobs: Sequence[Claimed], asked: int, sent: float | None = None, lanes: Sequence[Mark] = ()
-    ) -> None:
-        """Move the marks past what was claimed; fewer than asked for means that nothing is due beyond them.
+    ) -> list[Claimed]:
+        """Move the marks of these lanes past what was claimed from them; fewer jobs than asked for means that nothing
+        is due beyond. Returns the jobs in the order of the turns, where there are any.
 
         A claim that walked far to find little (jobs of names nobody knows here) is not repeated at once. `sent`: when
-        it was asked for; now, if nothing is said. `lanes`: where it began, if that was not in all `marks`.
+        it was asked for; now, if nothing is said. `lanes`: all of which marks are known, if none are said.
         """
         now = time.monotonic()
         sent = now if sent is None else sent
-        # They come in the order of their lanes. Marks count only for those that wait for no label.
-        last = {job.priority: job for job in jobs if job.label is None}
-        for priority, job in last.items():
-            self._marks[priority] = Mark(priority, job.run_at_us, job.id)
-            if job.share is not None:
-                self.shared.add(priority)
-        short = len(jobs) < asked
-        self._passed.update(_reached(jobs, short, lanes))
-        more = short and 0 < len(lanes) < len(self._marks)
-        if more:
-            for mark in lanes:
-                self._marks.pop(mark.priority, None)
+        if self._in_turn is None:
+            lanes = lanes or list(self._marks.values())
+        found = list(jobs)
+        if self._in_turn is None:
+            is_short = len(jobs) < asked
+            ran_out = {key_of(mark) for mark in lanes} if is_short else set()
+            self.heads.came_to(reached(jobs, is_short, lanes))
+        else:
+            found, ran_out = self._claimed_in_turn(self._in_turn, jobs, lanes)
+        for key, job in {(job.priority, job.lane): job for job in jobs}.items():
+            if key in self._marks:
+                self._marks[key] = Mark(job.priority, job.run_at_us, job.id, job.lane)
+        more = not self._marks.keys() <= ran_out
+        for key in ran_out:
+            if more or key[1] == SHARE:
+                self._marks.pop(key, None)
         self._lower_to_hints(sent)
-        self._dry = short and not more
+        self._dry = not more
+        self._note_dry(jobs, now - sent)
+        return found
+
+    def _claimed_in_turn(
+        self, priority: int, jobs: Sequence[Claimed], lanes: Sequence[Mark]
+    ) -> tuple[list[Claimed], set[Key]]:
+        """The jobs in the order of the turns, and which lanes have nothing more to claim."""
+        turns = self._turns_of(priority)
+        found, short = turns.claimed(jobs)
+        self.heads.came_to(key_of(mark) for mark in lanes)
+        ran_out = {(priority, lane) for lane in short}
+        return found, {*ran_out, (priority, SHARE)} if turns.is_over else ran_out
+
+    def _note_dry(self, jobs: Sequence[Claimed], cost_s: float) -> None:
+        """When to look again, if nothing is thought to be due any more."""
         if jobs:
             # What the hint told of was not locked. The quick look would only stand in the way of the next claim.
             self._looks_left = self._looks_left[-1:]
@@ -191,23 +281,19 @@ class QueueView:
             look_at = self._next_look()
             self._due_at = look_at if self._due_at is None else min(self._due_at, look_at)
         if self._dry:
-            self._costs_s = (self._costs_s[0], self._costs_s[1] + now - sent)
-            self._sweep_at = now + self._sweep_pause_s(self._poll_max_s)
+            self._costs_s = (self._costs_s[0], self._costs_s[1] + cost_s)
+            self._sweep_at = time.monotonic() + self._sweep_pause_s(self._poll_max_s)
 
-    def took(self, jobs: Iterable[Claimed]) -> None:
-        """These were claimed: what was first in their lanes may be among them."""
-        for job in jobs:
-            if job.run_at_us <= self._heads.get(job.priority, -1):
-                del self._heads[job.priority]
+    def suspects(self) -> list[Mark]:
+        """The lanes of suspects, as far as is known, those that are more urgent first."""
+        return sorted(
+            self._suspects.values(),
+            key=lambda mark: (-mark.priority, label_of(mark.lane) is None, mark.lane),
+        )
 
-    def passed_over(self) -> list[int]:
-        """The lanes whose first job was due at the last look, and of which claims have only taken what comes behind it:
-        somebody may have locked it, or it is for others. One that no claim has come to yet waits for its turn."""
-        return sorted(self._passed & self._heads.keys(), reverse=True)
-
-    def took_up(self, priority: int) -> None:
-        """Somebody asks for the first job of this lane by itself: once after each look."""
-        self._heads.pop(priority, None)
+    def takes_turns(self, key: Key) -> bool:
+        """Whether turns decide who is next there."""
+        return (key[0], SHARE) in self._marks or key[1].startswith(SHARE)
 
     def stays_locked(self) -> None:
         """What was passed over could not be had: look again, but not at once."""
@@ -233,9 +319,14 @@ class QueueView:
         return now < self._closed_until
 
     def _lower(self, mark: Mark) -> None:
-        known = self._marks.get(mark.priority)
+        known = self._marks.get(key_of(mark))
         if known is None or _place(known) > _place(mark):
-            self._marks[mark.priority] = mark
+            self._marks[key_of(mark)] = mark
+        turns = self._turns.get(mark.priority)
+        if turns is not None and mark.lane == SHARE:
+            turns.restart()
+        elif turns is not None and mark.lane == ANYBODYS:
+            turns.anybodys_came()
 
     def _lower_to_hints(self, since: float) -> None:
         """The answer to what was asked then has set the marks anew: what came meanwhile may lie behind them."""
@@ -261,62 +352,5 @@ class QueueView:
         return max(0.0, min(due) - now)
 
 
-class Look:
-    """What is known of the queues that one pool serves, and what wakes its claimer. Used on the event loop only."""
-
-    def __init__(self, poll_max_s: float, ageing: Ageing = STRICT) -> None:
-        self.views: dict[str, QueueView] = {}
-        self._ageing = ageing
-        self.woken = asyncio.Event()  # the claimer's loop waits for it
-        self._poll_max_s = poll_max_s
-
-    def follow(self, queues: Sequence[str]) -> None:
-        """These are served from now on; what is known of those that stay is kept."""
-        kept = self.views
-        self.views = {
-            queue: kept.get(queue) or QueueView(queue, self._poll_max_s, self._ageing) for queue in queues
-        }
-
-    def wake(self) -> None:
-        """Look at once, without knowing more than that there may be reason to."""
-        self.woken.set()
-
-    def hint(self, queue: str, priority: int, run_at_us: int, *, labelled: bool = False) -> None:
-        """A job was put there: look, from no later than its place on."""
-        view = self.views.get(queue)
-        if view is not None:
-            view.hint(priority, run_at_us, labelled=labelled)
-            self.woken.set()
-
-    def made_room(self) -> None:
-        """Jobs have ended: where a limit was full, look at once."""
-        for view in self.views.values():
-            if view.is_limited and view.made_room():
-                self.woken.set()
-
-    def look_again(self) -> None:
-        """Hints may have been lost: sweep every queue at once."""
-        for view in self.views.values():
-            view.look_again()
-        self.woken.set()
-
-    def any_suspect(self) -> bool:
-        """Whether a suspect is known of in any queue."""
-        return any(view.suspect_due_at is not None for view in self.views.values())
-
-    def is_idle(self) -> bool:
-        """Whether a look from the beginning found nothing due in any queue."""
-        return all(view.is_idle() for view in self.views.values())
-
-
 def _place(mark: Mark) -> tuple[int, str]:
     return mark.run_at_us, mark.id
-
-
-def _reached(jobs: Sequence[Claimed], short: bool, lanes: Sequence[Mark]) -> list[int]:
-    """Of the lanes in whose order a claim took these jobs, those from which it took all that it could, or some."""
-    in_order = [mark.priority for mark in lanes]
-    if short:
-        return in_order
-    last = {job.priority for job in jobs}
-    return in_order[: max((place for place, each in enumerate(in_order, 1) if each in last), default=0)]

@@ -12,6 +12,7 @@ from functools import partial
 from fencerow.core.background.chores import Chores
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.service import soon
+from fencerow.core.model.lane import family_of, label_of
 from fencerow.core.model.wakeup import Arrived, CancelAsked, Ordered, Queued, decode, encode, encode_ended
 from fencerow.core.store.attempts import Requeued
 from fencerow.core.worker.lease import WorkerLease
@@ -53,21 +54,21 @@ class WakeUps:
         """What we put behind our own marks lowers them at once, here and elsewhere."""
         if not jobs:
             return
-        lanes: dict[tuple[str, int, str | None], int] = {}
+        lanes: dict[tuple[str, int, str], int] = {}
         for job in jobs:
             if job.waits:
                 self.arrived.set()
                 continue
-            lane = (job.queue, job.priority, job.label)
+            lane = (job.queue, job.priority, family_of(job.lane))
             lanes[lane] = min(job.run_at_us, lanes.get(lane, job.run_at_us))
         self._engine.wake(
             [
-                encode(Queued(queue, priority, due_us, label))
-                for (queue, priority, label), due_us in lanes.items()
+                encode(Queued(queue, priority, due_us, lane))
+                for (queue, priority, lane), due_us in lanes.items()
             ]
         )
-        for (queue, priority, label), run_at_us in lanes.items():
-            self._hint(queue, priority, run_at_us, label)
+        for (queue, priority, name), run_at_us in lanes.items():
+            self._hint(queue, priority, run_at_us, name)
 
     def announce_free_turns(self) -> None:
         """Jobs with turns have ended here: this worker gives them to the next at once."""
@@ -78,11 +79,12 @@ class WakeUps:
         if ids:
             self._engine.wake(encode_ended(ids))
 
-    def _hint(self, queue: str, priority: int, run_at_us: int, label: str | None) -> None:
+    def _hint(self, queue: str, priority: int, run_at_us: int, lane: str) -> None:
+        label = label_of(lane)
         if label is not None and label not in self._labels:
             return  # it waits for others
         for pool in self._pools:
-            pool.look.hint(queue, priority, run_at_us, labelled=label is not None)
+            pool.look.hint(queue, priority, run_at_us, lane)
 
     def _heard(self, message: str | None) -> None:
         if message is None:
@@ -93,8 +95,8 @@ class WakeUps:
             return
         decoded = decode(message)
         match decoded:
-            case Queued(queue, priority, run_at_us, label):
-                self._hint(queue, priority, run_at_us, label)
+            case Queued(queue, priority, run_at_us, lane):
+                self._hint(queue, priority, run_at_us, lane)
             case CancelAsked(holder, _) | Ordered(holder) if holder == self._lease.holder:
                 self._lease.renew_now()
             case Arrived():

@@ -342,11 +342,8 @@ class Worker:
             wanted = await self._engine.arun(store.turns_wanted())
             if wanted.at_once or (wanted.fallback_us is not None and wanted.fallback_us <= 0):
                 return True
-            names = list(self._handlers)
-            if await self._engine.arun(store.any_due(queues, names)):
-                return True
             labels = parsed_labels(self.config.labels)
-            return bool(labels) and await self._engine.arun(store.any_due_labelled(queues, names, labels))
+            return await self._engine.arun(store.any_due(queues, list(self._handlers), labels))
         except Exception as error:
             if not is_trouble(error):
                 raise

@@ -40,7 +40,8 @@ LIMIT :limit;
 -- The labels for which jobs wait, by queue, with how many of them wait for nobody else: they never fall back.
 SELECT job.queue, job.affinity, count(*), count(*) FILTER (WHERE job.affinity_wait_s IS NULL)
 FROM fencerow.jobs AS job
-WHERE job.state = 'waiting'
+WHERE job.state = 'queued'
   AND job.affinity IS NOT NULL
+  AND job.fell_back_for <= job.attempt
 GROUP BY job.queue, job.affinity
 ORDER BY 1, 2;

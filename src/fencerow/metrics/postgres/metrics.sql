@@ -1,47 +1,41 @@
 -- What one look for metrics sees of the database. Each statement is bounded, and none takes a lock on rows.
 
 -- name: metrics_lanes
--- Each lane (queue and priority) that has queued jobs: the first one's instant, and how many are due and how many come
+-- Each lane (queue, priority and name) that has queued jobs: the first one's instant, and how many are due and how many come
 -- later, up to a bound. The walk goes from one lane to the next by the index of the lanes, however long they are. The
 -- counts say an order, so that the server stops at the bound: without it it gathers the whole lane first.
 WITH RECURSIVE lane (id) AS (
     SELECT (SELECT first.id FROM fencerow.jobs AS first
-            WHERE first.state = 'queued' AND NOT first.suspect
-            ORDER BY first.queue, first.priority DESC, first.run_at, first.id LIMIT 1)
+            WHERE first.state = 'queued'
+            ORDER BY first.queue, first.priority DESC, first.lane, first.run_at, first.id LIMIT 1)
     UNION ALL
     SELECT COALESCE(
+        (SELECT beside.id FROM fencerow.jobs AS beside
+         WHERE beside.state = 'queued' AND beside.queue = here.queue AND beside.priority = here.priority
+           AND beside.lane > here.lane
+         ORDER BY beside.lane, beside.run_at, beside.id LIMIT 1),
         (SELECT lower.id FROM fencerow.jobs AS lower
-         WHERE lower.state = 'queued' AND NOT lower.suspect AND lower.queue = here.queue AND lower.priority < here.priority
-         ORDER BY lower.priority DESC, lower.run_at, lower.id LIMIT 1),
+         WHERE lower.state = 'queued' AND lower.queue = here.queue AND lower.priority < here.priority
+         ORDER BY lower.priority DESC, lower.lane, lower.run_at, lower.id LIMIT 1),
         (SELECT next.id FROM fencerow.jobs AS next
-         WHERE next.state = 'queued' AND NOT next.suspect AND next.queue > here.queue
-         ORDER BY next.queue, next.priority DESC, next.run_at, next.id LIMIT 1))
+         WHERE next.state = 'queued' AND next.queue > here.queue
+         ORDER BY next.queue, next.priority DESC, next.lane, next.run_at, next.id LIMIT 1))
     FROM lane
-    CROSS JOIN LATERAL (SELECT at.id, at.queue, at.priority, at.run_at FROM fencerow.jobs AS at
+    CROSS JOIN LATERAL (SELECT at.id, at.queue, at.priority, at.lane FROM fencerow.jobs AS at
                         WHERE at.id = lane.id LIMIT 1) AS here
 )
 SELECT here.queue, fencerow.us(here.run_at), fencerow.us((SELECT fencerow.now())),
        (SELECT count(*) FROM (SELECT 1 FROM fencerow.jobs AS due
-                              WHERE due.state = 'queued' AND NOT due.suspect AND due.queue = here.queue
-                                AND due.priority = here.priority AND due.run_at <= (SELECT fencerow.now())
+                              WHERE due.state = 'queued' AND due.queue = here.queue AND due.priority = here.priority
+                                AND due.lane = here.lane AND due.run_at <= (SELECT fencerow.now())
                               ORDER BY due.run_at, due.id LIMIT CAST(:jobs_max AS integer) + 1) AS counted),
        (SELECT count(*) FROM (SELECT 1 FROM fencerow.jobs AS later
-                              WHERE later.state = 'queued' AND NOT later.suspect AND later.queue = here.queue
-                                AND later.priority = here.priority AND later.run_at > (SELECT fencerow.now())
+                              WHERE later.state = 'queued' AND later.queue = here.queue AND later.priority = here.priority
+                                AND later.lane = here.lane AND later.run_at > (SELECT fencerow.now())
                               ORDER BY later.run_at, later.id LIMIT CAST(:jobs_max AS integer) + 1) AS counted)
 FROM (SELECT lane.id FROM lane LIMIT CAST(:lanes_max AS integer)) AS lanes
-CROSS JOIN LATERAL (SELECT at.id, at.queue, at.priority, at.run_at FROM fencerow.jobs AS at
+CROSS JOIN LATERAL (SELECT at.id, at.queue, at.priority, at.lane, at.run_at FROM fencerow.jobs AS at
                     WHERE at.id = lanes.id LIMIT 1) AS here;
-
--- name: metrics_suspects
--- Suspects that are queued, of each queue: they are in no lane.
-SELECT job.queue, fencerow.us(min(job.run_at)), fencerow.us((SELECT fencerow.now())),
-       count(*) FILTER (WHERE job.run_at <= (SELECT fencerow.now())),
-       count(*) FILTER (WHERE job.run_at > (SELECT fencerow.now()))
-FROM (SELECT suspect.queue, suspect.run_at FROM fencerow.jobs AS suspect
-      WHERE suspect.state = 'queued' AND suspect.suspect
-      ORDER BY suspect.queue, suspect.run_at, suspect.id LIMIT CAST(:jobs_max AS integer) + 1) AS job
-GROUP BY job.queue;
 
 -- name: metrics_running
 -- Jobs that run, by queue and name, and when the first of them was claimed.
@@ -51,22 +45,12 @@ FROM (SELECT running.queue, running.name, running.claimed_at FROM fencerow.jobs 
 GROUP BY job.queue, job.name;
 
 -- name: metrics_waiting
--- Jobs that wait at a gate or for a label. Each part is read by its own index; there is none over both.
+-- Jobs that wait at a gate.
 SELECT job.queue, count(*)
-FROM (SELECT * FROM (SELECT gated.queue FROM fencerow.jobs AS gated
-                     WHERE gated.state = 'waiting' AND gated.gate IS NOT NULL
-                     ORDER BY gated.gate, gated.priority DESC, gated.run_at, gated.id
-                     LIMIT CAST(:jobs_max AS integer) + 1) AS gated
-      UNION ALL
-      SELECT * FROM (SELECT labelled.queue FROM fencerow.jobs AS labelled
-                     WHERE labelled.state = 'waiting' AND labelled.affinity IS NOT NULL AND NOT labelled.suspect
-                     ORDER BY labelled.queue, labelled.affinity, labelled.priority DESC, labelled.run_at, labelled.id
-                     LIMIT CAST(:jobs_max AS integer) + 1) AS labelled
-      UNION ALL
-      SELECT * FROM (SELECT suspect.queue FROM fencerow.jobs AS suspect
-                     WHERE suspect.state = 'waiting' AND suspect.affinity IS NOT NULL AND suspect.suspect
-                     ORDER BY suspect.queue, suspect.affinity, suspect.run_at, suspect.id
-                     LIMIT CAST(:jobs_max AS integer) + 1) AS suspect) AS job
+FROM (SELECT gated.queue FROM fencerow.jobs AS gated
+      WHERE gated.state = 'waiting' AND gated.gate IS NOT NULL
+      ORDER BY gated.gate, gated.priority DESC, gated.run_at, gated.id
+      LIMIT CAST(:jobs_max AS integer) + 1) AS job
 GROUP BY job.queue;
 
 -- name: metrics_paused

@@ -15,7 +15,7 @@
 'revived_at_us', fencerow.us(job.revived_at), 'ended_at_us', fencerow.us(job.ended_at),
 'args_bytes', job.args_bytes,
 'error', job.error, 'exclusive', job.exclusive, 'exclusive_slots', job.exclusive_slots, 'strict', job.strict,
-'limits', job.limits, 'gate', job.gate, 'share', job.share, 'affinity', job.affinity, 'affinity_wait_s', job.affinity_wait_s, 'progress', progress.percent, 'progress_note', progress.note
+'limits', job.limits, 'gate', job.gate, 'share', job.share, 'affinity', job.affinity, 'affinity_wait_s', job.affinity_wait_s, 'lane', job.lane, 'progress', progress.percent, 'progress_note', progress.note
 
 -- fragment: jobs with progress
 -- Live and finished, each with what its attempt said last.
@@ -138,6 +138,7 @@ FROM (SELECT 1
       FROM fencerow.jobs AS job, fencerow.jobs AS mine
       WHERE mine.id = CAST(:id AS uuid)
         AND job.queue = mine.queue AND job.state = 'queued' AND NOT job.suspect
+        AND (job.affinity IS NULL OR job.fell_back_for > job.attempt OR job.lane = mine.lane)
         AND job.run_at <= (SELECT fencerow.now())
         AND (job.priority > mine.priority
              OR job.priority = mine.priority AND (job.run_at, job.id) < (mine.run_at, mine.id))

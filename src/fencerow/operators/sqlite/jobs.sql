@@ -15,7 +15,7 @@
 'revived_at_us', job.revived_at, 'ended_at_us', job.ended_at,
 'args_bytes', job.args_bytes,
 'error', CASE WHEN json_valid(job.error) THEN json(job.error) END, 'exclusive', job.exclusive, 'exclusive_slots', job.exclusive_slots, 'strict', json(CASE WHEN job.strict THEN 'true' ELSE 'false' END),
-'limits', CASE WHEN json_valid(job.limits) THEN json(job.limits) END, 'gate', job.gate, 'share', job.share, 'affinity', job.affinity, 'affinity_wait_s', job.affinity_wait_s, 'progress', progress.percent, 'progress_note', progress.note
+'limits', CASE WHEN json_valid(job.limits) THEN json(job.limits) END, 'gate', job.gate, 'share', job.share, 'affinity', job.affinity, 'affinity_wait_s', job.affinity_wait_s, 'lane', job.lane, 'progress', progress.percent, 'progress_note', progress.note
 
 -- fragment: jobs with progress
 -- Live and finished, each with what its attempt said last.
@@ -136,6 +136,7 @@ FROM (SELECT 1
       FROM fencerow.jobs AS job, fencerow.jobs AS mine
       WHERE mine.id = :id
         AND job.queue = mine.queue AND job.state = 'queued' AND job.suspect = 0
+        AND (job.affinity IS NULL OR job.fell_back_for > job.attempt OR job.lane = mine.lane)
         AND job.run_at <= fencerow.now()
         AND (job.priority > mine.priority
              OR job.priority = mine.priority AND (job.run_at, job.id) < (mine.run_at, mine.id))

@@ -1,7 +1,37 @@
 -- Jobs that no code knows: a name that was removed or misspelled would otherwise wait for ever.
 
+-- name: lanes_since
+-- All lanes of a queue, by priority and name, whose first job has been due for :age_s: a skip scan.
+WITH RECURSIVE seen AS (
+    (SELECT job.priority, job.lane, job.run_at
+     FROM fencerow.jobs AS job
+     WHERE job.queue = :queue AND job.state = 'queued'
+     ORDER BY job.priority DESC, job.lane, job.run_at
+     LIMIT 1)
+    UNION ALL
+    SELECT following.priority, following.lane, following.run_at
+    FROM seen
+    CROSS JOIN LATERAL (
+        (SELECT job.priority, job.lane, job.run_at
+         FROM fencerow.jobs AS job
+         WHERE job.queue = :queue AND job.state = 'queued' AND job.priority = seen.priority AND job.lane > seen.lane
+         ORDER BY job.lane, job.run_at
+         LIMIT 1)
+        UNION ALL
+        (SELECT job.priority, job.lane, job.run_at
+         FROM fencerow.jobs AS job
+         WHERE job.queue = :queue AND job.state = 'queued' AND job.priority < seen.priority
+         ORDER BY job.priority DESC, job.lane, job.run_at
+         LIMIT 1)
+        LIMIT 1
+    ) AS following
+)
+SELECT seen.priority, seen.lane
+FROM seen
+WHERE seen.run_at <= fencerow.now() - fencerow.seconds(CAST(:age_s AS double precision));
+
 -- name: disown
--- End the queued jobs of one lane, and the suspects of its queue, that have been due for :age_s although no worker that
+-- End the queued jobs of one lane that have been due for :age_s although no worker that
 -- was alive since then knows their name. Only the first :look jobs of the lane are looked at: the order is that of age.
 -- Guard: still queued, due for that long, and the name unknown to every registration renewed since; a worker that does
 -- not say what it knows is taken to know all. Locked rows are left for the next time.
@@ -24,24 +54,15 @@ WHERE job.id = ANY(ARRAY(
         SELECT late.id
         FROM fencerow.jobs AS late
         WHERE late.id IN (
-                (SELECT queued.id
-                 FROM fencerow.jobs AS queued
-                 WHERE queued.queue = :queue
-                   AND queued.priority = CAST(:priority AS smallint)
-                   AND queued.state = 'queued'
-                   AND NOT queued.suspect
-                   AND queued.run_at <= (SELECT clock.since FROM clock)
-                 ORDER BY queued.run_at, queued.id
-                 LIMIT CAST(:look AS integer))
-                UNION ALL
-                (SELECT queued.id
-                 FROM fencerow.jobs AS queued
-                 WHERE queued.queue = :queue
-                   AND queued.state = 'queued'
-                   AND queued.suspect
-                   AND queued.run_at <= (SELECT clock.since FROM clock)
-                 ORDER BY queued.run_at, queued.id
-                 LIMIT CAST(:look AS integer))
+                SELECT queued.id
+                FROM fencerow.jobs AS queued
+                WHERE queued.queue = :queue
+                  AND queued.priority = CAST(:priority AS smallint)
+                  AND queued.lane = :lane
+                  AND queued.state = 'queued'
+                  AND queued.run_at <= (SELECT clock.since FROM clock)
+                ORDER BY queued.run_at, queued.id
+                LIMIT CAST(:look AS integer)
             )
           AND late.state = 'queued'
           AND late.name <> ALL(ARRAY(SELECT known.name

@@ -76,7 +76,10 @@ def make(made: Sequence[NewDelivery], jobs: Sequence[NewJob]) -> Steps[list[NewJ
 
 def submitting(jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
     """Submit the jobs of deliveries; some wait for their turn."""
-    free, waiting = [each for each in jobs if not each.waits], [each for each in jobs if each.waits]
+    free, waiting = (
+        [each for each in jobs if not each.writes_more],
+        [each for each in jobs if each.writes_more],
+    )
     if free:
         yield from store.submit(free).steps()
     if waiting:

@@ -14,7 +14,6 @@ from fencerow_proof.history.acts import NEVER, Act
 from fencerow_proof.history.line import Kind
 from fencerow_proof.history.lives import (
     CLAIMS,
-    CLAIMS_BY_LABEL,
     ENDED_BY_AGE,
     FENCED,
     REMOVALS,
@@ -129,8 +128,8 @@ def outcomes(act: Act, now: Standing) -> list[Standing]:
     match act.verb:
         case "submit":
             return _submit(act, now)
-        case "claim" | "claim_in_turn" | "claim_suspect" | "claim_labelled" | "claim_labelled_suspect":
-            follows = _claimable(act.verb, now) and act.attempt in (None, now.attempt + 1)
+        case "claim":
+            follows = now.state is State.QUEUED and act.attempt in (None, now.attempt + 1)
             return [Standing(State.RUNNING, now.attempt + 1, act.holder)] if follows else []
         case "change":
             return _change(act, now)
@@ -141,8 +140,10 @@ def outcomes(act: Act, now: Standing) -> list[Standing]:
             return [replace(now, asked=True)] if now.state is State.RUNNING else []
         case "expire" | "disown":
             return [replace(now, state=State.FAILED)] if now.state in (State.QUEUED, State.WAITING) else []
-        case "hand_over" | "fall_back":
+        case "hand_over":
             return [replace(now, state=State.QUEUED)] if now.state is State.WAITING else []
+        case "fall_back":
+            return [now] if now.state is State.QUEUED else []
         case "take_turns_back":
             return [replace(now, state=State.WAITING)] if now.state is State.QUEUED else []
         case "revive":
@@ -153,11 +154,6 @@ def outcomes(act: Act, now: Standing) -> list[Standing]:
             if act.verb in REMOVALS:
                 return [Standing()] if now.state in FINAL else []
             return _fenced(act, now)
-
-
-def _claimable(verb: str, now: Standing) -> bool:
-    """Who carries a label takes what waits for it as well."""
-    return now.state is State.QUEUED or (now.state is State.WAITING and verb in CLAIMS_BY_LABEL)
 
 
 def _submit(act: Act, now: Standing) -> list[Standing]:
@@ -229,7 +225,6 @@ def _free_moves(life: Life, hidden: Unseen) -> list[_Free]:
         for act, verb in (
             (hidden.expiry, "expire"),
             (hidden.removal, "delete"),
-            (hidden.fall_back, "fall_back"),
         )
         if act
     ]
@@ -249,7 +244,7 @@ def _freely(move: _Free, now: Standing) -> list[Standing]:
     holder = move.act.holder
     match move.verb:
         case "claim":
-            follows = _claimable(move.act.verb, now) and now.attempt + 1 in move.numbers
+            follows = now.state is State.QUEUED and now.attempt + 1 in move.numbers
             return [Standing(State.RUNNING, now.attempt + 1, holder)] if follows else []
         case "reclaim" | "time_out":
             if now.state is not State.RUNNING or holder not in (None, now.holder):
@@ -259,8 +254,6 @@ def _freely(move: _Free, now: Standing) -> list[Standing]:
             ]
         case "expire":
             return [replace(now, state=State.FAILED)] if now.state in (State.QUEUED, State.WAITING) else []
-        case "fall_back":
-            return [replace(now, state=State.QUEUED)] if now.state is State.WAITING else []
         case _:
             return [Standing()] if now.state in FINAL else []
 

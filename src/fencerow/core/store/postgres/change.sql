@@ -52,8 +52,8 @@ SET queue = COALESCE(wanted.queue, job.queue),
     options = CASE WHEN wanted.args IS NULL THEN job.options ELSE CAST(wanted.options AS json) END,
     exclusive = CASE WHEN wanted.turns THEN wanted.new_exclusive ELSE job.exclusive END,
     limits = CASE WHEN wanted.turns THEN wanted.new_limits ELSE job.limits END,
-    state = CASE WHEN job.affinity IS NOT NULL THEN 'waiting'
-                 WHEN wanted.turns THEN CASE WHEN {{new gate}} IS NULL THEN 'queued' ELSE 'waiting' END
+    fell_back_for = 0,
+    state = CASE WHEN wanted.turns THEN CASE WHEN {{new gate}} IS NULL THEN 'queued' ELSE 'waiting' END
                  WHEN wanted.run_at > clock.now AND (job.exclusive IS NOT NULL OR job.limits IS NOT NULL) THEN 'waiting'
                  ELSE job.state END,
     gate = CASE WHEN wanted.turns THEN {{new gate}}
@@ -61,14 +61,14 @@ SET queue = COALESCE(wanted.queue, job.queue),
 FROM wanted, clock
 WHERE job.id = wanted.id
   AND job.state IN ('waiting', 'queued')
-RETURNING job.id, job.state, job.queue, job.priority, job.run_at, job.args_bytes, job.exclusive, job.limits
+RETURNING job.id, job.state, job.queue, job.priority, job.run_at, job.args_bytes, job.exclusive, job.limits, job.lane
 ),
 left_gates AS (
     INSERT INTO fencerow.gate_arrivals (gate)
     {{gates of the moved}}
 )
 SELECT CAST(id AS text), state, queue, priority, fencerow.us(run_at), args_bytes, exclusive,
-       CAST(to_json(limits) AS text)
+       CAST(to_json(limits) AS text), lane
 FROM moved;
 
 -- name: note_changed

@@ -38,25 +38,35 @@ holder = CAST(:holder AS uuid),
 claimed_at = clock.now,
 deadline_at = clock.now + fencerow.seconds(job.timeout_s + CAST(:margin_s AS double precision))
 
+-- fragment: lane it came from
+-- The lane in which a job stood that has just been claimed: one whose wait for a label was over stood among those of
+-- anybody for that one attempt, which its row no longer says.
+CASE WHEN job.affinity IS NULL OR job.fell_back_for < job.attempt THEN job.lane
+     WHEN job.suspect THEN 'suspect:'
+     ELSE COALESCE('share:' || job.share, '') END
+
 -- fragment: claimed jobs
 -- The end of a claim, whose UPDATE is `claimed`: the jobs as one JSON document. Arguments beyond 64 KiB, or beyond 8 MiB in
 -- all, are fetched at start.
 RETURNING job.id, job.name, job.queue, job.attempt, job.priority, job.run_at, job.suspect, job.failures, job.crashes,
               job.snoozes, job.attempts_max, job.snoozes_max, job.timeout_s, job.submitted_at, job.args_bytes, job.args,
-              job.options, job.tags, job.metadata, job.headers, job.share
+              job.options, job.tags, job.metadata, job.headers, job.share, {{lane it came from}} AS lane
 )
 SELECT CAST(json_agg(json_build_array(
            id, name, queue, attempt, priority, fencerow.us(run_at), suspect, failures, crashes, snoozes,
            attempts_max, snoozes_max, timeout_s, fencerow.us(submitted_at),
            CASE WHEN args_bytes <= 65536 AND bytes_so_far <= 8388608 THEN args END,
-           options, tags, metadata, headers, share
+           options, tags, metadata, headers, share, lane
        ) ORDER BY priority DESC, run_at, id) AS text)
 FROM (SELECT claimed.*, sum(args_bytes) OVER (ORDER BY priority DESC, run_at, id) AS bytes_so_far FROM claimed) AS sized
 
 -- name: claim
--- Take up to :limit due jobs of one queue, the lanes (priorities) in the order given, each from its low-water mark.
+-- Take up to :limit due jobs of one queue, the lanes in the order given, each from its low-water mark and no more of it
+-- than it says. A lane is a priority and a name: '' for anybody's jobs, `label:gpu`, `share:tenant-7`, and with `suspect:`
+-- before it those of suspects. Whoever may not take from a lane does not name it.
 -- The mark is only a hint that spares the dead entries at the lane's head; exclusivity is the row lock and the state.
--- Guard: still queued, due, not expired, the queue not paused, and the claiming worker's own row alive.
+-- Guard: still queued, in the lane that was asked for, due, not expired, the queue not paused, and the claiming worker's
+-- own row alive.
 -- Due is decided by the clock. One that went back behind what the worker has seen it reach leaves jobs due up to
 -- :due_us, at most a day: those that were written before, which is all whose last writing does not lie between
 -- :since_us and now.
@@ -75,13 +85,13 @@ claimed AS (
                 FROM fencerow.jobs AS queued
                 WHERE queued.queue = :queue
                   AND queued.priority = CAST(lane.mark ->> 0 AS smallint)
+                  AND queued.lane = lane.mark ->> 1
                   AND queued.state = 'queued'
-                  AND NOT queued.suspect
                   AND (queued.run_at, queued.id)
-                      > (fencerow.at(CAST(lane.mark ->> 1 AS bigint)), CAST(lane.mark ->> 2 AS uuid))
+                      > (fencerow.at(CAST(lane.mark ->> 2 AS bigint)), CAST(lane.mark ->> 3 AS uuid))
                   AND {{claimable}}
                 ORDER BY queued.run_at, queued.id
-                LIMIT CAST(:limit AS integer)
+                LIMIT CAST(lane.mark ->> 4 AS integer)
                 FOR UPDATE SKIP LOCKED
             ) AS candidate
             LIMIT CAST(:limit AS integer)
@@ -103,8 +113,8 @@ WITH head AS MATERIALIZED (
     FROM fencerow.jobs AS queued
     WHERE queued.queue = :queue
       AND queued.priority = CAST(:priority AS smallint)
+      AND queued.lane = :lane
       AND queued.state = 'queued'
-      AND NOT queued.suspect
       AND {{claimable}}
     ORDER BY queued.run_at, queued.id
     LIMIT 1
@@ -117,6 +127,7 @@ waited AS MATERIALIZED (
     FROM fencerow.jobs AS queued
     WHERE queued.id = (SELECT head.id FROM head)
       AND (CAST(:locked_only AS integer) = 0 OR NOT EXISTS (SELECT 1 FROM free))
+      AND queued.lane = :lane
       AND queued.state = 'queued'
       AND {{claimable}}
     FOR UPDATE
@@ -136,83 +147,82 @@ claimed AS (
 -- It is tried, and is no lock on the worker's row: a transaction whose client has gone must not stop the renewals.
 SELECT pg_try_advisory_xact_lock(hashtextextended(CAST(CAST(:holder AS uuid) AS text), 7300));
 
--- fragment: suspects left
--- How many suspects may be claimed: the worker runs :at_most at once, and no more than :limit are let through now. What the
--- worker believes to run plays no part in the latter: it may have ended here already.
-greatest(0, least(CAST(:limit AS integer),
-                  CAST(:at_most AS integer)
-                  - (SELECT count(*) FROM fencerow.jobs AS other
-                     WHERE other.holder = CAST(:holder AS uuid) AND other.state = 'running' AND other.suspect)))
-
--- name: claim_suspect
--- Take up to :limit suspect jobs of a queue, those that are due first, until this worker runs :at_most of them. Guards as
--- in claim.
-WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
-claimed AS (
-    UPDATE fencerow.jobs AS job
-    SET {{started}}
-    FROM clock
-    WHERE job.id = ANY(ARRAY(
-            SELECT queued.id
-            FROM fencerow.jobs AS queued
-            WHERE queued.queue = :queue
-              AND queued.state = 'queued'
-              AND queued.suspect
-              AND {{claimable}}
-            ORDER BY queued.run_at, queued.id
-            LIMIT {{suspects left}}
-            FOR UPDATE SKIP LOCKED
-        ))
-      AND {{claim guard}}
-    RETURNING job.*
-)
-SELECT CAST(json_agg(json_build_array(
-           id, name, queue, attempt, priority, fencerow.us(run_at), suspect, failures, crashes, snoozes,
-           attempts_max, snoozes_max, timeout_s, fencerow.us(submitted_at),
-           CASE WHEN args_bytes <= 65536 THEN args END,
-           options, tags, metadata, headers, share
-       ) ORDER BY run_at, id) AS text)
-FROM claimed;
+-- name: count_suspects
+-- How many suspects this worker runs. A statement of its own, under the lock: no other claim of it can add to them. What the
+-- worker believes to run plays no part in it: it may have ended here already.
+SELECT count(*)
+FROM fencerow.jobs AS job
+WHERE job.holder = CAST(:holder AS uuid) AND job.state = 'running' AND job.suspect;
 
 -- fragment: limited
 -- Whether a limit bounds the claims of this queue, or of all.
 (SELECT EXISTS (SELECT 1 FROM fencerow.queues AS queue WHERE queue.name IN (:queue, '') AND queue.limited))
 
 -- name: lanes
--- The lanes of one queue that hold queued jobs, highest priority first, each with the instant its first job is due,
--- and last, with no priority, the first suspect: a skip scan, one index descent per lane. Each says whether a limit
--- bounds the claims of this queue, and whether shares have jobs in the lane.
-WITH RECURSIVE lane AS (
-    (SELECT job.priority, job.run_at
+-- The lanes of one queue that hold jobs for a worker with these :names of lanes, each with the instant its first job is due;
+-- all shares of a priority are one row, `share:`, with the first of them that is due, or else the
+-- least instant. The priorities are found by a skip scan, and in each of them one index descent is made for each name. Of
+-- shares those behind one another are looked at until one is due, :shares_max of them at most; where none of these is, one
+-- behind them may be.
+-- Each row says whether a limit bounds the claims of this queue.
+WITH RECURSIVE level AS (
+    (SELECT job.priority
      FROM fencerow.jobs AS job
-     WHERE job.queue = :queue AND job.state = 'queued' AND NOT job.suspect
-     ORDER BY job.priority DESC, job.run_at
+     WHERE job.queue = :queue AND job.state = 'queued'
+     ORDER BY job.priority DESC
      LIMIT 1)
     UNION ALL
-    SELECT below.priority, below.run_at
-    FROM lane
+    SELECT below.priority
+    FROM level
     CROSS JOIN LATERAL (
-        SELECT job.priority, job.run_at
+        SELECT job.priority
         FROM fencerow.jobs AS job
-        WHERE job.queue = :queue AND job.state = 'queued' AND NOT job.suspect AND job.priority < lane.priority
-        ORDER BY job.priority DESC, job.run_at
+        WHERE job.queue = :queue AND job.state = 'queued' AND job.priority < level.priority
+        ORDER BY job.priority DESC
         LIMIT 1
     ) AS below
+),
+shared AS (
+    SELECT level.priority, 0 AS number, CAST('share:' AS text) COLLATE "C" AS lane, CAST(NULL AS timestamptz) AS run_at
+    FROM level
+    UNION ALL
+    SELECT shared.priority, shared.number + 1, following.lane, following.run_at
+    FROM shared
+    CROSS JOIN LATERAL (
+        SELECT job.lane, job.run_at
+        FROM fencerow.jobs AS job
+        WHERE job.queue = :queue AND job.priority = shared.priority AND job.state = 'queued'
+          AND job.lane > shared.lane AND job.lane < 'share;'
+        ORDER BY job.lane, job.run_at
+        LIMIT 1
+    ) AS following
+    WHERE shared.number < CAST(:shares_max AS integer)
+      AND COALESCE(shared.run_at > (SELECT fencerow.now()), true)
 )
-SELECT lane.priority, fencerow.us(lane.run_at), fencerow.us(fencerow.now()), {{limited}},
-       (SELECT EXISTS (SELECT 1 FROM fencerow.jobs AS shared
-                       WHERE shared.queue = :queue AND shared.priority = lane.priority AND shared.state = 'queued'
-                         AND NOT shared.suspect AND shared.share IS NOT NULL))
-FROM lane
+SELECT level.priority, named.lane, fencerow.us(first.run_at), fencerow.us(fencerow.now()), {{limited}}
+FROM level
+CROSS JOIN unnest(CAST(:names AS text[])) AS named (lane)
+CROSS JOIN LATERAL (
+    SELECT job.run_at
+    FROM fencerow.jobs AS job
+    WHERE job.queue = :queue AND job.priority = level.priority AND job.lane = named.lane AND job.state = 'queued'
+    ORDER BY job.run_at
+    LIMIT 1
+) AS first
 UNION ALL
-(SELECT NULL, fencerow.us(job.run_at), fencerow.us(fencerow.now()), {{limited}}, false
- FROM fencerow.jobs AS job
- WHERE job.queue = :queue AND job.state = 'queued' AND job.suspect
- ORDER BY job.run_at
- LIMIT 1);
+SELECT shared.priority, 'share:',
+       CASE WHEN max(shared.number) < CAST(:shares_max AS integer) THEN fencerow.us(min(shared.run_at)) ELSE 0 END,
+       fencerow.us(fencerow.now()), {{limited}}
+FROM shared
+WHERE shared.number > 0
+GROUP BY shared.priority;
+
+-- fragment: in these lanes
+-- In a lane that anybody may take from, or in that of one of these labels.
+(job.affinity IS NULL OR job.fell_back_for > job.attempt OR job.affinity = ANY(CAST(:labels AS text[])))
 
 -- name: any_due
--- Whether a job of these queues and names is due that a worker could claim, also while somebody locks its row for an
+-- Whether a job of these queues and names is due that a worker with these labels could claim, also while somebody locks its row for an
 -- instant: a claim skips that, so an empty claim does not tell that nothing is left.
 SELECT EXISTS (
     SELECT 1
@@ -220,6 +230,7 @@ SELECT EXISTS (
     WHERE job.queue = ANY(CAST(:queues AS text[]))
       AND job.name = ANY(CAST(:names AS text[]))
       AND job.state = 'queued'
+      AND {{in these lanes}}
       AND job.run_at <= (SELECT fencerow.now())
       AND (job.expires_at IS NULL OR job.expires_at > (SELECT fencerow.now()))
       AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue

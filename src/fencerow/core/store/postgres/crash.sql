@@ -15,7 +15,7 @@ moved AS (
     SET state = CASE WHEN job.cancel_requested_at IS NOT NULL THEN 'cancelled'
                      WHEN job.crashes + 1 >= job.crashes_max THEN 'failed'
                      WHEN {{gives its turns up}} THEN 'waiting'
-                     ELSE {{back in line}} END,
+                     ELSE 'queued' END,
         gate = CASE WHEN job.cancel_requested_at IS NULL AND job.crashes + 1 < job.crashes_max
                      AND {{gives its turns up}} THEN {{first gate}} END,
         crashes = job.crashes + 1,

@@ -22,8 +22,8 @@ job.id = ANY(ARRAY(
 id, queue, name, state, priority, suspect, awaited, subscribed, ephemeral, strict, run_at, attempt, failures, crashes, snoozes,
 attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
 cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, exclusive, exclusive_slots, limits, gate,
-turned_at, share, affinity, affinity_wait_s, submitted_at, submitted_by, revived_at, ended_at, period, args_bytes, args,
-options, tags, metadata, headers, result, error
+turned_at, share, affinity, affinity_wait_s, fell_back_for, lane, submitted_at, submitted_by, revived_at, ended_at, period,
+args_bytes, args, options, tags, metadata, headers, result, error
 
 -- fragment: what follows an end
 -- Whatever ended them: the lifetime of their keys begins, and what wings bring follows. All of it reads `ended`, which has
@@ -72,7 +72,7 @@ ended AS (
         job.cancel_requested_at, job.cancel_requested_by, job.expires_at,
         CASE WHEN job.ephemeral THEN CAST(:awaited_s AS double precision) ELSE job.retention_s END AS retention_s,
         job.scope, job.key, job.exclusive, job.exclusive_slots, job.limits, job.gate, job.turned_at, job.share, job.affinity,
-        job.affinity_wait_s, job.submitted_at, job.submitted_by, job.revived_at, (SELECT clock.now FROM clock) AS ended_at,
+        job.affinity_wait_s, job.fell_back_for, job.lane, job.submitted_at, job.submitted_by, job.revived_at, (SELECT clock.now FROM clock) AS ended_at,
         CASE WHEN job.ephemeral OR job.retention_s IS NOT NULL THEN 0 ELSE (SELECT opened.place FROM opened) END AS period,
         job.args_bytes, job.args, job.options, job.tags, job.metadata, job.headers, CAST(outcome.result AS json) AS result,
         CAST(NULL AS json) AS error
@@ -127,7 +127,6 @@ SELECT id FROM moved;
 -- Guard: still running, under this holder, in this attempt, and nobody asked for a cancel.
 -- Without delay_s the job keeps its place in its lane; one that lies ahead, because the clock went back since, is now.
 -- With a delay it gives up the turns that it needs to run, unless it is strict, and waits for them again.
--- With affinity it waits for its label again.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 outcome AS MATERIALIZED (
     SELECT *
@@ -137,7 +136,7 @@ outcome AS MATERIALIZED (
 ),
 moved AS (
     UPDATE fencerow.jobs AS job
-    SET state = CASE WHEN outcome.delay_s IS NOT NULL AND {{gives its turns up}} THEN 'waiting' ELSE {{back in line}} END,
+    SET state = CASE WHEN outcome.delay_s IS NOT NULL AND {{gives its turns up}} THEN 'waiting' ELSE 'queued' END,
         gate = CASE WHEN outcome.delay_s IS NOT NULL AND {{gives its turns up}} THEN {{first gate}} END,
         failures = job.failures + outcome.failures,
         snoozes = job.snoozes + outcome.snoozes,
@@ -149,7 +148,7 @@ moved AS (
     WHERE {{fence of outcome}}
       AND job.cancel_requested_at IS NULL
     RETURNING job.id, job.attempt, job.claimed_at, job.run_at, job.queue, job.priority, outcome.kind, outcome.detail,
-              clock.now AS at, job.state, job.exclusive, job.limits, job.affinity, outcome.kind = 'retried' AS has_failed
+              clock.now AS at, job.state, job.exclusive, job.limits, job.lane, outcome.kind = 'retried' AS has_failed
 ),
 told AS (
     {{failures of the moved}}
@@ -165,7 +164,7 @@ noted AS (
                              'detail', CAST(moved.detail AS json))
     FROM moved
 )
-SELECT id, queue, priority, fencerow.us(run_at), state = 'waiting' AND affinity IS NULL, affinity FROM moved;
+SELECT id, queue, priority, fencerow.us(run_at), state = 'waiting', lane FROM moved;
 
 -- name: stop
 -- End running jobs as cancelled. The rows are moved by archive in the same transaction.
@@ -235,7 +234,7 @@ SELECT
     id, queue, name, state, priority, suspect, awaited, subscribed, ephemeral, strict, run_at, attempt, failures, crashes,
     snoozes, attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
     cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, exclusive, exclusive_slots, limits, gate,
-    turned_at, share, affinity, affinity_wait_s, submitted_at, submitted_by, revived_at, ended_at,
+    turned_at, share, affinity, affinity_wait_s, fell_back_for, lane, submitted_at, submitted_by, revived_at, ended_at,
     COALESCE((SELECT min(period.id)
               FROM fencerow.finished_periods AS period
               WHERE period.state = ended.state

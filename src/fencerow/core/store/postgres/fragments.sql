@@ -16,11 +16,6 @@ WITH held AS (
     FOR SHARE
 )
 
--- fragment: back in line
--- Where a job stands that an attempt gives back and that needs no turn: among all others, or, with affinity, among those of
--- its label, until the wait is over. That counts from when it is due next.
-CASE WHEN job.affinity IS NULL THEN 'queued' ELSE 'waiting' END
-
 -- fragment: first gate
 -- Where a job that needs turns waits first.
 COALESCE('key:' || job.exclusive, 'limit:' || job.limits[1])

@@ -123,7 +123,7 @@ RETURNING owned.job_id;
 -- name: revive
 -- Put finished jobs back into their queues: budgets start anew, the attempt goes on, so no old attempt can touch them.
 -- Guard: finished. A person asks for this; the system's own repetition is a retry.
--- A job that needs turns waits for them again, and one with affinity for its label. What a wing takes back of the end that
+-- A job that needs turns waits for them again. What a wing takes back of the end that
 -- was is said there.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 revived AS (
@@ -145,13 +145,13 @@ INSERT INTO fencerow.jobs AS job (
     ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, gate, share, affinity, affinity_wait_s
 )
 SELECT
-    id, queue, name, CASE WHEN exclusive IS NULL AND limits IS NULL AND affinity IS NULL THEN 'queued' ELSE 'waiting' END,
+    id, queue, name, CASE WHEN exclusive IS NULL AND limits IS NULL THEN 'queued' ELSE 'waiting' END,
     priority, awaited, clock.now, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
     retention_s, scope, key, submitted_at, submitted_by, clock.now, args_bytes, args, options, tags, metadata, headers,
     ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, {{first gate}}, share,
     affinity, affinity_wait_s
 FROM revived AS job CROSS JOIN clock
-RETURNING id, queue, priority, fencerow.us(run_at), state = 'waiting' AND affinity IS NULL, affinity;
+RETURNING id, queue, priority, fencerow.us(run_at), state = 'waiting', lane;
 
 -- name: delete
 -- Remove finished jobs; forget_notes follows in the same transaction. Their keys live on until their own expiry.

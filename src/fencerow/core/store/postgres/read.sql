@@ -17,7 +17,7 @@ SELECT CAST(json_build_object(
            'args_bytes', job.args_bytes, 'args', job.args, 'options', job.options, 'tags', job.tags,
            'metadata', job.metadata, 'headers', job.headers, 'result', job.result, 'error', job.error,
            'exclusive', job.exclusive, 'exclusive_slots', job.exclusive_slots, 'strict', job.strict, 'limits', job.limits,
-           'gate', job.gate, 'share', job.share, 'affinity', job.affinity, 'affinity_wait_s', job.affinity_wait_s, 'progress', progress.percent, 'progress_note', progress.note
+           'gate', job.gate, 'share', job.share, 'affinity', job.affinity, 'affinity_wait_s', job.affinity_wait_s, 'lane', job.lane, 'progress', progress.percent, 'progress_note', progress.note
        ) AS text)
 FROM fencerow.all_jobs AS job
 LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt

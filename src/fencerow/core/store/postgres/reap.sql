@@ -109,7 +109,7 @@ WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 line AS MATERIALIZED (
     SELECT job.id,
            NOT job.suspect
-           AND row_number() OVER (PARTITION BY job.holder, job.queue, job.priority, job.name, job.timeout_s
+           AND row_number() OVER (PARTITION BY job.holder, job.queue, job.priority, job.lane, job.name, job.timeout_s
                                   ORDER BY job.claimed_at, job.run_at, job.id)
                > CASE WHEN worker.stated ->> 'begun_max' ~ '^[0-9]{1,9}$'
                       THEN CAST(worker.stated ->> 'begun_max' AS bigint) END AS waited
@@ -155,7 +155,7 @@ judged AS MATERIALIZED (
 ),
 moved AS (
     UPDATE fencerow.jobs AS job
-    SET state = CASE WHEN judged.became = 'queued' THEN {{back in line}} ELSE judged.became END,
+    SET state = judged.became,
         crashes = job.crashes + judged.alone,
         suspect = NOT judged.waited,
         run_at = least(job.run_at, clock.now),
@@ -208,7 +208,7 @@ moved AS (
     SET state = CASE WHEN job.cancel_requested_at IS NOT NULL THEN 'cancelled'
                      WHEN overdue.begun AND job.failures + 1 >= job.attempts_max THEN 'failed'
                      WHEN overdue.begun AND {{gives its turns up}} THEN 'waiting'
-                     ELSE {{back in line}} END,
+                     ELSE 'queued' END,
         gate = CASE WHEN job.cancel_requested_at IS NULL AND overdue.begun AND job.failures + 1 < job.attempts_max
                      AND {{gives its turns up}} THEN {{first gate}} END,
         failures = job.failures + CAST(overdue.begun AS integer),

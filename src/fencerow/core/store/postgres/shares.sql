@@ -1,114 +1,51 @@
--- Shares: turns between those who share a lane of a queue. The ring of a lane are its shares that have jobs, in the order of
--- their names. Who had the last turn is known to each worker for itself and stored nowhere: a share that comes newly is in
--- the ring with its first job.
+-- Shares: each share that has jobs in a queue and priority has a lane of its own there, `share:` and its name, and the shares
+-- take turns. The ring of a priority are these lanes, in the order of their names. Who had the last turn is known to each
+-- worker for itself and stored nowhere: a share that comes newly is in the ring with its first job.
 
--- fragment: in the lane
--- It may be claimed from this lane of the queue, once it is due.
-job.queue = :queue AND job.priority = CAST(:priority AS smallint) AND job.state = 'queued' AND NOT job.suspect
+-- fragment: lane of a share
+-- It is queued in the lane of a share, and not as a suspect: those take no turns.
+job.queue = :queue AND job.priority = CAST(:priority AS smallint) AND job.state = 'queued'
+AND job.lane > 'share:' AND job.lane < 'share;'
 
 -- name: ring
--- The next :limit shares behind :after that have jobs, round to :until, where the way round began: a skip scan, one index
--- descent for each. Of each: its weight, whether the names have begun again, and whether its first job is due. And number -1 if
--- the first job of the whole lane that could be claimed has no share: those take turns then as well.
-WITH RECURSIVE ring (number, share, run_at) AS (
-    SELECT 0, CAST(:after AS text), CAST(NULL AS timestamptz)
+-- The lanes of shares behind :after, round to :until, where the way round began, until :limit of them have a due job, or as
+-- many as :steps are behind: a skip scan, one index descent for each. Of each: the name of the lane, the weight of the share,
+-- whether the names have begun again, when its first job is due, and whether it is. Row 0 has the weight of the jobs without a
+-- share.
+WITH RECURSIVE ring (number, lane, run_at, due, found) AS (
+    SELECT 0, CAST(:after AS text) COLLATE "C", CAST(NULL AS timestamptz), false, 0
     UNION ALL
-    SELECT ring.number + 1, following.share, following.run_at
+    SELECT ring.number + 1, following.lane, following.run_at, following.due, ring.found + CAST(following.due AS integer)
     FROM ring
     CROSS JOIN LATERAL (
-        (SELECT job.share, job.run_at
-         FROM fencerow.jobs AS job
-         WHERE {{in the lane}}
-           AND job.share > ring.share
-           AND (ring.share > :until OR ring.number = 0 AND ring.share = :until OR job.share <= :until)
-         ORDER BY job.share, job.run_at
-         LIMIT 1)
-        UNION ALL
-        (SELECT job.share, job.run_at
-         FROM fencerow.jobs AS job
-         WHERE {{in the lane}}
-           AND job.share <= :until
-           AND (ring.share > :until OR ring.number = 0 AND ring.share = :until)
-         ORDER BY job.share, job.run_at
-         LIMIT 1)
-        LIMIT 1
+        SELECT next.lane, next.run_at,
+               next.run_at <= (SELECT greatest(fencerow.now(), least(fencerow.at(CAST(:due_us AS bigint)),
+                                                                     fencerow.now() + INTERVAL '1 day'))) AS due
+        FROM ((SELECT job.lane, job.run_at
+               FROM fencerow.jobs AS job
+               WHERE {{lane of a share}}
+                 AND job.lane > ring.lane
+                 AND (ring.lane > :until OR ring.number = 0 AND ring.lane = :until OR job.lane <= :until)
+               ORDER BY job.lane, job.run_at
+               LIMIT 1)
+              UNION ALL
+              (SELECT job.lane, job.run_at
+               FROM fencerow.jobs AS job
+               WHERE {{lane of a share}}
+                 AND job.lane <= :until
+                 AND (ring.lane > :until OR ring.number = 0 AND ring.lane = :until)
+               ORDER BY job.lane, job.run_at
+               LIMIT 1)
+              LIMIT 1) AS next
     ) AS following
-    WHERE ring.number < CAST(:limit AS integer)
+    WHERE ring.found < CAST(:limit AS integer)
+      AND ring.number < CAST(:steps AS integer)
 )
-SELECT ring.number, ring.share, COALESCE(known.weight, 1), ring.share <= :until,
-       ring.run_at <= (SELECT greatest(fencerow.now(), least(fencerow.at(CAST(:due_us AS bigint)),
-                                                             fencerow.now() + INTERVAL '1 day')))
+SELECT ring.number, ring.lane, COALESCE(known.weight, 1), ring.lane <= :until, fencerow.us(ring.run_at), ring.due
 FROM ring
-LEFT JOIN fencerow.shares AS known ON known.queue = :queue AND known.share = ring.share
-WHERE ring.number > 0
-UNION ALL
-SELECT -1, '',
-       COALESCE((SELECT known.weight FROM fencerow.shares AS known WHERE known.queue = :queue AND known.share = ''), 1),
-       false, true
-FROM (SELECT queued.share
-      FROM fencerow.jobs AS queued
-      WHERE queued.queue = :queue
-        AND queued.priority = CAST(:priority AS smallint)
-        AND queued.state = 'queued'
-        AND NOT queued.suspect
-        AND (queued.run_at, queued.id) > (fencerow.at(CAST(:mark_us AS bigint)), CAST(:mark_id AS uuid))
-        AND {{claimable}}
-      ORDER BY queued.run_at, queued.id
-      LIMIT 1) AS head
-WHERE head.share IS NULL
-ORDER BY 1;
-
--- name: claim_in_turn
--- Take due jobs of one lane: of each share in :turns so many, and up to :nobodys without a share, of those that are among
--- the next :reach of the lane. Guards, and what is due, as in claim: whose turn it is excludes nobody, the state does.
-WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
-claimed AS (
-    UPDATE fencerow.jobs AS job
-    SET {{started}}
-    FROM clock
-    WHERE job.id = ANY(ARRAY(
-            SELECT candidate.id
-            FROM json_array_elements(CAST(:turns AS json)) AS turn (given)
-            CROSS JOIN LATERAL (
-                SELECT queued.id
-                FROM fencerow.jobs AS queued
-                WHERE queued.queue = :queue
-                  AND queued.priority = CAST(:priority AS smallint)
-                  AND queued.share = turn.given ->> 0
-                  AND queued.state = 'queued'
-                  AND NOT queued.suspect
-                  AND {{claimable}}
-                ORDER BY queued.run_at, queued.id
-                LIMIT CAST(turn.given ->> 1 AS integer)
-                FOR UPDATE SKIP LOCKED
-            ) AS candidate
-            UNION ALL
-            SELECT nobodys.id
-            FROM (
-                SELECT queued.id
-                FROM fencerow.jobs AS queued
-                WHERE queued.id = ANY(ARRAY(
-                        SELECT line.id
-                        FROM (SELECT queued.id, queued.share
-                              FROM fencerow.jobs AS queued
-                              WHERE queued.queue = :queue
-                                AND queued.priority = CAST(:priority AS smallint)
-                                AND queued.state = 'queued'
-                                AND NOT queued.suspect
-                                AND (queued.run_at, queued.id)
-                                    > (fencerow.at(CAST(:mark_us AS bigint)), CAST(:mark_id AS uuid))
-                                AND {{claimable}}
-                              ORDER BY queued.run_at, queued.id
-                              LIMIT CAST(:reach AS integer)) AS line
-                        WHERE line.share IS NULL
-                        LIMIT CAST(:nobodys AS integer)
-                    ))
-                  AND queued.state = 'queued'
-                FOR UPDATE SKIP LOCKED
-            ) AS nobodys
-        ))
-      AND {{claim guard}}
-    {{claimed jobs}};
+LEFT JOIN fencerow.shares AS known
+       ON known.queue = :queue AND known.share = CASE WHEN ring.number = 0 THEN '' ELSE substr(ring.lane, 7) END
+ORDER BY ring.number;
 
 -- name: weigh_share
 -- Say how many turns a share has one after another. Guard: only another weight is written.

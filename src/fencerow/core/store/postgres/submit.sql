@@ -37,14 +37,14 @@ WITH alike AS MATERIALIZED (
 
 -- fragment: each of the jobs alike
 -- In the order of the new columns with turns. A job that waits for its turn waits at the gate of its key, or of its
--- first limit, and one with affinity for its label; what the others do not have is not looked for.
+-- first limit; what the others do not have is not looked for.
 SELECT
     CAST(job.value ->> 0 AS uuid), alike.queue, alike.name, alike.priority, alike.run_at, alike.attempts_max,
     alike.crashes_max, alike.snoozes_max, alike.timeout_s, alike.expires_at, alike.retention_s, alike.scope,
     alike.key, alike.submitted_at, alike.submitted_by, CAST(job.value ->> 1 AS integer),
     CAST(job.value ->> 2 AS json), alike.options, alike.tags, alike.metadata, alike.headers, alike.ephemeral,
     alike.subscribed,
-    CASE WHEN alike.gated AND COALESCE(job.value ->> 3, job.value ->> 4, job.value ->> 6) IS NOT NULL THEN 'waiting'
+    CASE WHEN alike.gated AND COALESCE(job.value ->> 3, job.value ->> 4) IS NOT NULL THEN 'waiting'
          ELSE 'queued' END,
     CASE WHEN alike.gated THEN job.value ->> 3 END, alike.exclusive_slots, alike.strict,
     CASE WHEN alike.gated AND job.value ->> 4 IS NOT NULL

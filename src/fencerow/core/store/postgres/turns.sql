@@ -38,9 +38,7 @@ SELECT EXISTS (SELECT 1 FROM fencerow.gate_arrivals AS arrival),
        - fencerow.us(fencerow.now()),
        (SELECT fencerow.us(fencerow.later(job.run_at, job.affinity_wait_s)) - fencerow.us(fencerow.now())
         FROM fencerow.jobs AS job
-        WHERE job.state = 'waiting'
-          AND job.affinity IS NOT NULL
-          AND job.affinity_wait_s IS NOT NULL
+        WHERE {{waits for its label}}
         ORDER BY fencerow.later(job.run_at, job.affinity_wait_s)
         LIMIT 1);
 
@@ -216,7 +214,7 @@ SET state = 'queued',
 WHERE job.id = ANY(CAST(:ids AS uuid[]))
   AND job.state = 'waiting'
   AND job.gate IS NOT NULL
-RETURNING job.id, job.queue, job.priority, fencerow.us(job.run_at), false;
+RETURNING job.id, job.queue, job.priority, fencerow.us(job.run_at), false, job.lane;
 
 -- name: send_on
 -- Let jobs wait at another of their gates, which is full. Guard: waiting at a gate. The rows of both are locked.

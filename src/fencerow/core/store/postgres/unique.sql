@@ -79,7 +79,8 @@ SET ({{new columns with turns}}) = ROW(
     given.exclusive_slots, given.strict, given.limits, given.gate, given.share, given.affinity,
     given.affinity_wait_s
 ),
-    turned_at = NULL
+    turned_at = NULL,
+    fell_back_for = 0
 FROM given
 WHERE job.id = given.id
   AND job.state IN ('waiting', 'queued')

@@ -39,8 +39,8 @@ SET queue = COALESCE(wanted.queue, fencerow.jobs.queue),
     options = CASE WHEN wanted.args IS NULL THEN fencerow.jobs.options ELSE wanted.options END,
     exclusive = CASE WHEN wanted.turns THEN wanted.new_exclusive ELSE exclusive END,
     limits = CASE WHEN wanted.turns THEN wanted.new_limits ELSE limits END,
-    state = CASE WHEN affinity IS NOT NULL THEN 'waiting'
-                 WHEN wanted.turns THEN CASE WHEN {{new gate}} IS NULL THEN 'queued' ELSE 'waiting' END
+    fell_back_for = 0,
+    state = CASE WHEN wanted.turns THEN CASE WHEN {{new gate}} IS NULL THEN 'queued' ELSE 'waiting' END
                  WHEN (wanted.run_at_us > fencerow.now() OR wanted.delay_s > 0)
                       AND (exclusive IS NOT NULL OR limits IS NOT NULL) THEN 'waiting'
                  ELSE fencerow.jobs.state END,
@@ -57,7 +57,7 @@ FROM (SELECT job.value AS id, json_extract(given.value, '$.queue') AS queue,
       FROM json_each(:changes) AS given CROSS JOIN json_each(given.value, '$.ids') AS job) AS wanted
 WHERE fencerow.jobs.id = wanted.id
   AND fencerow.jobs.state IN ('waiting', 'queued')
-RETURNING id, state, queue, priority, run_at, args_bytes, exclusive, limits;
+RETURNING id, state, queue, priority, run_at, args_bytes, exclusive, limits, lane;
 INSERT INTO fencerow.gate_arrivals (gate)
 SELECT 'key:' || job.exclusive
 FROM json_each(:changes) AS given CROSS JOIN json_each(given.value, '$.ids') AS each

@@ -25,6 +25,13 @@ AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
 state = 'queued'
 AND {{may claim}}
 
+-- fragment: lane it came from
+-- The lane in which a job stood that has just been claimed: one whose wait for a label was over stood among those of
+-- anybody for that one attempt, which its row no longer says.
+CASE WHEN affinity IS NULL OR fell_back_for < attempt THEN lane
+     WHEN suspect THEN 'suspect:'
+     ELSE COALESCE('share:' || share, '') END
+
 -- fragment: claimed job
 -- What the worker gets of it, in the order of `Claimed`.
 json_array(
@@ -32,12 +39,9 @@ json_array(
     failures, crashes, snoozes, attempts_max, snoozes_max, timeout_s, submitted_at,
     CASE WHEN args_bytes <= 65536 AND json_valid(args) THEN json(args) END,
     CASE WHEN json_valid(options) THEN json(options) END, CASE WHEN json_valid(tags) THEN json(tags) END,
-    CASE WHEN json_valid(metadata) THEN json(metadata) END, CASE WHEN json_valid(headers) THEN json(headers) END, share
+    CASE WHEN json_valid(metadata) THEN json(metadata) END, CASE WHEN json_valid(headers) THEN json(headers) END, share,
+    {{lane it came from}}
 )
-
--- fragment: claimed beside the others
--- As `claimed job`, and last the label for which it waited.
-json_insert({{claimed job}}, '$[#]', affinity)
 
 -- fragment: started
 -- What a claim writes.
@@ -48,12 +52,16 @@ claimed_at = (SELECT fencerow.now()),
 deadline_at = (SELECT fencerow.now()) + CAST((timeout_s + :margin_s) * 1000000 AS INTEGER)
 
 -- name: claim
--- Take up to :limit due jobs of one queue, the lanes (priorities) in the order given, each from its low-water mark.
+-- Take up to :limit due jobs of one queue, the lanes in the order given, each from its low-water mark and no more of it
+-- than it says. A lane is a priority and a name: '' for anybody's jobs, `label:gpu`, `share:tenant-7`, and with `suspect:`
+-- before it those of suspects. Whoever may not take from a lane does not name it.
 -- The mark is only a hint; exclusivity is the file's one write lock and the state.
--- Guard: still queued, due, not expired, the queue not paused, and the claiming worker's own row alive.
+-- Guard: still queued, in the lane that was asked for, due, not expired, the queue not paused, and the claiming worker's
+-- own row alive.
 -- Due is decided by the clock. One that went back behind what the worker has seen it reach leaves jobs due up to
 -- :due_us, at most a day: those that were written before, which is all whose last writing does not lie between
 -- :since_us and now.
+-- A LIMIT can name no column here: it is the greatest of the lanes' numbers.
 -- Each row is one JSON document; arguments beyond 64 KiB, or that are no JSON any more, are fetched at start.
 -- What else is no JSON any more comes as null: one edited row must not keep a queue from being claimed.
 UPDATE fencerow.jobs
@@ -67,14 +75,15 @@ WHERE id IN (
                        FROM fencerow.jobs AS queued
                        WHERE queued.queue = :queue
                          AND queued.priority = json_extract(lane.value, '$[0]')
+                         AND queued.lane = json_extract(lane.value, '$[1]')
                          AND queued.state = 'queued'
-                         AND queued.suspect = 0
                          AND (queued.run_at, queued.id)
-                             > (json_extract(lane.value, '$[1]'), json_extract(lane.value, '$[2]'))
+                             > (json_extract(lane.value, '$[2]'), json_extract(lane.value, '$[3]'))
                          AND {{claimable}}
                        ORDER BY queued.run_at, queued.id
-                       LIMIT :limit)
+                       LIMIT (SELECT max(json_extract(most.value, '$[4]')) FROM json_each(:lanes) AS most))
              )) AS candidate
+        WHERE candidate.key < json_extract(lane.value, '$[4]')
         ORDER BY lane.key, candidate.key
         LIMIT :limit
     )
@@ -85,77 +94,82 @@ RETURNING {{claimed job}};
 -- Make this worker's claims of suspects take turns: the transaction has the file's one write lock already.
 SELECT :holder IS NOT NULL;
 
--- fragment: suspects left
--- How many suspects may be claimed: the worker runs :at_most at once, and no more than :limit are let through now. What the
--- worker believes to run plays no part in the latter: it may have ended here already.
-max(0, min(:limit, :at_most - (SELECT count(*) FROM fencerow.jobs AS other
-                               WHERE other.holder = :holder AND other.state = 'running' AND other.suspect = 1)))
-
--- name: claim_suspect
--- Take up to :limit suspect jobs of a queue, those that are due first, until this worker runs :at_most of them. Guards as
--- in claim.
-UPDATE fencerow.jobs
-SET {{started}}
-WHERE id IN (
-        SELECT queued.id
-        FROM fencerow.jobs AS queued
-        WHERE queued.queue = :queue
-          AND queued.state = 'queued'
-          AND queued.suspect = 1
-          AND {{claimable}}
-        ORDER BY queued.run_at, queued.id
-        LIMIT {{suspects left}}
-    )
-  AND {{claim guard}}
-RETURNING {{claimed job}};
+-- name: count_suspects
+-- How many suspects this worker runs. What the worker believes to run plays no part in it: it may have ended here already.
+SELECT count(*)
+FROM fencerow.jobs AS job
+WHERE job.holder = :holder AND job.state = 'running' AND job.suspect = 1;
 
 -- fragment: limited
 -- Whether a limit bounds the claims of this queue, or of all.
 (SELECT EXISTS (SELECT 1 FROM fencerow.queues AS queue WHERE queue.name IN (:queue, '') AND queue.limited))
 
 -- name: lanes
--- The lanes of one queue that hold queued jobs, highest priority first, each with the instant its first job is due,
--- and last, with no priority, the first suspect: a skip scan, one index descent per lane. Each says whether a limit
--- bounds the claims of this queue, and whether shares have jobs in the lane.
-WITH RECURSIVE lane (priority) AS (
+-- The lanes of one queue that hold jobs for a worker with these :names of lanes, each with the instant its first job is due;
+-- all shares of a priority are one row, `share:`, with the first of them that is due, or else the
+-- least instant. The priorities are found by a skip scan, and in each of them one index descent is made for each name. Of
+-- shares those behind one another are looked at until one is due, :shares_max of them at most; where none of these is, one
+-- behind them may be.
+-- Each row says whether a limit bounds the claims of this queue.
+WITH RECURSIVE level (priority) AS (
     SELECT max(job.priority)
     FROM fencerow.jobs AS job
-    WHERE job.queue = :queue AND job.state = 'queued' AND job.suspect = 0
+    WHERE job.queue = :queue AND job.state = 'queued'
     UNION ALL
     SELECT (SELECT max(job.priority)
             FROM fencerow.jobs AS job
-            WHERE job.queue = :queue AND job.state = 'queued' AND job.suspect = 0 AND job.priority < lane.priority)
-    FROM lane
-    WHERE lane.priority IS NOT NULL
-)
-SELECT lane.priority,
-       (SELECT job.run_at
+            WHERE job.queue = :queue AND job.state = 'queued' AND job.priority < level.priority)
+    FROM level
+    WHERE level.priority IS NOT NULL
+),
+shared (priority, number, lane, run_at) AS (
+    SELECT level.priority, 0, 'share:', NULL
+    FROM level
+    WHERE level.priority IS NOT NULL
+    UNION ALL
+    SELECT shared.priority, shared.number + 1, following.lane, following.run_at
+    FROM shared
+    JOIN fencerow.jobs AS following ON following.id = (
+        SELECT job.id
         FROM fencerow.jobs AS job
-        WHERE job.queue = :queue AND job.state = 'queued' AND job.suspect = 0 AND job.priority = lane.priority
-        ORDER BY job.run_at
-        LIMIT 1),
-       fencerow.now(), {{limited}},
-       (SELECT EXISTS (SELECT 1 FROM fencerow.jobs AS shared
-                       WHERE shared.queue = :queue AND shared.priority = lane.priority AND shared.state = 'queued'
-                         AND shared.suspect = 0 AND shared.share IS NOT NULL))
-FROM lane
-WHERE lane.priority IS NOT NULL
+        WHERE job.queue = :queue AND job.priority = shared.priority AND job.state = 'queued'
+          AND job.lane > shared.lane AND job.lane < 'share;'
+        ORDER BY job.lane, job.run_at
+        LIMIT 1)
+    WHERE shared.number < :shares_max
+      AND (shared.run_at IS NULL OR shared.run_at > fencerow.now())
+)
+SELECT first.priority, first.lane, first.run_at, fencerow.now(), {{limited}}
+FROM (SELECT level.priority, named.value AS lane,
+             (SELECT job.run_at
+              FROM fencerow.jobs AS job
+              WHERE job.queue = :queue AND job.priority = level.priority AND job.lane = named.value AND job.state = 'queued'
+              ORDER BY job.run_at
+              LIMIT 1) AS run_at
+      FROM level
+      CROSS JOIN json_each(:names) AS named
+      WHERE level.priority IS NOT NULL) AS first
+WHERE first.run_at IS NOT NULL
 UNION ALL
-SELECT NULL, first.run_at, fencerow.now(), {{limited}}, 0
-FROM (SELECT job.run_at
-      FROM fencerow.jobs AS job
-      WHERE job.queue = :queue AND job.state = 'queued' AND job.suspect = 1
-      ORDER BY job.run_at
-      LIMIT 1) AS first;
+SELECT shared.priority, 'share:', CASE WHEN max(shared.number) < :shares_max THEN min(shared.run_at) ELSE 0 END,
+       fencerow.now(), {{limited}}
+FROM shared
+WHERE shared.number > 0
+GROUP BY shared.priority;
+
+-- fragment: in these lanes
+-- In a lane that anybody may take from, or in that of one of these labels.
+(job.affinity IS NULL OR job.fell_back_for > job.attempt OR job.affinity IN (SELECT value FROM json_each(:labels)))
 
 -- name: any_due
--- Whether a job of these queues and names is due that a worker could claim.
+-- Whether a job of these queues and names is due that a worker with these labels could claim.
 SELECT EXISTS (
     SELECT 1
     FROM fencerow.jobs AS job
     WHERE job.queue IN (SELECT value FROM json_each(:queues))
       AND job.name IN (SELECT value FROM json_each(:names))
       AND job.state = 'queued'
+      AND {{in these lanes}}
       AND job.run_at <= (SELECT fencerow.now())
       AND (job.expires_at IS NULL OR job.expires_at > (SELECT fencerow.now()))
       AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue

@@ -16,7 +16,7 @@ UPDATE fencerow.jobs
 SET state = CASE WHEN cancel_requested_at IS NOT NULL THEN 'cancelled'
                  WHEN crashes + 1 >= crashes_max THEN 'failed'
                  WHEN {{gives its turns up}} THEN 'waiting'
-                 ELSE {{back in line}} END,
+                 ELSE 'queued' END,
     gate = CASE WHEN cancel_requested_at IS NULL AND crashes + 1 < crashes_max AND {{gives its turns up}}
                 THEN {{first gate}} END,
     crashes = crashes + 1,

@@ -11,8 +11,8 @@
 id, queue, name, state, priority, suspect, awaited, subscribed, ephemeral, strict, run_at, attempt, failures, crashes, snoozes,
 attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
 cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, exclusive, exclusive_slots, limits, gate,
-turned_at, share, affinity, affinity_wait_s, submitted_at, submitted_by, revived_at, ended_at, period, args_bytes, args,
-options, tags, metadata, headers, result, error
+turned_at, share, affinity, affinity_wait_s, fell_back_for, lane, submitted_at, submitted_by, revived_at, ended_at, period,
+args_bytes, args, options, tags, metadata, headers, result, error
 
 -- fragment: room for the ended
 -- The table belongs to this connection and nobody else sees it. A script leaves it empty, and one that was rolled back has
@@ -58,7 +58,8 @@ SELECT
     job.run_at, job.attempt, job.failures, job.crashes, job.snoozes, job.attempts_max, job.crashes_max, job.snoozes_max,
     job.timeout_s, job.holder, job.claimed_at, job.deadline_at, job.cancel_requested_at, job.cancel_requested_by, job.expires_at,
     CASE WHEN job.ephemeral = 1 THEN :awaited_s ELSE job.retention_s END, job.scope, job.key, job.exclusive,
-    job.exclusive_slots, job.limits, job.gate, job.turned_at, job.share, job.affinity, job.affinity_wait_s, job.submitted_at,
+    job.exclusive_slots, job.limits, job.gate, job.turned_at, job.share, job.affinity, job.affinity_wait_s, job.fell_back_for,
+    job.lane, job.submitted_at,
     job.submitted_by, job.revived_at, (SELECT fencerow.now()), job.period, job.args_bytes, job.args, job.options, job.tags,
     job.metadata, job.headers, json_extract(o.value, '$.result'), NULL
 {{outcomes under the fence}};
@@ -86,7 +87,6 @@ RETURNING id;
 -- Guard: still running, under this holder, in this attempt, and nobody asked for a cancel.
 -- Without delay_s the job keeps its place in its lane; one that lies ahead, because the clock went back since, is now.
 -- With a delay it gives up the turns that it needs to run, unless it is strict, and waits for them again.
--- With affinity it waits for its label again.
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
 SELECT job.id, job.attempt, fencerow.now(), json_extract(o.value, '$.kind'), :holder, json_object('claimed_at_us', job.claimed_at,
                    'run_at_us', COALESCE(fencerow.now() + CAST(json_extract(o.value, '$.delay_s') * 1000000 AS INTEGER),
@@ -99,7 +99,7 @@ SELECT job.id, job.attempt, fencerow.now(), json_extract(o.value, '$.kind'), :ho
   AND json_extract(o.value, '$.kind') = 'retried';
 UPDATE fencerow.jobs
 SET state = CASE WHEN json_extract(o.value, '$.delay_s') IS NOT NULL AND {{gives its turns up}} THEN 'waiting'
-                 ELSE {{back in line}} END,
+                 ELSE 'queued' END,
     gate = CASE WHEN json_extract(o.value, '$.delay_s') IS NOT NULL AND {{gives its turns up}} THEN {{first gate}} END,
     failures = failures + json_extract(o.value, '$.failures'),
     snoozes = snoozes + json_extract(o.value, '$.snoozes'),
@@ -110,7 +110,7 @@ SET state = CASE WHEN json_extract(o.value, '$.delay_s') IS NOT NULL AND {{gives
     deadline_at = NULL
 {{outcomes under the fence of the row}}
   AND fencerow.jobs.cancel_requested_at IS NULL
-RETURNING id, queue, priority, run_at, state = 'waiting' AND COALESCE(affinity, '') = '', affinity;
+RETURNING id, queue, priority, run_at, state = 'waiting', lane;
 INSERT INTO fencerow.gate_arrivals (gate)
 {{gates of the outcomes}};
 

@@ -23,11 +23,6 @@ WHERE fencerow.jobs.id = json_extract(o.value, '$.id')
   AND +fencerow.jobs.holder = :holder
   AND fencerow.jobs.attempt = json_extract(o.value, '$.attempt')
 
--- fragment: back in line
--- Where a job stands that an attempt gives back and that needs no turn: among all others, or, with affinity, among those of
--- its label, until the wait is over. That counts from when it is due next.
-CASE WHEN affinity IS NULL THEN 'queued' ELSE 'waiting' END
-
 -- fragment: first gate
 -- Where a job that needs turns waits first.
 COALESCE('key:' || exclusive, 'limit:' || json_extract(limits, '$[0]'))

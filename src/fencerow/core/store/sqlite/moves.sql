@@ -104,7 +104,7 @@ RETURNING job_id;
 -- name: revive
 -- Put finished jobs back into their queues: budgets start anew, the attempt goes on, so no old attempt can touch them.
 -- Guard: finished. A person asks for this; the system's own repetition is a retry.
--- A job that needs turns waits for them again, and one with affinity for its label. What a wing takes back of the end that
+-- A job that needs turns waits for them again. What a wing takes back of the end that
 -- was is said there. The jobs are found once under the guard, as `revived`, and all that follows reads them there.
 CREATE TEMP TABLE IF NOT EXISTS fencerow.revived ({{job columns}});
 INSERT INTO fencerow.revived ({{job columns}})
@@ -122,13 +122,13 @@ INSERT INTO fencerow.jobs (
     ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, gate, share, affinity, affinity_wait_s
 )
 SELECT
-    id, queue, name, CASE WHEN exclusive IS NULL AND limits IS NULL AND affinity IS NULL THEN 'queued' ELSE 'waiting' END,
+    id, queue, name, CASE WHEN exclusive IS NULL AND limits IS NULL THEN 'queued' ELSE 'waiting' END,
     priority, awaited, fencerow.now(), attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
     retention_s, scope, key, submitted_at, submitted_by, fencerow.now(), args_bytes, args, options, tags, metadata, headers,
     ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, {{first gate}}, share, affinity, affinity_wait_s
 FROM fencerow.revived
 WHERE true
-RETURNING id, queue, priority, run_at, state = 'waiting' AND COALESCE(affinity, '') = '', affinity;
+RETURNING id, queue, priority, run_at, state = 'waiting', lane;
 {{when jobs are revived}}
 DELETE FROM fencerow.finished_jobs WHERE id IN (SELECT revived.id FROM fencerow.revived AS revived);
 DELETE FROM fencerow.revived;

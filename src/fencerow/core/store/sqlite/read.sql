@@ -20,7 +20,7 @@ SELECT json_object(
            'exclusive', job.exclusive, 'exclusive_slots', job.exclusive_slots,
            'strict', json(CASE WHEN job.strict THEN 'true' ELSE 'false' END),
            'limits', CASE WHEN json_valid(job.limits) THEN json(job.limits) END,
-           'gate', job.gate, 'share', job.share, 'affinity', job.affinity, 'affinity_wait_s', job.affinity_wait_s, 'progress', progress.percent, 'progress_note', progress.note
+           'gate', job.gate, 'share', job.share, 'affinity', job.affinity, 'affinity_wait_s', job.affinity_wait_s, 'lane', job.lane, 'progress', progress.percent, 'progress_note', progress.note
        )
 FROM fencerow.all_jobs AS job
 LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt

@@ -75,7 +75,7 @@ LIMIT 100;
 
 -- fragment: became
 -- What the note says that the job became; one that goes back stands where it belongs.
-CASE WHEN json_extract(note.detail, '$.became') = 'queued' THEN {{back in line}}
+CASE WHEN json_extract(note.detail, '$.became') = 'queued' THEN 'queued'
      ELSE json_extract(note.detail, '$.became') END
 
 -- name: reclaim
@@ -114,7 +114,7 @@ FROM (SELECT job.id, job.attempt, job.holder, job.claimed_at, job.cancel_request
                                WHERE ended.job_id = job.id
                                  AND ended.kind IN ('retried', 'snoozed', 'timed_out', 'revived'))) AS deaths,
              NOT job.suspect AND COALESCE(
-                 row_number() OVER (PARTITION BY job.holder, job.queue, job.priority, job.name, job.timeout_s
+                 row_number() OVER (PARTITION BY job.holder, job.queue, job.priority, job.lane, job.name, job.timeout_s
                                     ORDER BY job.claimed_at, job.run_at, job.id)
                  > (SELECT CASE WHEN json_valid(worker.stated) THEN json_extract(worker.stated, '$.begun_max') END
                     FROM fencerow.workers AS worker

@@ -34,7 +34,7 @@ WITH alike AS MATERIALIZED (
 
 -- fragment: each of the jobs alike
 -- In the order of the new columns with turns. A job that waits for its turn waits at the gate of its key, or of its
--- first limit, and one with affinity for its label; what the others do not have is not looked for.
+-- first limit; what the others do not have is not looked for.
 SELECT
     json_extract(job.value, '$[0]'), alike.queue, alike.name, alike.priority, alike.run_at, alike.attempts_max,
     alike.crashes_max, alike.snoozes_max, alike.timeout_s, alike.expires_at, alike.retention_s, alike.scope,
@@ -42,7 +42,7 @@ SELECT
     json_extract(job.value, '$[2]'), alike.options, alike.tags, alike.metadata, alike.headers, alike.ephemeral,
     alike.subscribed,
     CASE WHEN alike.gated
-              AND COALESCE(json_extract(job.value, '$[3]'), json_extract(job.value, '$[4]'), json_extract(job.value, '$[6]')) IS NOT NULL
+              AND COALESCE(json_extract(job.value, '$[3]'), json_extract(job.value, '$[4]')) IS NOT NULL
          THEN 'waiting' ELSE 'queued' END,
     CASE WHEN alike.gated THEN json_extract(job.value, '$[3]') END, alike.exclusive_slots, alike.strict,
     CASE WHEN alike.gated THEN json_extract(job.value, '$[4]') END,

@@ -33,9 +33,7 @@ SELECT EXISTS (SELECT 1 FROM fencerow.gate_arrivals),
        (SELECT min(gate.next_at) FROM fencerow.gates AS gate WHERE gate.next_at IS NOT NULL) - fencerow.now(),
        (SELECT run_at + CAST(affinity_wait_s * 1000000 AS INTEGER) - fencerow.now()
         FROM fencerow.jobs
-        WHERE state = 'waiting'
-          AND affinity IS NOT NULL
-          AND affinity_wait_s IS NOT NULL
+        WHERE {{waits for its label}}
         ORDER BY run_at + CAST(affinity_wait_s * 1000000 AS INTEGER)
         LIMIT 1);
 
@@ -180,7 +178,7 @@ SET state = 'queued',
 WHERE id IN (SELECT value FROM json_each(:ids))
   AND state = 'waiting'
   AND gate IS NOT NULL
-RETURNING id, queue, priority, run_at, 0;
+RETURNING id, queue, priority, run_at, 0, lane;
 
 -- name: send_on
 -- Let jobs wait at another of their gates, which is full. Guard: waiting at a gate.

@@ -72,7 +72,8 @@ SET ({{new columns with turns}}) = (
     given.exclusive_slots, given.strict, given.limits, given.gate, given.share, given.affinity,
     given.affinity_wait_s
 ),
-    turned_at = NULL
+    turned_at = NULL,
+    fell_back_for = 0
 FROM given
 WHERE fencerow.jobs.id = given.id
   AND fencerow.jobs.state IN ('waiting', 'queued')

@@ -45,8 +45,8 @@ WHERE tables.relid = (SELECT of_row.typrelid FROM pg_type AS of_row WHERE of_row
 EXPLAIN (ANALYZE, BUFFERS, TIMING off, FORMAT json)
 SELECT job.id
 FROM fencerow.jobs AS job
-WHERE job.state = 'queued' AND NOT job.suspect
-ORDER BY job.queue, job.priority DESC, job.run_at, job.id
+WHERE job.state = 'queued'
+ORDER BY job.queue, job.priority DESC, job.lane, job.run_at, job.id
 LIMIT 1;
 
 -- name: end_session

@@ -66,6 +66,16 @@ CREATE TABLE fencerow.jobs (
     share text,                                  -- whose it is, where a queue is divided between several
     affinity text,                               -- the label that a worker must carry to take it
     affinity_wait_s double precision,            -- after which, from when it is due, anybody may; NULL: never
+    fell_back_for bigint NOT NULL DEFAULT 0,     -- the attempt for which anybody may: its wait was over
+    -- The lane in which it is queued, in its queue and priority, or would be: that of its label until it has fallen back for
+    -- its next attempt, that of its share, or that of anybody. Suspects have lanes of their own, and take no turns. It is
+    -- computed, so no statement that queues a job can forget it. Compared by bytes, as Python and SQLite do.
+    lane text COLLATE "C" NOT NULL GENERATED ALWAYS AS (
+        CASE WHEN suspect THEN 'suspect:' ELSE '' END
+        || CASE WHEN affinity IS NOT NULL AND fell_back_for <= attempt THEN 'label:' || affinity
+                WHEN share IS NOT NULL AND NOT suspect THEN 'share:' || share
+                ELSE '' END
+    ) STORED,
     submitted_at timestamptz NOT NULL,
     submitted_by text,
     revived_at timestamptz,
@@ -128,19 +138,11 @@ CREATE TABLE fencerow.jobs (
     )
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
--- The lane: what a claim walks. Running, waiting and suspect jobs are not in it.
-CREATE INDEX jobs_lane ON fencerow.jobs (queue, priority DESC, run_at, id) WHERE state = 'queued' AND NOT suspect;
-CREATE INDEX jobs_suspect ON fencerow.jobs (queue, run_at, id) WHERE state = 'queued' AND suspect;
--- The line of each share; jobs without one are not in it.
-CREATE INDEX jobs_share ON fencerow.jobs (queue, priority, share, run_at, id)
-    WHERE state = 'queued' AND NOT suspect AND share IS NOT NULL;
--- The lanes of each label, its suspects, and who may be taken by anybody when; jobs without affinity are in none.
-CREATE INDEX jobs_affinity ON fencerow.jobs (queue, affinity, priority DESC, run_at, id)
-    WHERE state = 'waiting' AND affinity IS NOT NULL AND NOT suspect;
-CREATE INDEX jobs_affinity_suspect ON fencerow.jobs (queue, affinity, run_at, id)
-    WHERE state = 'waiting' AND affinity IS NOT NULL AND suspect;
+-- The lanes: what a claim walks. Running and waiting jobs are in none.
+CREATE INDEX jobs_lane ON fencerow.jobs (queue, priority DESC, lane, run_at, id) WHERE state = 'queued';
+-- Who may be taken by anybody, and when.
 CREATE INDEX jobs_fallback ON fencerow.jobs (fencerow.later(run_at, affinity_wait_s))
-    WHERE state = 'waiting' AND affinity IS NOT NULL AND affinity_wait_s IS NOT NULL;
+    WHERE state = 'queued' AND affinity_wait_s IS NOT NULL AND affinity IS NOT NULL AND fell_back_for <= attempt;
 -- Who waits where, and who has a turn; jobs that need none are in none of these.
 CREATE INDEX jobs_gate ON fencerow.jobs (gate, priority DESC, run_at, id)
     WHERE state = 'waiting' AND gate IS NOT NULL;
@@ -166,6 +168,7 @@ CREATE TABLE fencerow.finished_jobs (
     LIKE fencerow.jobs INCLUDING DEFAULTS,
     CONSTRAINT finished_jobs_check CHECK (state IN ('succeeded', 'failed', 'cancelled') AND ended_at IS NOT NULL)
 ) PARTITION BY LIST (period);
+ALTER TABLE fencerow.finished_jobs ALTER COLUMN lane SET DEFAULT '';
 
 -- There is no default partition. Period 0 keeps what has a retention of its own, and what ends while no period is open:
 -- a job that ends never lacks a place.

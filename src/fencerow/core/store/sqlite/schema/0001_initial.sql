@@ -43,6 +43,13 @@ CREATE TABLE fencerow.jobs (
     share TEXT,
     affinity TEXT,
     affinity_wait_s REAL,
+    fell_back_for INTEGER NOT NULL DEFAULT 0,
+    lane TEXT NOT NULL GENERATED ALWAYS AS (
+        CASE WHEN suspect THEN 'suspect:' ELSE '' END
+        || CASE WHEN affinity IS NOT NULL AND fell_back_for <= attempt THEN 'label:' || affinity
+                WHEN share IS NOT NULL AND NOT suspect THEN 'share:' || share
+                ELSE '' END
+    ) STORED,
     submitted_at INTEGER NOT NULL,
     submitted_by TEXT,
     revived_at INTEGER,
@@ -65,16 +72,9 @@ CREATE TABLE fencerow.jobs (
         typeof(share), typeof(affinity), typeof(submitted_by), typeof(args), typeof(options), typeof(tags),
         typeof(metadata), typeof(headers), typeof(result), typeof(error)))
 );
-CREATE INDEX fencerow.jobs_lane ON fencerow.jobs (queue, priority DESC, run_at, id) WHERE state = 'queued' AND suspect = 0;
-CREATE INDEX fencerow.jobs_suspect ON fencerow.jobs (queue, run_at, id) WHERE state = 'queued' AND suspect = 1;
-CREATE INDEX fencerow.jobs_share ON fencerow.jobs (queue, priority, share, run_at, id)
-    WHERE state = 'queued' AND suspect = 0 AND share IS NOT NULL;
-CREATE INDEX fencerow.jobs_affinity ON fencerow.jobs (queue, affinity, priority DESC, run_at, id)
-    WHERE state = 'waiting' AND affinity IS NOT NULL AND suspect = 0;
-CREATE INDEX fencerow.jobs_affinity_suspect ON fencerow.jobs (queue, affinity, run_at, id)
-    WHERE state = 'waiting' AND affinity IS NOT NULL AND suspect = 1;
+CREATE INDEX fencerow.jobs_lane ON fencerow.jobs (queue, priority DESC, lane, run_at, id) WHERE state = 'queued';
 CREATE INDEX fencerow.jobs_fallback ON fencerow.jobs (run_at + CAST(affinity_wait_s * 1000000 AS INTEGER))
-    WHERE state = 'waiting' AND affinity IS NOT NULL AND affinity_wait_s IS NOT NULL;
+    WHERE state = 'queued' AND affinity_wait_s IS NOT NULL AND affinity IS NOT NULL AND fell_back_for <= attempt;
 CREATE INDEX fencerow.jobs_gate ON fencerow.jobs (gate, priority DESC, run_at, id)
     WHERE state = 'waiting' AND gate IS NOT NULL;
 CREATE INDEX fencerow.jobs_passed ON fencerow.jobs (gate, queue, turned_at)
@@ -135,6 +135,8 @@ CREATE TABLE fencerow.finished_jobs (
     share TEXT,
     affinity TEXT,
     affinity_wait_s REAL,
+    fell_back_for INTEGER NOT NULL DEFAULT 0,
+    lane TEXT NOT NULL DEFAULT '',
     submitted_at INTEGER NOT NULL,
     submitted_by TEXT,
     revived_at INTEGER,
@@ -150,7 +152,7 @@ CREATE TABLE fencerow.finished_jobs (
     error TEXT,
     CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(id), typeof(queue), typeof(name), typeof(holder),
         typeof(cancel_requested_by), typeof(scope), typeof(key), typeof(exclusive), typeof(limits), typeof(gate),
-        typeof(share), typeof(affinity), typeof(submitted_by), typeof(args), typeof(options), typeof(tags),
+        typeof(share), typeof(affinity), typeof(lane), typeof(submitted_by), typeof(args), typeof(options), typeof(tags),
         typeof(metadata), typeof(headers), typeof(result), typeof(error)))
 );
 CREATE INDEX fencerow.finished_jobs_age ON fencerow.finished_jobs (state, ended_at);

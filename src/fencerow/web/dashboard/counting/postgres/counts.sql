@@ -2,19 +2,18 @@
 
 -- name: counted_live
 -- Live jobs by queue and state, at most so many of each, with the earliest instant among those that were counted. The
--- queues are found by jumping along the index of the lanes; what runs or waits lies in small indexes of its own. Those
--- that wait for a label lie in two, so they are two parts: no index has both. Each part asks
--- for the order of its index, so that no plan walks through the table until it has found so many.
+-- queues are found by jumping along the index of the lanes; what runs or waits lies in small indexes of its own. Each
+-- part asks for the order of its index, so that no plan walks through the table until it has found so many.
 WITH RECURSIVE lanes AS (
     (SELECT job.queue
      FROM fencerow.jobs AS job
-     WHERE job.state = 'queued' AND NOT job.suspect
+     WHERE job.state = 'queued'
      ORDER BY job.queue
      LIMIT 1)
     UNION ALL
     SELECT (SELECT job.queue
             FROM fencerow.jobs AS job
-            WHERE job.state = 'queued' AND NOT job.suspect AND job.queue > lanes.queue
+            WHERE job.state = 'queued' AND job.queue > lanes.queue
             ORDER BY job.queue
             LIMIT 1)
     FROM lanes
@@ -26,18 +25,10 @@ counted AS (
     CROSS JOIN LATERAL (SELECT count(*) AS jobs, min(seen.run_at) AS first
                         FROM (SELECT job.run_at
                               FROM fencerow.jobs AS job
-                              WHERE job.queue = lanes.queue AND job.state = 'queued' AND NOT job.suspect
-                              ORDER BY job.priority DESC, job.run_at, job.id
+                              WHERE job.queue = lanes.queue AND job.state = 'queued'
+                              ORDER BY job.priority DESC, job.lane, job.run_at, job.id
                               LIMIT CAST(:limit AS integer)) AS seen) AS found
     WHERE lanes.queue IS NOT NULL
-    UNION ALL
-    SELECT seen.queue, 'queued', count(*), min(seen.run_at)
-    FROM (SELECT job.queue, job.run_at
-          FROM fencerow.jobs AS job
-          WHERE job.state = 'queued' AND job.suspect
-          ORDER BY job.queue, job.run_at
-          LIMIT CAST(:limit AS integer)) AS seen
-    GROUP BY seen.queue
     UNION ALL
     SELECT seen.queue, 'running', count(*), min(seen.claimed_at)
     FROM (SELECT job.queue, job.claimed_at
@@ -48,23 +39,11 @@ counted AS (
     GROUP BY seen.queue
     UNION ALL
     SELECT seen.queue, 'waiting', count(*), min(seen.run_at)
-    FROM ((SELECT job.queue, job.run_at
-           FROM fencerow.jobs AS job
-           WHERE job.state = 'waiting' AND job.gate IS NOT NULL
-           ORDER BY job.gate, job.priority DESC, job.run_at, job.id
-           LIMIT CAST(:limit AS integer))
-          UNION ALL
-          (SELECT job.queue, job.run_at
-           FROM fencerow.jobs AS job
-           WHERE job.state = 'waiting' AND job.gate IS NULL AND job.affinity IS NOT NULL AND NOT job.suspect
-           ORDER BY job.queue, job.affinity
-           LIMIT CAST(:limit AS integer))
-          UNION ALL
-          (SELECT job.queue, job.run_at
-           FROM fencerow.jobs AS job
-           WHERE job.state = 'waiting' AND job.gate IS NULL AND job.affinity IS NOT NULL AND job.suspect
-           ORDER BY job.queue, job.affinity
-           LIMIT CAST(:limit AS integer))) AS seen
+    FROM (SELECT job.queue, job.run_at
+          FROM fencerow.jobs AS job
+          WHERE job.state = 'waiting' AND job.gate IS NOT NULL
+          ORDER BY job.gate, job.priority DESC, job.run_at, job.id
+          LIMIT CAST(:limit AS integer)) AS seen
     GROUP BY seen.queue
 )
 SELECT counted.queue, counted.state, CAST(sum(counted.jobs) AS bigint), fencerow.us(min(counted.first)),

@@ -7,11 +7,11 @@
 WITH RECURSIVE lanes (queue) AS (
     SELECT (SELECT min(job.queue)
             FROM fencerow.jobs AS job
-            WHERE job.state = 'queued' AND job.suspect = 0)
+            WHERE job.state = 'queued')
     UNION ALL
     SELECT (SELECT min(job.queue)
             FROM fencerow.jobs AS job
-            WHERE job.state = 'queued' AND job.suspect = 0 AND job.queue > lanes.queue)
+            WHERE job.state = 'queued' AND job.queue > lanes.queue)
     FROM lanes
     WHERE lanes.queue IS NOT NULL
 ),
@@ -20,22 +20,15 @@ counted AS (
            (SELECT count(*)
             FROM (SELECT 1
                   FROM fencerow.jobs AS job
-                  WHERE job.queue = lanes.queue AND job.state = 'queued' AND job.suspect = 0
+                  WHERE job.queue = lanes.queue AND job.state = 'queued'
                   LIMIT :limit)) AS jobs,
            (SELECT min(seen.run_at)
             FROM (SELECT job.run_at
                   FROM fencerow.jobs AS job
-                  WHERE job.queue = lanes.queue AND job.state = 'queued' AND job.suspect = 0
+                  WHERE job.queue = lanes.queue AND job.state = 'queued'
                   LIMIT :limit) AS seen) AS first
     FROM lanes
     WHERE lanes.queue IS NOT NULL
-    UNION ALL
-    SELECT seen.queue, 'queued', count(*), min(seen.run_at)
-    FROM (SELECT job.queue, job.run_at
-          FROM fencerow.jobs AS job
-          WHERE job.state = 'queued' AND job.suspect = 1
-          LIMIT :limit) AS seen
-    GROUP BY seen.queue
     UNION ALL
     SELECT seen.queue, 'running', count(*), min(seen.claimed_at)
     FROM (SELECT job.queue, job.claimed_at
@@ -45,20 +38,10 @@ counted AS (
     GROUP BY seen.queue
     UNION ALL
     SELECT seen.queue, 'waiting', count(*), min(seen.run_at)
-    FROM (SELECT * FROM (SELECT job.queue, job.run_at
-                         FROM fencerow.jobs AS job
-                         WHERE job.state = 'waiting' AND job.gate IS NOT NULL
-                         LIMIT :limit)
-          UNION ALL
-          SELECT * FROM (SELECT job.queue, job.run_at
-                         FROM fencerow.jobs AS job
-                         WHERE job.state = 'waiting' AND job.gate IS NULL AND job.affinity IS NOT NULL AND job.suspect = 0
-                         LIMIT :limit)
-          UNION ALL
-          SELECT * FROM (SELECT job.queue, job.run_at
-                         FROM fencerow.jobs AS job
-                         WHERE job.state = 'waiting' AND job.gate IS NULL AND job.affinity IS NOT NULL AND job.suspect = 1
-                         LIMIT :limit)) AS seen
+    FROM (SELECT job.queue, job.run_at
+          FROM fencerow.jobs AS job
+          WHERE job.state = 'waiting' AND job.gate IS NOT NULL
+          LIMIT :limit) AS seen
     GROUP BY seen.queue
 )
 SELECT counted.queue, counted.state, sum(counted.jobs), min(counted.first), fencerow.now()

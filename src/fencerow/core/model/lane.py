@@ -1,0 +1,39 @@
+"""The names of the lanes in which jobs are queued. A lane is a priority of a queue and one of these names.
+
+The table computes the name from the job (`jobs.lane`): this page and the schema say the same. A claim names the lanes
+from which it may take, so whoever may not take a job does not meet it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+ANYBODYS: Final = ""  # jobs that name no share, and no label or one whose wait is over
+LABEL: Final = "label:"  # and the label
+SHARE: Final = "share:"  # and the share; by itself it stands for those of all shares
+SUSPECT: Final = "suspect:"  # and nothing, or the lane of the label
+
+
+def lane_of(share: str | None, label: str | None) -> str:
+    """Where a new job is queued; of a share, where all shares are."""
+    if label is not None:
+        return LABEL + label
+    return ANYBODYS if share is None else SHARE
+
+
+def label_of(lane: str) -> str | None:
+    """The label that a worker must carry to take from this lane; None: none."""
+    label = lane.removeprefix(SUSPECT)
+    return label.removeprefix(LABEL) if label.startswith(LABEL) else None
+
+
+def family_of(lane: str) -> str:
+    """The lane as a look tells of it: those of all shares are one."""
+    return SHARE if lane.startswith(SHARE) else lane
+
+
+def open_to(labels: Iterable[str]) -> list[str]:
+    """The lanes from which a worker with these labels may take. Those of shares are anybody's, and not among them."""
+    own = [*(LABEL + label for label in labels), ANYBODYS]
+    return [*own, *(SUSPECT + each for each in own)]

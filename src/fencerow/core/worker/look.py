@@ -1,0 +1,58 @@
+"""What is known of all queues that one pool serves, and what wakes its claimer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from fencerow.core.model.lane import ANYBODYS
+from fencerow.core.worker.ageing import STRICT, Ageing
+from fencerow.core.worker.marks import QueueView
+
+
+class Look:
+    """What is known of the queues that one pool serves, and what wakes its claimer. Used on the event loop only."""
+
+    def __init__(self, poll_max_s: float, ageing: Ageing = STRICT) -> None:
+        self.views: dict[str, QueueView] = {}
+        self._ageing = ageing
+        self.woken = asyncio.Event()  # the claimer's loop waits for it
+        self._poll_max_s = poll_max_s
+
+    def follow(self, queues: Sequence[str]) -> None:
+        """These are served from now on; what is known of those that stay is kept."""
+        kept = self.views
+        self.views = {
+            queue: kept.get(queue) or QueueView(queue, self._poll_max_s, self._ageing) for queue in queues
+        }
+
+    def wake(self) -> None:
+        """Look at once, without knowing more than that there may be reason to."""
+        self.woken.set()
+
+    def hint(self, queue: str, priority: int, run_at_us: int, lane: str = ANYBODYS) -> None:
+        """A job was put there: look, from no later than its place on."""
+        view = self.views.get(queue)
+        if view is not None:
+            view.hint(priority, run_at_us, lane)
+            self.woken.set()
+
+    def made_room(self) -> None:
+        """Jobs have ended: where a limit was full, look at once."""
+        for view in self.views.values():
+            if view.is_limited and view.made_room():
+                self.woken.set()
+
+    def look_again(self) -> None:
+        """Hints may have been lost: sweep every queue at once."""
+        for view in self.views.values():
+            view.look_again()
+        self.woken.set()
+
+    def any_suspect(self) -> bool:
+        """Whether a suspect is known of in any queue."""
+        return any(view.suspect_due_at is not None for view in self.views.values())
+
+    def is_idle(self) -> bool:
+        """Whether a look from the beginning found nothing due in any queue."""
+        return all(view.is_idle() for view in self.views.values())
