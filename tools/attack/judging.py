@@ -14,7 +14,7 @@ from tools.attack.wire import Answer
 # What the server below the gateway says of what is no HTTP; or it hangs up.
 BELOW = frozenset({0, 400})
 COSTS_THE_CONNECTION = frozenset({"headers", "host", "smuggling", "no HTTP", "method"})
-INSIDE = re.compile(rb'Traceback|File "|site-packages|psycopg|sqlite3\.|/usr/|/tmp/|msgspec\.|asyncio')
+INSIDE = re.compile(rb'Traceback \(most|File "|site-packages|psycopg|sqlite3\.|/usr/|/tmp/|msgspec\.|asyncio')
 
 
 class _Told(httpx.AsyncBaseTransport):

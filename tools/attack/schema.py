@@ -18,8 +18,8 @@ from tools.attack.place import Place, under_attack
 
 # Not asked: whether all that fits is accepted (no such job, no such limit), and what a job of an answer before is now.
 LEFT_OUT = "positive_data_acceptance,use_after_free,ensure_resource_availability"
-# A stream lasts as long as its reader stays, and a wait as long as it says.
-NOT_ASKED = ("getEvents",)
+# A stream lasts as long as its reader stays, and a wait as long as it says. Under maintenance all else is refused.
+NOT_ASKED = ("getEvents", "beginMaintenance")
 
 
 def examined(engine: str, limit_s: float, seed: int) -> dict[str, Any]:

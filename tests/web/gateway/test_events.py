@@ -78,6 +78,12 @@ async def test_which_events_are_meant_must_be_said_and_be_there(bus: App, http: 
     assert len((await http.get("/v1/events/parked")).json()["parked"]) == 1
 
 
+async def test_what_cannot_be_a_group_is_refused(bus: App, http: httpx.AsyncClient) -> None:
+    answer = await http.post("/v1/events/redrive", json={"group": "´§ö", "all": True})
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "FR-730")
+
+
 async def test_events_are_for_a_token_of_all_queues(bus: App, http: httpx.AsyncClient, door: Door) -> None:
     redrive = {"group": "billing", "all": True}
     door.only(Scope.READ, Scope.OPERATE, queues={"documents"})

@@ -142,6 +142,13 @@ async def test_pages_of_deliveries_leave_none_out_though_an_event_is_told_to_sev
         assert (answer.status_code, answer.json()["code"]) == (422, "FR-201"), cursor
 
 
+@pytest.mark.parametrize("until", ["0.5", "1796000000", "2026-11-29"])
+async def test_a_number_is_no_instant(http: httpx.AsyncClient, until: str) -> None:
+    answer = await http.get("/v1/webhooks/deliveries", params={"until": until})
+
+    assert (answer.status_code, answer.json()["code"], answer.json()["where"]) == (422, "FR-201", "?until")
+
+
 async def test_what_failed_is_counted_and_sent_again_under_its_id(
     app: App, http: httpx.AsyncClient, receiver: Receiver
 ) -> None:

@@ -255,9 +255,12 @@ def _query(request: Request, into: type[msgspec.Struct]) -> msgspec.Struct:
     """The query's parameters. One that may be repeated is a list in the type."""
     found: dict[str, Any] = {}
     lists = {each.name for each in msgspec.structs.fields(into) if "list" in str(each.type)}
+    instants = {each.name for each in msgspec.structs.fields(into) if "datetime" in str(each.type)}
     for name, value in request.query_params.multi_items():
         if "\0" in name or "\0" in value:
             raise InvalidInput("a query parameter holds a NUL", "no text of ours has one", "remove it")
+        if name in instants and "T" not in value.upper():
+            raise _no_instant(name, value)  # of a number msgspec would make seconds since 1970
         if name in lists:
             found.setdefault(name, []).append(value)
         elif name in found:
@@ -267,6 +270,17 @@ def _query(request: Request, into: type[msgspec.Struct]) -> msgspec.Struct:
         else:
             found[name] = value
     return converted(found, into, "the query", strict=False)
+
+
+def _no_instant(name: str, value: str) -> FencerowError:
+    return placed(
+        InvalidInput(
+            f"{name} is {ascii(value)[:60]}",
+            "an instant in ISO 8601 with its zone is expected",
+            "send it such as 2026-11-29T12:00:00Z",
+        ),
+        f"?{name}",
+    )
 
 
 def _headers(request: Request) -> Mapping[str, Sequence[str]]:

@@ -13,7 +13,7 @@ from msgspec import Meta
 from fencerow.command.times import iso
 from fencerow.core.db.run import ask
 from fencerow.core.errors import InvalidInput
-from fencerow.errors import UnknownGroup
+from fencerow.errors import InvalidTopic, UnknownGroup
 from fencerow.events.asides import Parked, parked, redrive
 from fencerow.events.bus import told as wake
 from fencerow.events.consumers import partitions
@@ -216,6 +216,6 @@ ROUTES = (
     ),
     Route(
         "POST", "/v1/events/redrive", "redriveEvents", redrive_parked, Scope.OPERATE, {200: Redriven},
-        body=Redrive, refusals=(UnknownGroup,), tag="events",
+        body=Redrive, refusals=(UnknownGroup, InvalidTopic), tag="events",
     ),
 )  # fmt: skip

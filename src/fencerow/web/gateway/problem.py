@@ -47,6 +47,7 @@ STATUS: Mapping[type[BaseException], int] = MappingProxyType(
         wings.UnknownZone: 409,
         wings.MutexNotFound: 404,
         wings.UnknownBackfill: 404,
+        wings.InvalidTopic: 422,
         wings.UnknownGroup: 404,
         wings.HandoverNotFound: 404,
         wings.HandoverLost: 409,
