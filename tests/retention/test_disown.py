@@ -87,7 +87,9 @@ def test_a_running_job_is_left_alone(engine: AnyEngine, clock: DatabaseClock) ->
     assert disown(engine) == []
 
 
-def test_all_lanes_with_old_jobs_are_known_those_of_suspects_labels_and_shares_too(engine: AnyEngine, clock: DatabaseClock) -> None:
+def test_all_lanes_with_old_jobs_are_known_those_of_suspects_labels_and_shares_too(
+    engine: AnyEngine, clock: DatabaseClock
+) -> None:
     (job_id,) = submit(engine, new_job(priority=7))
     holder = register(engine)
     claim(engine, holder, marks=[store.Mark(7)])

@@ -2,8 +2,7 @@
 
 -- name: counted_live
 -- Live jobs by queue and state, at most so many of each, with the earliest instant among those that were counted. The
--- queues are found by jumping along the index of the lanes; what runs or waits lies in small indexes of its own. Those
--- that wait for a label lie in two, so they are two parts: no index has both.
+-- queues are found by jumping along the index of the lanes; what runs or waits lies in small indexes of its own.
 WITH RECURSIVE lanes (queue) AS (
     SELECT (SELECT min(job.queue)
             FROM fencerow.jobs AS job
