@@ -1,12 +1,12 @@
 """How fast does the gateway take jobs, beside others that do the same?
 
-    python bench/http_load.py [rounds] [--peers PYTHON] [--save FILE]
+    python bench/http_load.py [rounds] [--arq PYTHON] [--celery PYTHON] [--save FILE]
 
 Each takes a POST with a job as JSON and answers when it is kept: the gateway, a bare Starlette endpoint with one INSERT
-in one transaction (PostgreSQL and SQLite, as durable as ours), and with `--peers` FastAPI with arq, in a Redis of its
-own that writes each change down before it answers. PYTHON is that of an environment with fastapi, arq and uvicorn. One
-process of uvicorn each. Callers are in a process of their own, and the places take turns, so that a machine that slows
-down slows all: only ratios of one run count.
+in one transaction (PostgreSQL and SQLite, as durable as ours), and FastAPI with arq or with Celery, in a Redis of its
+own that writes each change down before it answers. PYTHON is that of an environment with fastapi, uvicorn and one of
+the two, for they want different releases of the client of Redis. One process of uvicorn each. Callers are in a process
+of their own, and the places take turns, so that a machine that slows down slows all: only ratios of one run count.
 """
 
 from __future__ import annotations
@@ -137,6 +137,24 @@ async def submit(wanted: Submit):
 )
 
 
+# Celery's client blocks, so the endpoint is one of FastAPI's threads, as its users write it.
+CELERY = (
+    MODEL
+    + """
+from celery import Celery
+
+tasks = Celery(broker="redis://127.0.0.1:" + os.environ["BENCH_REDIS"])
+
+
+@app.post("/v1/jobs", status_code=202)
+def submit(wanted: Submit):
+    return {"id": tasks.send_task(wanted.job, kwargs=wanted.args, ignore_result=True).id}
+"""
+)
+
+PEERS = {"arq": ARQ, "Celery": CELERY}
+
+
 @contextmanager
 def running(command: list[str], folder: Path, **env: str) -> Iterator[None]:
     with (folder / "log").open("ab") as log:
@@ -176,7 +194,8 @@ def gateway(folder: Path, place: BenchDatabase) -> Iterator[tuple[int, str]]:
     with App(config=place.config) as app:
         token = app.client.tokens.create("bench", scopes=["submit"]).token
     env = {"FENCEROW_URL": place.config.url or "", "FENCEROW_APP": f"{name}:app"}
-    bounds = {"FENCEROW_WEB_RATE_PER_SECOND": "0", "PYTHONPATH": str(folder)}
+    own = [each for each in [os.environ.get("PYTHONPATH")] if each]
+    bounds = {"FENCEROW_WEB_RATE_PER_SECOND": "0", "PYTHONPATH": os.pathsep.join([str(folder), *own])}
     command = [str(Path(sys.executable).parent / "fencerow"), "serve", "--bind", str(port)]
     with running(command, folder, **env, **bounds):
         yield port, token
@@ -232,7 +251,7 @@ def redis(folder: Path, stack: ExitStack) -> str:
     return port
 
 
-def main(rounds: int, peers: str | None, save: Path | None) -> None:
+def main(rounds: int, peers: dict[str, str], save: Path | None) -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         places: dict[str, tuple[int, str]] = {}
@@ -247,9 +266,9 @@ def main(rounds: int, peers: str | None, save: Path | None) -> None:
         if peers:
             port = redis(folder, stack)
             asyncio.run(answering(int(port)))
-            for name, program in (("arq", ARQ),):
+            for name, python in peers.items():
                 places[f"FastAPI, {name}"] = stack.enter_context(
-                    served(folder, f"fast_{name}", program, peers, BENCH_REDIS=port)), ""  # fmt: skip
+                    served(folder, f"fast_{name}", PEERS[name], python, BENCH_REDIS=port)), ""  # fmt: skip
         try:
             told(measured(places, rounds), rounds, save)
         except* (AssertionError, TimeoutError):
@@ -279,6 +298,10 @@ def told(found: dict[str, list[list[float]]], rounds: int, save: Path | None) ->
         ours, bare = found[f"gateway, {kind}"], found[f"bare, {kind}"]
         ratios = [len(one) / len(other) for one, other in zip(ours, bare, strict=True)]
         figures[f"gateway of bare, {kind}"] = {"median": round(median(ratios), 2), "rounds": ratios}
+    for name in (each for each in found if each.startswith("FastAPI")):
+        ours = found["gateway, postgres"]
+        ratios = [len(one) / len(other) for one, other in zip(ours, found[name], strict=True)]
+        figures[f"gateway on postgres of {name}"] = {"median": round(median(ratios), 2), "rounds": ratios}
     document = {**circumstances(), "rounds": rounds, "load": os.getloadavg(), "figures": figures}
     print(json.dumps(document, indent=1))
     if save:
@@ -290,7 +313,8 @@ if __name__ == "__main__":
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("rounds", type=int, nargs="?", default=5)
-    parser.add_argument("--peers")
+    for each in PEERS:
+        parser.add_argument(f"--{each.lower()}", dest=each, metavar="PYTHON")
     parser.add_argument("--save", type=Path)
     given = parser.parse_args()
-    main(given.rounds, given.peers, given.save)
+    main(given.rounds, {name: vars(given)[name] for name in PEERS if vars(given)[name]}, given.save)
