@@ -36,6 +36,9 @@ from fencerow.web.tokens.scope import Grant, Scope
 STREAMS = 1_000
 SECONDS = 20.0
 SPOKEN_PER_S = 100
+COMING_MAX = (
+    20  # readers who ask for their stream at once; all at once would wait for the pool of the database
+)
 ANYBODY = Grant(id="bench", name="bench", scopes=frozenset(Scope), queues=None)
 
 
@@ -44,7 +47,8 @@ def serve(url: str, port: int, ready: multiprocessing.synchronize.Event) -> None
         return ANYBODY
 
     async def served() -> None:
-        app = App(config=Config(url=url, web_streams_caller_max=10_000))
+        # All readers are one caller.
+        app = App(config=Config(url=url, web_streams_caller_max=10_000, web_rate_per_second=0.0))
         sockets = [listening(Address("127.0.0.1", port))]
         ready.set()
         await Server(Gateway(app, authorize=authorize), WebSettings.of(app.config)).run(sockets)
@@ -68,10 +72,13 @@ class Readers:
         self.ages_ms: list[float] = []
         self.all_told = asyncio.Event()
         self._missing = count
+        self._coming = asyncio.Semaphore(COMING_MAX)
 
     async def read(self, port: int, job_id: str) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(f"GET /v1/jobs/{job_id}/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+        async with self._coming:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(f"GET /v1/jobs/{job_id}/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+            assert b" 200 " in (status := await reader.readline()), status
         while line := await reader.readline():
             if line.startswith(b"event: state"):
                 self._missing -= 1
