@@ -133,7 +133,7 @@ def test_it_does_without_the_fence(race: Race) -> None:
                 "AND job.holder = CAST(:holder AS uuid)\n      AND job.attempt = outcome.attempt\n",
                 "",
             ),
-            ("AND +job.holder = :holder\n  AND job.attempt = json_extract(o.value, '$.attempt')\n", ""),
+            ("\n  AND +job.holder = :holder\n  AND job.attempt = json_extract(o.value, '$.attempt')", ""),
         ),
         Cut(
             "succeed", ("AND job.state IS NOT DISTINCT FROM 'running'", ""), ("job.state = 'running'", "true")
