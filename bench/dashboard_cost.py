@@ -136,6 +136,7 @@ INSERT INTO fencerow.mutexes (key, token, holder, stale_s, since, until, host, p
 SELECT 'mutex-' || n, 1, CASE WHEN n % 3 = 0 THEN {ID} END, 60, {NOW}, now() + INTERVAL '1 hour', 'host', 1
 FROM generate_series(1, 20000) AS n
 """
+NONE_HERE = ("schedule", "limit")  # pages of one that nobody has made here
 # Each screen at each address where it finds much, and searches that find little.
 ADDRESSES: Mapping[str, tuple[dict[str, str], ...]] = {
     "jobs": tuple(
@@ -261,6 +262,8 @@ def taken_away(connection: psycopg.Connection) -> list[str]:
 
 def places(screen: Screen) -> Iterator[tuple[dict[str, str], dict[str, str]]]:
     """Where a screen is looked at: the parameters of its path, and those behind the `?`."""
+    if screen.name in NONE_HERE:
+        return
     params = {"id": str(_id(7 if "workers" in screen.path else 66))} if "{id}" in screen.path else {}
     for query in ADDRESSES.get(screen.name, ({},)):
         yield params, query
