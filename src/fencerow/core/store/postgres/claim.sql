@@ -163,7 +163,7 @@ WHERE job.holder = CAST(:holder AS uuid) AND job.state = 'running' AND job.suspe
 -- all shares of a priority are one row, `share:`, with the first of them that is due, or else the
 -- least instant. The priorities are found by a skip scan, and in each of them one index descent is made for each name. Of
 -- shares those behind one another are looked at until one is due, :shares_max of them at most; where none of these is, one
--- behind them may be.
+-- behind them may be, so now is told.
 -- Each row says whether a limit bounds the claims of this queue.
 WITH RECURSIVE level AS (
     (SELECT job.priority
@@ -211,7 +211,8 @@ CROSS JOIN LATERAL (
 ) AS first
 UNION ALL
 SELECT shared.priority, 'share:',
-       CASE WHEN max(shared.number) < CAST(:shares_max AS integer) THEN fencerow.us(min(shared.run_at)) ELSE 0 END,
+       CASE WHEN max(shared.number) < CAST(:shares_max AS integer) THEN fencerow.us(min(shared.run_at))
+            ELSE fencerow.us(fencerow.now()) END,
        fencerow.us(fencerow.now()), {{limited}}
 FROM shared
 WHERE shared.number > 0

@@ -109,7 +109,7 @@ WHERE job.holder = :holder AND job.state = 'running' AND job.suspect = 1;
 -- all shares of a priority are one row, `share:`, with the first of them that is due, or else the
 -- least instant. The priorities are found by a skip scan, and in each of them one index descent is made for each name. Of
 -- shares those behind one another are looked at until one is due, :shares_max of them at most; where none of these is, one
--- behind them may be.
+-- behind them may be, so now is told.
 -- Each row says whether a limit bounds the claims of this queue.
 WITH RECURSIVE level (priority) AS (
     SELECT max(job.priority)
@@ -151,7 +151,7 @@ FROM (SELECT level.priority, named.value AS lane,
       WHERE level.priority IS NOT NULL) AS first
 WHERE first.run_at IS NOT NULL
 UNION ALL
-SELECT shared.priority, 'share:', CASE WHEN max(shared.number) < :shares_max THEN min(shared.run_at) ELSE 0 END,
+SELECT shared.priority, 'share:', CASE WHEN max(shared.number) < :shares_max THEN min(shared.run_at) ELSE fencerow.now() END,
        fencerow.now(), {{limited}}
 FROM shared
 WHERE shared.number > 0
