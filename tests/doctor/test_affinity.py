@@ -52,7 +52,7 @@ def test_why_tells_for_which_label_a_job_waits_and_until_when(
     )
     assert "; in 1 min 30 s anybody may. Start" in told(engine, lent)
     clock.advance(91)
-    assert told(engine, lent).endswith("its wait is over: a worker queues it for anybody within a moment")
+    assert "its wait is over: a worker gives it to anybody within a moment" in told(engine, lent)
 
     carrying(engine, "gpu")
     assert told(engine, ever).startswith("every condition holds")

@@ -281,10 +281,10 @@ def test_a_listen_url_that_leads_nowhere_is_seen(
 def test_a_clock_apart_is_seen() -> None:
     second = 1_000_000
 
-    assert on_postgres._clock(0, 0, 0.0).level == "ok"
-    assert on_postgres._clock(3 * second, 0, 0.0).level == "warn"
-    assert on_postgres._clock(-60 * second, 0, 0.0).level == "fail"
-    assert on_postgres._clock(3 * second, 0, 2.5).level == "ok", "a slow answer proves no skew"
+    assert on_postgres.clock(0, 0, 0.0).level == "ok"
+    assert on_postgres.clock(3 * second, 0, 0.0).level == "warn"
+    assert on_postgres.clock(-60 * second, 0, 0.0).level == "fail"
+    assert on_postgres.clock(3 * second, 0, 2.5).level == "ok", "a slow answer proves no skew"
 
 
 def test_a_clock_that_went_back_is_seen(engine: AnyEngine, clock: DatabaseClock) -> None:

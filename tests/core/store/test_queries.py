@@ -29,6 +29,7 @@ ONLY: dict[str, dict[str, str]] = {
     },
     "postgres": {
         **dict.fromkeys(("before_copy", "copy_gated", "copy_jobs", "refuse_repeated"), "SQLite has no COPY"),
+        **dict.fromkeys(("wal_position", "wal_replayed"), "a file has no standby"),
         "metrics_lock_waits": "a file has no sessions that wait for locks",
         **dict.fromkeys(
             ("horizon_blocks", "horizon_cost", "horizon_holders"),

@@ -14,29 +14,15 @@ from dataclasses import dataclass, replace
 
 from fencerow.core.config import CoreConfig, PostgresUrl, parse_url
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation
 from fencerow.core.errors import ConfigError, FencerowError
 from fencerow.core.store.connect import open_engine
+from fencerow.web.dashboard.counting.replica import PATIENCE_S, replayed, wal_position
 from fencerow.web.settings import WebSettings
 
 log = logging.getLogger("fencerow.web")
 
 KEPT_S = 1.0
 GONE_S = 10.0  # one that does not answer is asked again after that
-PATIENCE_S = 1.0
-
-
-@operation(alone=True, repeatable=True, writes="", patience_s=PATIENCE_S)
-def wal_position() -> Steps[int]:
-    """How far the log of the database goes, in bytes."""
-    return as_int((yield from execute("wal_position"))[0][0])
-
-
-@operation(alone=True, repeatable=True, writes="", patience_s=PATIENCE_S)
-def replayed() -> Steps[tuple[int | None, int]]:
-    """How far a replica has come in the log, None where it is none; and the microseconds since its last transaction."""
-    ((position, since_us),) = yield from execute("wal_replayed")
-    return as_int_or_none(position), as_int(since_us)
 
 
 @dataclass(frozen=True, slots=True)
