@@ -81,8 +81,11 @@ class Meant:
 @operation(alone=True, repeatable=True, writes="")
 def listed(meant: Meant, *, limit: int) -> Steps[list[Delivery]]:
     """Those that are meant, the newest first."""
-    name = "list_deliveries" if meant.job is None else "list_deliveries_of_job"
-    return [_delivery(row) for row in (yield from execute(name, meant.named, limit=limit))]
+    if meant.job is None:
+        rows = yield from execute("list_deliveries", meant.named, limit=limit)
+    else:
+        rows = yield from execute("list_deliveries_of_job", meant.named, limit=limit)
+    return [_delivery(row) for row in rows]
 
 
 @operation(alone=True, repeatable=True, writes="")
