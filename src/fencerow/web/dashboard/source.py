@@ -16,7 +16,7 @@ from fencerow.core.config import CoreConfig, PostgresUrl, parse_url
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import ConfigError, FencerowError
 from fencerow.core.store.connect import open_engine
-from fencerow.web.dashboard.counting.replica import PATIENCE_S, replayed, wal_position
+from fencerow.web.dashboard.counting import PATIENCE_S, replayed, wal_position
 from fencerow.web.settings import WebSettings
 
 log = logging.getLogger("fencerow.web")

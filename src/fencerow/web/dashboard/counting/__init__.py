@@ -1,4 +1,5 @@
-"""Bounded counts of jobs by queue and state: what they cost does not grow with how many jobs there are."""
+"""Bounded counts of jobs by queue and state: what they cost does not grow with how many jobs there are. And how far the
+log of a database goes, by which a standby is judged."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from fencerow.core.store.decoding import read_or
 
 COUNTED_MAX = 10_000  # of each queue and state; where there are more, one more is returned
 RECENT_S = 86_400.0
+PATIENCE_S = 1.0  # for how far a log goes
 
 
 class LiveCount(msgspec.Struct, frozen=True):
@@ -61,3 +63,16 @@ def recent_counts() -> Steps[dict[State, int]]:
     """Jobs that have ended within the last day and are still kept, by state, counted up to `COUNTED_MAX` + 1 each."""
     rows = yield from execute("counted_recent", limit=COUNTED_MAX + 1, age_s=RECENT_S)
     return {State(str(row[0])): as_int(row[1]) for row in rows}
+
+
+@operation(alone=True, repeatable=True, writes="", patience_s=PATIENCE_S)
+def wal_position() -> Steps[int]:
+    """How far the log of the database goes, in bytes."""
+    return as_int((yield from execute("wal_position"))[0][0])
+
+
+@operation(alone=True, repeatable=True, writes="", patience_s=PATIENCE_S)
+def replayed() -> Steps[tuple[int | None, int]]:
+    """How far a replica has come in the log, None where it is none; and the microseconds since its last transaction."""
+    ((position, since_us),) = yield from execute("wal_replayed")
+    return as_int_or_none(position), as_int(since_us)
