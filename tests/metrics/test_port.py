@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import threading
 import urllib.error
 import urllib.request
@@ -21,12 +20,13 @@ from fencerow.metrics import Metrics
 from fencerow.metrics.members import Folder, answering, merged
 from fencerow.testing.ports import free_port
 from tests.cli.conftest import Cli, command
+from tests.kit.command import Command
 from tests.kit.pace import PATIENCE_S
 from tests.metrics.test_page import samples
 
 
 @contextmanager
-def working(*words: str) -> Iterator[subprocess.Popen[str]]:
+def working(*words: str) -> Iterator[Command]:
     process = command("worker", *words)
     try:
         yield process

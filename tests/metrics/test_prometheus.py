@@ -14,7 +14,7 @@ import yaml
 
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.testing.ports import free_port
-from tests.cli.conftest import command
+from tests.cli.conftest import command, new_command
 from tests.house.tree import ROOT
 from tests.kit.pace import PATIENCE_S
 
@@ -51,7 +51,7 @@ def test_prometheus_scrapes_a_worker_and_knows_jobs_by_their_names(
     told = command("submit", "-A", shop, "send", "to=ada")
     told.communicate(timeout=PATIENCE_S)
     processes: list[subprocess.Popen[Any]] = [
-        command("worker", "-A", shop, "--health", str(port), "--metrics"),
+        new_command("worker", "-A", shop, "--health", str(port), "--metrics"),
         subprocess.Popen(
             [
                 "prometheus",
