@@ -22,7 +22,7 @@ def scans(plan: dict[str, Any]) -> set[str]:
     return found.union(*map(scans, plan.get("Plans", ())))
 
 
-@pytest.mark.parametrize("name", ["metrics_lanes", "metrics_suspects", "metrics_running", "metrics_waiting"])
+@pytest.mark.parametrize("name", ["metrics_lanes", "metrics_running", "metrics_waiting"])
 def test_a_count_reads_no_more_than_its_bound(pg: PostgresEngine, name: str) -> None:
     submit(pg, *(new_job(delay_s=3600.0 * (n % 2)) for n in range(JOBS)))
     (text,) = postgres_queries()[name].statements
