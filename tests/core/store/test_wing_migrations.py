@@ -82,10 +82,15 @@ def test_an_index_of_a_table_in_use_is_built_beside_its_users() -> None:
 
 
 def test_what_locks_a_table_in_use_asks_for_it_briefly() -> None:
-    """Who acknowledges waits behind an ALTER TABLE that waits: it asks briefly, and the migrator asks again."""
+    """Who acknowledges waits behind an ALTER TABLE that waits: it asks briefly, and the migrator asks again.
+
+    Nobody uses a table that the migration makes itself.
+    """
     for each in store.known_migrations("postgres"):
+        made = "|".join(re.findall(r"CREATE TABLE (fencerow\.\w+)", each.text)) or "-"
         for part in each.parts:
-            if re.search(r"^(ALTER TABLE|LOCK TABLE|DROP|CREATE TRIGGER)", part.text, re.MULTILINE):
+            used = rf"^(?!ALTER TABLE ({made})\b)(ALTER TABLE|LOCK TABLE|DROP|CREATE TRIGGER)"
+            if re.search(used, part.text, re.MULTILINE):
                 assert "SET LOCAL lock_timeout = '500ms';" in part.text, each.name
 
 
