@@ -10,6 +10,7 @@ import msgspec
 from fencerow.core.db.run import Operation, Steps, as_int, execute, operation, text_or_none
 from fencerow.core.model.job import Claimed, instant
 from fencerow.core.model.value import UNREADABLE
+from fencerow.core.store.attempts import lanes
 from fencerow.core.store.decoding import elements, salvaged
 from fencerow.core.worker.brought import BoundedClaim
 from fencerow.limits.definition import Limit
@@ -205,5 +206,5 @@ def bound_claim(
 
 def _waits(queue: str) -> Steps[bool]:
     """Whether a job of this queue is due: a skip scan over its lanes."""
-    rows = yield from execute("lanes", queue=queue)
-    return any(as_int(due_us) <= as_int(now_us) for _, due_us, now_us, *_ in rows)
+    found, now_us = yield from lanes(queue).steps()
+    return any(lane.first_us <= now_us for lane in found)
