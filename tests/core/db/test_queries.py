@@ -160,6 +160,8 @@ def test_what_others_replace_is_theirs_whether_it_was_read_or_not() -> None:
     assert list(altered) == ["q", "r"] and "q" in altered and "s" not in altered
     assert [altered[name].parameters for name in altered] == [("z",), ("b",)]
     assert altered.joined(unread)["q"].parameters == ("a",)
+    elsewhere = Queries("x", {}, postgres_names("depot"), {"s": "SELECT 1 FROM fencerow.jobs"})
+    assert '"depot".jobs' in unread.joined(elsewhere)["s"].statements[0], "each is read with names of its own"
     with pytest.raises(KeyError):
         altered["s"]
 

@@ -138,8 +138,14 @@ class Queries(Mapping[str, Query]):
     def joined(self, others: Queries) -> Queries:
         """These queries and `others`, which may replace some."""
         kept = {name: query for name, query in self._read.items() if name not in others}
+        # Texts of another schema are read now: what is unread is renamed as ours are.
+        alike = others._rename is self._rename
+        more = others._read if alike else dict(others)
         return Queries(
-            self.dialect, {**kept, **others._read}, self._rename, {**self._unread, **others._unread}
+            self.dialect,
+            {**kept, **more},
+            self._rename,
+            {**self._unread, **(others._unread if alike else {})},
         )
 
     def altered(self, name: str, old: str, new: str) -> Queries:
