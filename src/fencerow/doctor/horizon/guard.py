@@ -28,10 +28,9 @@ class HorizonGuard(Chore):
         self._engine = site.engine
         self._telemetry = site.telemetry
         self._settings = HorizonSettings.of(site.config)
-        person = Person(
+        self._person = Person(
             f"{site.worker}: horizon_end_after_s", Via.COMMAND, reason="the policy horizon_end_allow"
         )
-        self._acting = witnessed(site.engine, person)
 
     @property
     def is_on(self) -> bool:
@@ -65,7 +64,7 @@ class HorizonGuard(Chore):
         )
 
     async def _end(self, holder: Holder, now_us: int) -> None:
-        if not await self._acting.arun(end_session(holder)):
+        if not await witnessed(self._engine, self._person).arun(end_session(holder)):
             return  # it has ended its transaction meanwhile, or another worker was first
         age_s = holder.age_s(now_us) or 0.0
         log.warning("ended the %s: it had held back the horizon for %s", holder.named, span(age_s))
