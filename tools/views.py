@@ -317,7 +317,7 @@ TABLES = (
 )
 LOGS: tuple[tuple[str, tuple[str, ...], Callable[[Sequence[str], Path], str]], ...] = (
     ("worker", ("worker", "-A", "shop", "--drain", "--slots", "1"), _worker_log),
-    ("dev", ("dev", "-A", "shop", "--slots", "1"), _dev_log),
+    ("dev", ("dev", "-A", "shop", "--slots", "1", "--no-dashboard"), _dev_log),
 )
 
 if __name__ == "__main__":

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from fencerow.cli.sources import Sources
@@ -44,9 +46,9 @@ def write(version: int, *, waits: bool = False) -> None:
 class Dev:
     """`fencerow dev`, and what it has said so far."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, option: str) -> None:
         self._err = (folder / "err.txt").open("w+")
-        self.process = new_command("dev", "-A", "shop:app", "--no-dashboard", stderr=self._err)
+        self.process = new_command("dev", "-A", "shop:app", option, stderr=self._err)
 
     def said(self) -> str:
         self._err.seek(0)
@@ -69,11 +71,11 @@ class Dev:
 
 
 @pytest.fixture
-def dev(tmp_path: Path) -> Iterator[Callable[[], Dev]]:
+def dev(tmp_path: Path) -> Iterator[Callable[..., Dev]]:
     started: list[Dev] = []
 
-    def start() -> Dev:
-        started.append(Dev(tmp_path))
+    def start(option: str = "--no-dashboard") -> Dev:
+        started.append(Dev(tmp_path, option))
         return started[-1]
 
     yield start
@@ -91,11 +93,13 @@ def job_of(engine: AnyEngine, job_id: str) -> JobRecord:
 
 
 def test_a_change_starts_the_worker_anew_and_what_ran_runs_again(
-    url: str, engine: AnyEngine, dev: Callable[[], Dev]
+    url: str, engine: AnyEngine, dev: Callable[..., Dev]
 ) -> None:
     write(1, waits=True)
-    running = dev()
+    running = dev("--no-open")
     running.heard("waits for jobs")
+    (place,) = re.findall(r"http://127\.0\.0\.1:\d+/\S+/", running.said())
+    board = httpx.get(f"{place}jobs")
     job_id = put(engine)
     running.until(Path("started-1").exists)
 
@@ -105,6 +109,7 @@ def test_a_change_starts_the_worker_anew_and_what_ran_runs_again(
     job = job_of(engine, job_id)
     assert job.result == [2, 2, 0], "the second attempt, of the new code, and no failure was counted"
     said = running.said()
+    assert (board.status_code, said.count(place)) == (200, 2), "its address stays when the worker starts anew"
     assert "fencerow submit -A shop:app answer" in said
     assert "changed: shop.py; the worker starts anew" in said
     assert f"1 job that still runs is cancelled and released: {job_id}" in said

@@ -6,7 +6,7 @@ import logging
 import os
 import platform
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fencerow import __version__
@@ -23,8 +23,8 @@ log = logging.getLogger("fencerow.worker")
 NAMES_MAX = 20
 
 
-def show(app: JobsApp, worker: Worker, *, hint: str = "") -> None:
-    """Log it. `hint` says what to do next.
+def show(app: JobsApp, worker: Worker, *, more: Mapping[str, str] | None = None) -> None:
+    """Log it. `more` stands at the end: what to do next, by its name.
 
     Raises:
         Unavailable: the database is gone.
@@ -51,7 +51,7 @@ def show(app: JobsApp, worker: Worker, *, hint: str = "") -> None:
         "beside jobs": "; ".join(each.told() for each in app.chores),
         "checked": tested.told,
         "extras": ", ".join(tested.extras),
-        "next": hint,
+        **(more or {}),
     }
     title = f"fencerow {__version__}, Python {platform.python_version()}, {server}"
     fields: dict[str, object] = {

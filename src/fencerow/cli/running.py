@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from fencerow.cli import banner, logs
 from fencerow.cli.signals import Signals
@@ -25,16 +25,16 @@ def run_worker(
     once: bool = False,
     drain: bool = False,
     signalled: Callable[[str], None] | None = None,
-    hint: str = "",
+    more: Mapping[str, str] | None = None,
 ) -> int:
     """Run it to its end and return the exit code. A signal calls `signalled`, or else asks the worker to leave.
-    `hint` is said at the start.
+    `more` is said at the start, by its names.
 
     Raises:
         FencerowError: it could not start, or a loop of it died; a supervisor should start it again.
     """
     logs.flow()
-    banner.show(app, worker, hint=hint)
+    banner.show(app, worker, more=more)
     try:
         run_main(_run(app, worker, once, drain, signalled or worker.signalled))
     except WorkerDied as died:

@@ -220,16 +220,14 @@ def _developed(
         made = app.worker(queues=queues, slots=slots)
         signalled = lifeline.signalled if lifeline else None
         with developed(made, lifeline):
-            return run_worker(app, made, signalled=signalled, hint=_hint(app, wanted, place))
+            return run_worker(app, made, signalled=signalled, more=_more(app, wanted, place))
 
 
-def _hint(app: JobsApp, wanted: CommandOptions, place: str) -> str:
+def _more(app: JobsApp, wanted: CommandOptions, place: str) -> dict[str, str]:
     """How to see something happen."""
     first = min(app.handlers, default=None)
-    said = (
-        f"submit one from another terminal: fencerow submit -A {wanted.app_name()} {first}" if first else ""
-    )
-    return "; ".join(each for each in (said, f"the dashboard is at {place}" if place else "") if each)
+    submit = f"submit one from another terminal: fencerow submit -A {wanted.app_name()} {first}"
+    return {"dashboard": place, "next": submit if first else ""}
 
 
 def parsed_queues(text: str | None) -> dict[str, int] | list[str] | None:
