@@ -254,5 +254,5 @@ def test_the_autoscaler_reads_no_more_of_a_queue_than_its_index(pg: PostgresEngi
         lines = connection.execute("EXPLAIN (COSTS OFF) " + trigger["metadata"]["query"]).fetchall()
     plan = "\n".join(str(line[0]) for line in lines)
 
-    assert plan.count("using jobs_lane on jobs") == 2
+    assert plan.count("using jobs_lane on jobs") == 4
     assert "Sort" not in plan
