@@ -1,9 +1,8 @@
-"""What PostgreSQL's tables refuse at the door, and what becomes of such rows that came in before there was one."""
+"""What PostgreSQL's tables refuse at the door."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import psycopg
 import pytest
@@ -11,14 +10,7 @@ import pytest
 from fencerow.cli.grants import SUBMITTED, grants
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
-from fencerow.core.model.state import State
-from fencerow.core.store import migrate as migrate_module
-from fencerow.core.store import store
-from fencerow.core.store.attempts import Mark, Success
 from fencerow.operators import looking
-from tests.conftest import postgres_engine
-from tests.core.store.stage import rows
-from tests.kit.jobs import claim, read, register
 
 # Each of these once made a statement fail for every worker that met the row.
 REFUSED = {
@@ -36,8 +28,6 @@ REFUSED = {
     "a tag with a null character": ("tags", """'["\\u0000"]'"""),
     "metadata with half a character": ("metadata", """'{"a":"\\ud800"}'"""),
 }
-BEFORE_THE_DOOR = 7
-LONG_AGO_US = -(10**17)
 
 
 def insert(engine: PostgresEngine, column: str, value: str) -> str:
@@ -75,58 +65,3 @@ def test_who_may_submit_writes_only_what_a_submit_writes(pg: PostgresEngine) -> 
 
     assert re.sub(r"\s+", " ", columns).strip() == SUBMITTED
     assert f"GRANT INSERT ({SUBMITTED}), SELECT (id)" in grants("fencerow", worker="w", submit="s")
-
-
-@pytest.fixture
-def earlier(empty_postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[PostgresEngine]:
-    """A database from before the door."""
-    with monkeypatch.context() as patch:
-        known = store.known_migrations("postgres")
-        patch.setattr(
-            migrate_module,
-            "known_migrations",
-            lambda dialect: [step for step in known if step.version <= BEFORE_THE_DOOR],
-        )
-        engine = postgres_engine(empty_postgres_url)
-        store.migrate(engine)
-    yield engine
-    engine.close()
-
-
-def test_rows_that_are_there_are_mended_by_the_step_that_makes_the_door(earlier: PostgresEngine) -> None:
-    holder = register(earlier)
-    damaged = {insert(earlier, column, value): column for column, value in REFUSED.values()}
-    healthy = insert(earlier, "tags", "'[\"kept\"]'")
-
-    store.migrate(earlier)
-
-    claimed = claim(earlier, holder, limit=50, marks=[Mark(0, run_at_us=LONG_AGO_US)])
-    late = {job_id for job_id in damaged if read(earlier, job_id).state is State.QUEUED}
-    assert {job.id for job in claimed} == damaged.keys() - late | {healthy}
-    assert [damaged[job_id] for job_id in late] == ["run_at"], "only what is due at the end of dates waits"
-    ended = earlier.run(
-        store.succeed([Success(job.id, job.attempt, "null") for job in claimed], holder=holder)
-    )
-    assert {each.id for each in ended} == {job.id for job in claimed}
-    assert read(earlier, healthy).tags == ["kept"]
-    assert [row["convalidated"] for row in rows(earlier, CONSTRAINTS)] == [True] * 3
-
-
-CONSTRAINTS = (
-    "SELECT convalidated FROM pg_constraint"
-    " WHERE conname IN ('jobs_numbers', 'jobs_instants', 'jobs_labels') ORDER BY conname"
-)
-
-
-def test_one_whose_end_is_moved_with_others_would_have_stopped_them(earlier: PostgresEngine) -> None:
-    """A job that nobody can archive ends a sweep for all: it must not be there after the step."""
-    strange = insert(earlier, "tags", """'["\\u0000"]'""")
-    with earlier.session() as session:
-        session.connection.execute("UPDATE fencerow.jobs SET expires_at = '2021-01-01'")
-    with pytest.raises(psycopg.DataError), earlier.session() as session:  # what each archive does
-        session.connection.execute("UPDATE fencerow.jobs SET state = 'failed', ended_at = submitted_at")
-        session.connection.execute("INSERT INTO fencerow.finished_jobs SELECT * FROM fencerow.jobs")
-
-    store.migrate(earlier)
-
-    assert [each.id for each in earlier.run(store.expire(limit=10, actor=None))] == [strange]
