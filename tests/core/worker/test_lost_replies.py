@@ -25,7 +25,7 @@ REGISTER = "coalesce(former.wanted_version"
 # A text that only this statement holds.
 STATEMENTS = {
     "claim": "AS candidate\n            LIMIT",
-    "succeed": "outcome_result",
+    "succeed": "CAST('succeeded' AS text) AS state",
     "fail": "SET state = 'failed'",
     "requeue": "snoozes + outcome.snoozes",
     "renew": "SET renewed_at",

@@ -103,7 +103,14 @@ def test_a_provider_that_tells_no_server_is_asked_seldom(pg: PostgresEngine) -> 
 
 
 BRING_BACK = """
-    WITH back AS (DELETE FROM fencerow.finished_jobs RETURNING *) INSERT INTO fencerow.jobs SELECT * FROM back
+    DO $$
+    DECLARE given text := (  -- the lane is computed
+        SELECT string_agg(attname, ', ') FROM pg_attribute
+        WHERE attrelid = CAST('fencerow.jobs' AS regclass) AND attnum > 0 AND attgenerated = '' AND NOT attisdropped);
+    BEGIN
+        EXECUTE format('WITH back AS (DELETE FROM fencerow.finished_jobs RETURNING *)
+                        INSERT INTO fencerow.jobs (%1$s) SELECT %1$s FROM back', given);
+    END $$
 """
 FORGET = "UPDATE fencerow.jobs SET state = 'queued', holder = NULL, attempt = 0, claimed_at = NULL, deadline_at = NULL"
 

@@ -17,7 +17,7 @@ from fencerow.limits import Breaker, Limit, Rate, limits
 from fencerow.limits.named import forget_states
 from fencerow.operators import looking
 from fencerow.operators.queues import pause_queue, paused_queues, resume_queue
-from fencerow.retention.disown import disown
+from fencerow.retention.disown import disown, lanes_since
 from fencerow.retention.purging import (
     purge_by_age,
     purge_by_count,
@@ -692,6 +692,7 @@ CASES: list[Case] = [
             store.hold_fence(JOB, holder=FIRST, attempt=1),
             store.bound_idle(JOB),
             store.any_due(["mail"], ["send"], ["gpu"]),
+            lanes_since("mail", age_s=500.0),
             paused_queues(),
             store.read([JOB]),
             store.key_owner("s", "k"),
