@@ -150,7 +150,7 @@ def test_dev_makes_a_local_file_and_runs_its_jobs(cli: Cli, shop: str, tmp_path:
     assert process.returncode == 0, err
     assert (done.code, done.out) == (0, '{"to": "ada", "n": 1}\n')
     assert "fencerow.db" in err, "it says where the jobs lie"
-    assert "the dashboard is at http://127.0.0.1:" in err
+    assert "    dashboard   http://127.0.0.1:" in err
     assert "Warning" not in err
 
 
