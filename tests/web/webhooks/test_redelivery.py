@@ -16,6 +16,7 @@ from fencerow.testing import drain
 from fencerow.testing.clock import DatabaseClock
 from fencerow.web.webhooks import verbs
 from fencerow.web.webhooks.deliveries import CIRCUIT_FAILURES, CIRCUIT_S, CIRCUIT_S_MAX, Attempt, note_failed
+from fencerow.web.webhooks.verbs import redelivering
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
 from tests.web.webhooks.stage import Answer, Receiver, after, end, hooks_of
@@ -49,6 +50,20 @@ def test_what_failed_is_sent_once_more_under_the_same_id_and_body(app: App, rece
     assert (
         hooks.redeliver("shop", state=None, dry_run=True) == hooks.redeliver("shop", state=None) == []
     )  # on its way
+
+
+def test_who_saw_a_failure_sends_nothing_once_more_when_another_has_and_it_has_arrived(
+    app: App, receiver: Receiver
+) -> None:
+    failed(app, receiver, "ada")
+    seen = hooks_of(app).deliveries()
+
+    assert len(app.client.run(redelivering(seen, app.client))) == 1
+    drain(app)
+    assert app.client.run(redelivering(seen, app.client)) == []
+    drain(app)
+
+    assert len(receiver.got) == 2
 
 
 def test_a_range_is_sent_once_more_and_what_is_outside_is_not(
