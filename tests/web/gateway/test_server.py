@@ -48,8 +48,8 @@ async def test_a_stop_answers_those_who_wait_and_then_ends(
     told = [(each.name, each.getMessage()) for each in caplog.records]
     assert [each for each in told if each[0] == "uvicorn.error"] == []
     assert [each for each in told if each[0] == "fencerow.web"] == [
-        ("fencerow.web", "the gateway stops: it takes no new requests, and 1 are under way"),
-        ("fencerow.web", "the gateway has stopped"),
+        ("fencerow.web", "the server stops: it takes no new requests, and 1 are under way"),
+        ("fencerow.web", "the server has stopped"),
     ]
 
 

@@ -156,7 +156,7 @@ class Server:
         await asyncio.wait({serving, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not serving.done():
             self._served.leave()
-            log.info("the gateway stops: it takes no new requests, and %d are under way", self._under_way())
+            log.info("the server stops: it takes no new requests, and %d are under way", self._under_way())
             # Who balances load learns from /readyz that nothing is served here any more, before the door is closed.
             await asyncio.sleep(self._settings.web_unready_s)
             self._uvicorn.should_exit = True
@@ -167,7 +167,7 @@ class Server:
             self._uvicorn.cut_off()
             self._places.cuts.close()
             await self._served.aclose()
-        log.info("the gateway has stopped")
+        log.info("the server has stopped")
 
     def _under_way(self) -> int:
         return len(self._uvicorn.server_state.tasks)
