@@ -46,9 +46,12 @@ def tries(operation: Operation[T], preparing: Preparing) -> Generator[Try | Paus
         except psycopg.Error as error:
             if operation.prepared and number < TRIES_MAX and preparing.failed(error):
                 continue
-            doubt = doubt or (attempt.committing and operation.writes != "" and not ended_idle(error))
-            if not _may_repeat(error, operation, doubt, number):
+            if not connection_lost(error):
+                if doubt:  # the server took nothing of this try, which says nothing of the one before
+                    raise _doubtful(error, operation.name) from error
                 raise
+            doubt = doubt or (attempt.committing and operation.writes != "" and not ended_idle(error))
+            _check_repeat(error, operation, doubt, number)
             continue
         except DatabaseError as error:
             if isinstance(error, ReadOnly) and number == 1:
@@ -60,12 +63,10 @@ def tries(operation: Operation[T], preparing: Preparing) -> Generator[Try | Paus
     raise AssertionError("unreachable")
 
 
-def _may_repeat(error: psycopg.Error, operation: Operation[Any], doubt: bool, number: int) -> bool:
+def _check_repeat(error: psycopg.Error, operation: Operation[Any], doubt: bool, number: int) -> None:
     """After a broken connection: repeat what may be repeated, else say what the caller must assume."""
-    if not connection_lost(error):
-        return False
     if operation.repeatable and number < 2:
-        return True
+        return
     if doubt:
         raise _doubtful(error, operation.name) from error
     raise Unavailable(
