@@ -13,6 +13,7 @@ from fencerow import Config
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.db.trouble import is_trouble
+from fencerow.errors import OutOfResources
 from fencerow_proof.history.engine import recording
 from tests.proof.storm import orders
 from tests.proof.storm.bugs import beneath, spoil
@@ -25,7 +26,7 @@ log = logging.getLogger("storm")
 
 
 def serve(post: Post, control: Connection) -> None:
-    """A worker, until SIGTERM. A start during an outage is tried again, as a supervisor would."""
+    """A worker, until SIGTERM. A start in an outage, or without descriptors, is tried again, as by a supervisor."""
     take_up(post)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message).300s")
     asyncio.run(_serve(post, control))
@@ -64,7 +65,7 @@ async def _run(post: Post, work: Work) -> None:
             if not told.is_set():  # while it was made: nobody would tell it
                 await worker.run()
         except Exception as error:
-            if not is_trouble(error):
+            if not is_trouble(error) and not isinstance(error, OutOfResources):
                 raise
             log.warning("the worker could not start: %s", error)
             await asyncio.sleep(0.2)
