@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Operation
-from fencerow.errors import OutcomeUnknown, Unavailable
+from fencerow.errors import OutcomeUnknown, StorageFull, Unavailable
 from tests.kit.pace import PATIENCE_S
 
 T = TypeVar("T")
@@ -54,6 +54,9 @@ class Flaky:
         if self.plan and self.plan[0] == "lost before" and operation.writes:
             self.plan = self.plan[1:]
             raise OutcomeUnknown("the connection broke", "", "ask")
+        if self.plan and self.plan[0] == "full" and operation.writes:
+            self.plan = self.plan[1:]
+            raise StorageFull("the disk is full", "nothing was stored", "make room")
         return None
 
     def _done(self, operation: Operation[T], answer: T) -> T:

@@ -111,8 +111,9 @@ async def test_a_batch_in_doubt_is_asked_for_again_as_a_whole(engine: AnyEngine)
     assert len(await client.alist_jobs()) == 10
 
 
-async def test_doubt_that_stays_reaches_every_caller_with_its_ids(engine: AnyEngine) -> None:
-    client = Client(Flaky(engine, "lost after", *["down"] * 50), patience_s=0.1)
+@pytest.mark.parametrize("then", ["down", "full"])
+async def test_doubt_that_stays_reaches_every_caller_with_its_ids(engine: AnyEngine, then: str) -> None:
+    client = Client(Flaky(engine, "lost after", *[then] * 50), patience_s=0.1)
     wanted = [plain(), plain()]
 
     answers = await asyncio.gather(*(client.asubmit([each]) for each in wanted), return_exceptions=True)

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary, proxy
 from fencerow.core.client.base import ClientBase
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Operation, Pause, Procedure, ask, joining
-from fencerow.core.errors import Busy, DatabaseError, InvalidInput, OutcomeUnknown, StorageFull, Unavailable
+from fencerow.core.errors import DatabaseError, InvalidInput, OutcomeUnknown, StorageFull
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.model.lane import lane_of
 from fencerow.core.model.seconds import Seconds, in_seconds
@@ -217,7 +217,7 @@ def _insisting(again: Operation[T], ids: Sequence[str], patience_s: float, doubt
         yield Pause(pause_s)
         try:
             return (yield from ask(again))
-        except (OutcomeUnknown, Unavailable, Busy) as error:
+        except DatabaseError as error:  # whatever keeps this try from being stored says nothing of the first
             doubt = error
     why = (
         f"the connection broke during the commit, and {patience_s:g} s were not enough to ask again ({doubt})"
