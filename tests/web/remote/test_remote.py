@@ -213,6 +213,11 @@ def test_when_patience_ends_it_is_said_what_is_unknown(scripted: Callable[..., t
         client.submit("p", {})
     assert caught.value.job_ids[0].encode() in script.asked[0][2]
 
+    url, script = scripted(None, BUSY)  # that the second try stored nothing says nothing of the first
+    with RemoteClient(url, token="t", patience_s=1) as client, pytest.raises(OutcomeUnknown):
+        client.submit("p", {})
+    assert len(script.asked) == 2
+
     nobody = listening(Address("127.0.0.1", 0))  # bound and never answered from here on
     address = f"http://127.0.0.1:{nobody.getsockname()[1]}"
     nobody.close()

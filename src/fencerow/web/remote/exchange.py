@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from fencerow.core.db.run import Pause
-from fencerow.core.errors import FencerowError, OutcomeUnknown, Unavailable
+from fencerow.core.errors import DatabaseError, FencerowError, OutcomeUnknown, Unavailable
 from fencerow.web.remote.refusals import refused
 
 T = TypeVar("T")
@@ -64,6 +64,7 @@ def asking(exchange: Exchange, patience_s: float) -> Remote[Reply]:
         FencerowError: the gateway refused it; the error is the one that the library itself raises.
     """
     pause_s, until = FIRST_PAUSE_S, _now() + patience_s
+    doubt: OutcomeUnknown | None = None
     while True:
         try:
             reply: Reply = yield exchange
@@ -72,11 +73,19 @@ def asking(exchange: Exchange, patience_s: float) -> Remote[Reply]:
             error = refused(reply.status, reply.headers, reply.content)
         except (Unavailable, OutcomeUnknown) as lost:
             error = lost
+        doubt = error if isinstance(error, OutcomeUnknown) else doubt
         wait_s = max(pause_s, getattr(error, "retry_after_s", None) or 0.0)
         if not _passes(error) or _now() + wait_s > until:
+            if doubt is not None and _did_nothing(error):
+                raise doubt from error  # which says nothing of the try before
             raise error
         yield Pause(wait_s)
         pause_s = min(2 * pause_s, PAUSE_S_MAX)
+
+
+def _did_nothing(error: FencerowError) -> bool:
+    """Whether it only tells that this try stored nothing, and not that no such request can."""
+    return isinstance(error, DatabaseError) or error.repeat == "yes"
 
 
 def _passes(error: FencerowError) -> bool:
