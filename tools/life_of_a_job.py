@@ -17,8 +17,9 @@ which the move is legal and if the guard holds. Otherwise it changes nothing.
 """
 
 LATER = """
-A job that is `waiting` waits for its turn of an exclusive key or of a limit, and `wake` gives it the turn. `suspend` is
-for jobs that wait for a signal, a child job or a time. The table has it already, but no statement makes this move yet.
+A job that is `waiting` at a gate waits for its turn of an exclusive key or of a limit, and `admit` gives it the turn.
+One that is `waiting` at no gate is suspended: it waits for something else, such as a time or a signal, and holds no
+slot, no lease and no turn meanwhile. `wake` ends that.
 """
 
 

@@ -66,7 +66,7 @@ class WorkerLoad(msgspec.Struct, frozen=True):
 
 def queued(job: JobRecord) -> Condition:
     if job.state is State.WAITING:
-        return Condition("is queued", False, "it is waiting for a signal, a child or a time")
+        return Condition("is queued", False, "it is suspended: it waits for a signal, a child or a time")
     return Condition("is queued", True, f"in queue {job.queue}, priority {job.priority}")
 
 

@@ -14,7 +14,7 @@ from fencerow.metrics.labels import Labels
 from fencerow.metrics.names import Kind, Metric
 
 FINISHED = {Fact.SUCCEEDED: "succeeded", Fact.FAILED: "failed", Fact.STOPPED: "cancelled"}
-ENDED = (*FINISHED, Fact.RETRIED, Fact.SNOOZED, Fact.RELEASED, Fact.CRASHED, Fact.LEASE_LOST)
+ENDED = (*FINISHED, Fact.RETRIED, Fact.SNOOZED, Fact.SUSPENDED, Fact.RELEASED, Fact.CRASHED, Fact.LEASE_LOST)
 DELIVERIES = {
     Fact.EVENT_DELIVERED: "delivered",
     Fact.EVENT_FAILED: "failed",

@@ -70,7 +70,7 @@ ATTEMPTS = Metric(
     "fencerow_attempts_total",
     _C,
     (*_JOB, "outcome"),
-    "Attempts that were over: succeeded, failed, retried, snoozed, released, stopped, crashed or lease_lost.",
+    "Attempts that were over: succeeded, failed, retried, snoozed, suspended, released, stopped, crashed, lease_lost.",
 )
 RETRIES = Metric(
     "fencerow_retries_scheduled_total",

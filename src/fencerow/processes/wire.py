@@ -9,7 +9,16 @@ from typing import Any
 import msgspec
 
 from fencerow.core.model.job import Claimed, KeyClaim, NewJob
-from fencerow.core.model.outcome import Failed, Followed, Released, Retried, Snoozed, Stopped, Succeeded
+from fencerow.core.model.outcome import (
+    Failed,
+    Followed,
+    Released,
+    Retried,
+    Snoozed,
+    Stopped,
+    Succeeded,
+    Suspended,
+)
 from fencerow.core.model.submission import Submission
 from fencerow.core.model.unique import UniqueClaim
 from fencerow.core.worker.attempt import Interrupt
@@ -113,7 +122,8 @@ ToChild = Run | End | Leave
 ToWorker = Ready | Line | ChildAsked | OutOfMemory | Missing | Reply
 
 _KINDS: dict[str, Any] = {
-    kind.__name__: kind for kind in (Succeeded, Failed, Retried, Snoozed, Released, Stopped, Committed)
+    kind.__name__: kind
+    for kind in (Succeeded, Failed, Retried, Snoozed, Suspended, Released, Stopped, Committed)
 }
 _LOST = "Lost"
 

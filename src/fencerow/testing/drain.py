@@ -31,7 +31,7 @@ from fencerow.testing.frozen import RealTimeLoop, is_frozen
 
 ENDS = frozenset(
     {
-        Fact.SUCCEEDED, Fact.FAILED, Fact.RETRIED, Fact.SNOOZED, Fact.RELEASED, Fact.STOPPED,
+        Fact.SUCCEEDED, Fact.FAILED, Fact.RETRIED, Fact.SNOOZED, Fact.SUSPENDED, Fact.RELEASED, Fact.STOPPED,
         Fact.CRASHED, Fact.LEASE_LOST,
     }
 )  # fmt: skip
@@ -44,7 +44,8 @@ TIME_PASSES_S = 0.005  # more than the resolution of any clock
 class Ran:
     """One attempt that `drain` ran, and what became of it.
 
-    `outcome` is "succeeded", "failed", "retried", "snoozed", "stopped", "released", "crashed" or "lease_lost".
+    `outcome` is "succeeded", "failed", "retried", "snoozed", "suspended", "stopped", "released", "crashed" or
+    "lease_lost".
     `error` is there for the failed and retried, `result` for the succeeded (unless the job was ephemeral),
     `delay_s` for those that come back.
     """

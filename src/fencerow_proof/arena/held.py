@@ -52,7 +52,14 @@ CREATE OR REPLACE TRIGGER race_hold BEFORE INSERT OR UPDATE OR DELETE ON fencero
 # A locking SELECT fires no trigger: it waits in a condition, which is judged before the row is locked.
 HELD_SELECTS = {
     **dict.fromkeys(
-        ("lock_live", "lock_finished", "lock_free_finished", "lock_removable"),
+        (
+            "lock_live",
+            "lock_finished",
+            "lock_free_finished",
+            "lock_removable",
+            "lock_waiters",
+            "lock_free_waiters",
+        ),
         ("WHERE ", "WHERE fencerow.hold() AND "),
     ),
     "lock_queue_limits": ("WHERE ", "WHERE fencerow.hold() AND "),

@@ -84,9 +84,17 @@ JOIN fencerow.keys AS owned ON owned.scope = job.scope AND owned.key = job.key A
 GROUP BY job.scope, job.key HAVING count(*) > 1;
 
 -- name: gate_is_waited_at
--- Whoever waits does so at a gate, and nobody else is at one.
+-- Nobody is at a gate but whoever waits. Who waits at none has had an attempt, or was submitted so: it needs no turn yet.
 SELECT job.id, job.state, job.gate FROM fencerow.all_jobs AS job
-WHERE (job.state = 'waiting') <> (job.gate IS NOT NULL);
+WHERE job.gate IS NOT NULL AND job.state <> 'waiting';
+
+-- name: suspended_hold_nothing
+-- Who waits at no gate was suspended by its attempt, if it has had one, and not woken since.
+SELECT job.id, job.attempt FROM fencerow.jobs AS job
+WHERE job.state = 'waiting' AND job.gate IS NULL AND job.attempt > 0
+  AND COALESCE((SELECT note.kind FROM fencerow.job_events AS note
+                WHERE note.job_id = job.id AND note.kind IN ('suspended', 'woken', 'retried', 'snoozed', 'released', 'revived')
+                ORDER BY note.id DESC LIMIT 1), '') <> 'suspended';
 
 -- name: turns_within_slots
 -- Of no key have more jobs a turn than the least of them allows.

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from fencerow_proof.history.acts import NEVER, Act, History
 
 CLAIMS = frozenset({"claim"})
-FINISHES = frozenset({"succeed", "fail", "stop", "requeue", "crash"})  # by the holder, under its fence
+FINISHES = frozenset(
+    {"succeed", "fail", "stop", "requeue", "suspend", "crash"}
+)  # by the holder, under its fence
 TAKINGS = frozenset({"reclaim", "time_out"})  # by others
 ENDINGS = FINISHES | TAKINGS
 NOTES = frozenset({"progress", "log", "note_alone"})

@@ -155,6 +155,17 @@ def release(engine: AnyEngine, job: Placed) -> bool:
     return bool(engine.run(store.requeue([back], holder=job.holder)))
 
 
+def suspend(engine: AnyEngine, job: Placed) -> bool:
+    return engine.run(store.suspend([store.Suspend(job.id, job.attempt)], holder=job.holder)).ids == [job.id]
+
+
+def wake(engine: AnyEngine, job: Placed) -> bool:
+    """A job that waits at a gate is not woken: it is taken off that first, as if it had been suspended."""
+    at_none = "UPDATE {jobs} SET gate = NULL, exclusive = NULL WHERE state = 'waiting' AND id = '"
+    rows(engine, at_none + job.id + "'")
+    return [each.id for each in engine.run(store.wake([job.id], actor="ada"))] == [job.id]
+
+
 def crash(engine: AnyEngine, job: Placed) -> bool:
     """The child process that ran it died."""
     ended = Crash(job.id, job.attempt, 5.0, "killed by signal 9 (SIGKILL)")
@@ -242,7 +253,9 @@ def fall_back(engine: AnyEngine, job: Placed) -> bool:
 def play(engine: AnyEngine, clock: DatabaseClock, move: Move, job: Placed) -> bool:
     """Make a move by its verb with everything in its favour but the job's state; whether it said that it moved."""
     verbs: dict[Move, Callable[[], bool]] = {
-        Move.WAKE: lambda: bool(engine.run(store.hand_over([f"key:{job.id}"])).queued),
+        Move.ADMIT: lambda: bool(engine.run(store.hand_over([f"key:{job.id}"])).queued),
+        Move.SUSPEND: lambda: suspend(engine, job),
+        Move.WAKE: lambda: wake(engine, job),
         Move.YIELD: lambda: take_turn_back(engine, job),
         Move.CLAIM: lambda: bool(claim(engine, register(engine))),
         Move.FALL_BACK: lambda: fall_back(engine, job),

@@ -28,6 +28,7 @@ FENCED: dict[str, Callable[[AnyEngine, Placed], object]] = {
     "fail": stage.fail,
     "stop": stage.stop,
     "requeue": stage.retry,
+    "suspend": stage.suspend,
     "crash": stage.crash,
     "note_alone": stage.note_alone,
     "progress": lambda e, j: e.run(
@@ -135,6 +136,17 @@ def requeued_after_a_request(engine: AnyEngine, clock: DatabaseClock) -> None:
     assert not stage.retry(engine, job)
 
 
+def suspended_after_a_request(engine: AnyEngine, clock: DatabaseClock) -> None:
+    job = bring(engine, State.RUNNING)
+    stage.ask(engine, job)
+    assert not stage.suspend(engine, job)
+
+
+def woken_at_its_gate(engine: AnyEngine, clock: DatabaseClock) -> None:
+    job = bring(engine, State.WAITING)
+    assert engine.run(store.wake([job.id], actor="ada")) == []
+
+
 def stopped_without_a_request(engine: AnyEngine, clock: DatabaseClock) -> None:
     assert not stage.stop(engine, bring(engine, State.RUNNING))
 
@@ -218,11 +230,12 @@ def _instant(engine: AnyEngine) -> str:
     return "clock_timestamp()" if engine.dialect == "postgres" else "0"
 
 
-GROUPS = ("succeed", "fail", "stop", "requeue", "crash")
+GROUPS = ("succeed", "fail", "stop", "requeue", "suspend", "crash")
 SCRIPTS = (
     "fail",
     "stop",
     "requeue",
+    "suspend",
     "crash",
 )  # on SQLite the event and the update are two statements of one script
 
@@ -300,6 +313,13 @@ GUARDS = [
         always("fencerow_jobs.cancel_requested_at IS NULL"),
         requeued_after_a_request,
     ),
+    Guard(
+        "suspend",
+        always("job.cancel_requested_at IS NULL"),
+        always("fencerow_jobs.cancel_requested_at IS NULL"),
+        suspended_after_a_request,
+    ),
+    Guard("wake", always("job.gate IS NULL"), always("job.gate IS NULL"), woken_at_its_gate),
     Guard(
         "stop",
         always("job.cancel_requested_at IS NOT NULL"),

@@ -89,6 +89,8 @@ UNFENCED = {
     "change": "nobody runs it",
     "replace_jobs": "nobody runs it, and nobody ever has",
     "give_turns": "nobody runs it: it waits at its gate",
+    "suspend_new": "inserted by this very transaction and never claimed",
+    "wake": "nobody runs it: it is suspended",
     "send_on": "nobody runs it: it waits at its gate",
     "take_turns_back": "nobody runs it: it is queued",
     "move_back": "nobody runs it: it waits for its time, which it says wrongly",

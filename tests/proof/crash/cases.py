@@ -52,6 +52,7 @@ from tests.proof.race.people import (
     revive,
     stop,
     succeed,
+    suspend,
     with_jobs,
     with_running,
     with_zombie,
@@ -73,6 +74,7 @@ from tests.proof.race.test_unique import REPLACE, unique, unique_ended, unique_q
 TIME_OUT = store.time_out(limit=10, delay_s=1.0, actor=None)
 QUICKER = JobChange(priority=5, delay_s=0.0, arguments=lambda _: NewArguments('{"n":2}', 2))
 CHANGE = store.change(JOB, QUICKER, actor=None)
+OVER = store.wake_whose_wait_is_over([JOB], actor=None)
 FIVE_SLOTS = Wanted((SlotGroup(("mail",), 5),))
 
 
@@ -107,6 +109,24 @@ def look_first(operation: Operation[Any], attempt: int = 1) -> Callable[[], Scri
             yield operation
 
     return script
+
+
+def suspended_and_woken() -> Script:
+    """A worker that suspends a job again where it must, and what the job waits for, which comes then."""
+    yield from look_first(suspend(FIRST))()
+    yield store.wake([JOB], actor=None)
+
+
+def looked_and_woken() -> Script:
+    """A waker looks again; and at last what the job waits for comes."""
+    yield OVER
+    yield store.wake([JOB], actor=None)
+
+
+def suspended() -> Script:
+    """A setup: the job is suspended."""
+    yield from with_running()()
+    yield suspend(FIRST)
 
 
 def unknown_jobs() -> Script:
@@ -567,6 +587,9 @@ CASES: list[Case] = [
     ending("requeue, retried", requeue(FIRST, 1, "retried")),
     ending("requeue, snoozed", requeue(FIRST, 1, "snoozed")),
     ending("requeue, released", requeue(FIRST, 1, "released")),
+    Case("suspend", with_running(), suspend(FIRST), suspended_and_woken, (JOB,)),
+    repeated("wake", suspended, store.wake([JOB], actor=None), JOB),
+    Case("wake_whose_wait_is_over", suspended, OVER, looked_and_woken, (JOB,)),
     ending("stop", stop(FIRST), asked),
     ending("crash", crash(FIRST)),
     ending("crash, the crash budget spent", crash(FIRST), with_running(new_job(crashes_max=1))),

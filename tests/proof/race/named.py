@@ -35,6 +35,7 @@ RACES = {
     73: "An end that comes late, the end of the hold of those behind it, and whoever takes them",
     74: "The end of a job in a line, and whoever cancels it, ends it or takes what is behind it meanwhile",
     75: "A revive of a job whose end was handed over, and whoever confirms it or writes missed ends meanwhile",
+    76: "An attempt that suspends its job, and whoever wakes, cancels, takes back or times out the job meanwhile",
     81: "The deliveries of an event, and whoever takes the partition over or reads the event as well",
     82: "An endpoint that is changed, gone or removed, and whoever makes or sends its deliveries meanwhile",
     83: "The secrets of an endpoint: who sends, and whoever rotates them meanwhile",
@@ -45,7 +46,6 @@ WHOLE = frozenset({2, 3, 8, 13, 15, 17, 22})
 """Played to the last order in every run of the tests, where whole statements are ordered; by `dev.py race --long` held
 as well."""
 ABSENT = {
-    13: "suspending and waking, which come with steps, are not there yet",
     16: "keyed submits are never put together with others': there is no statement to cut",
     23: "a mark is a hint in a worker's memory, no lock: tests/core/store/test_claim.py has what the sweep is for",
 }

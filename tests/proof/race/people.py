@@ -94,6 +94,10 @@ def requeue(
     return store.requeue([outcome], holder=holder)
 
 
+def suspend(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[store.Suspending]:
+    return store.suspend([store.Suspend(job_id, attempt, '{"reason":"a test"}')], holder=holder)
+
+
 def stop(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[store.Moved]]:
     return store.stop([store.Stop(job_id, attempt, None)], holder=holder)
 

@@ -45,6 +45,17 @@ class Snooze(Exception):
         self.reason = reason
 
 
+class Suspend(BaseException):
+    """Raised in a handler by what makes its job wait: a wing has noted for what, and wakes it. `reason`: for people.
+
+    No `Exception`: a handler that catches all errors must not go on as if it had waited.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the job waits: {reason}")
+        self.reason = reason
+
+
 def check_delay(delay_s: object, what: str, *, zero: bool) -> float:
     """A finite number of seconds, at most a year.
 

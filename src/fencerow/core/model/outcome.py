@@ -40,6 +40,15 @@ class Snoozed(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Suspended(msgspec.Struct, frozen=True):
+    """The attempt ends, and its job waits for something that a wing knows, until that wakes it; nothing is spent.
+
+    `reason`: what it waits for, for people.
+    """
+
+    reason: str
+
+
 class Released(msgspec.Struct, frozen=True):
     """The worker gives the job back unfinished; no failure is spent. Without a delay it keeps its place."""
 
@@ -60,4 +69,4 @@ class Crashed(msgspec.Struct, frozen=True):
     reason: str
 
 
-Outcome = Succeeded | Followed | Failed | Retried | Snoozed | Released | Stopped | Crashed
+Outcome = Succeeded | Followed | Failed | Retried | Snoozed | Suspended | Released | Stopped | Crashed

@@ -11,9 +11,9 @@ from datetime import datetime
 from fencerow.core.errors import DeclarationError
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.classify import is_retryable, leaves, retry_after_s
-from fencerow.core.model.control import DELAY_S_MAX, Fail, Retry, Snooze
+from fencerow.core.model.control import DELAY_S_MAX, Fail, Retry, Snooze, Suspend
 from fencerow.core.model.describe import ErrorRecord, FailureCode, describe
-from fencerow.core.model.outcome import Failed, Retried, Snoozed
+from fencerow.core.model.outcome import Failed, Retried, Snoozed, Suspended
 from fencerow.core.model.text import shown
 
 __all__ = [
@@ -90,13 +90,15 @@ def after_failure(
     snoozes_max: int,
     random: Callable[[], float],
     now: datetime | None = None,
-) -> Retried | Failed | Snoozed:
+) -> Retried | Failed | Snoozed | Suspended:
     """Choose what a failed attempt becomes.
 
     `failures` and `snoozes` are those spent before this one; `attempts_max` is the job's own, which may
     differ from the rule's. `now` is only needed to understand a Retry-After that is a date.
     """
     told = _sole(error)
+    if isinstance(told, Suspend):
+        return Suspended(told.reason)
     if isinstance(told, Snooze):
         return _after_snooze(told, snoozes, snoozes_max)
     if isinstance(told, Fail):

@@ -29,7 +29,7 @@ FINAL = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
 class Move(StrEnum):
     """A change of state. Each is one guarded statement with exactly one winner."""
 
-    WAKE = "wake"
+    ADMIT = "admit"
     YIELD = "yield"
     CLAIM = "claim"
     FALL_BACK = "fall_back"
@@ -38,6 +38,7 @@ class Move(StrEnum):
     RETRY = "retry"
     RELEASE = "release"
     SUSPEND = "suspend"
+    WAKE = "wake"
     FAIL = "fail"
     STOP = "stop"
     CRASH = "crash"
@@ -86,7 +87,7 @@ def rule(
 FENCE = "holder and attempt match"
 
 RULES: dict[Move, Rule] = {
-    Move.WAKE: rule(
+    Move.ADMIT: rule(
         "waiting",
         State.QUEUED,
         "it is due, and a turn is free at its gate; the gate's row is locked and counted",
@@ -132,9 +133,15 @@ RULES: dict[Move, Rule] = {
     Move.SUSPEND: rule(
         "running",
         State.WAITING,
-        f"{FENCE}; waits for a signal, a child, a time; cancelled instead if a cancel was asked",
+        f"{FENCE}; waits for something that a wing knows, at no gate; cancelled instead if a cancel was asked",
         State.CANCELLED,
         fenced=True,
+    ),
+    Move.WAKE: rule(
+        "waiting",
+        State.QUEUED,
+        "it is suspended, and what it waited for has come; waiting instead, at its gate, if it needs a turn",
+        State.WAITING,
     ),
     Move.FAIL: rule("running", State.FAILED, f"{FENCE}; failures + 1", fenced=True),
     Move.STOP: rule("running", State.CANCELLED, f"{FENCE}; a cancel was asked", fenced=True),

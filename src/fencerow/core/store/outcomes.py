@@ -22,6 +22,7 @@ from fencerow.core.model.outcome import (
     Snoozed,
     Stopped,
     Succeeded,
+    Suspended,
 )
 from fencerow.core.model.state import State
 from fencerow.core.store.attempts import (
@@ -39,6 +40,7 @@ from fencerow.core.store.attempts import (
 )
 from fencerow.core.store.following import FollowedSuccess, MovedAndMade, succeed_with_follow_ups
 from fencerow.core.store.reap import Crash, Reclaimed, crash
+from fencerow.core.store.suspending import Suspend, Suspending, suspend
 from fencerow.core.telemetry import Fact
 
 
@@ -125,6 +127,10 @@ def _requeue(batch: Batch, holder: str) -> Operation[list[Requeued]]:
     return requeue([_requeued(*each.key, each.outcome) for each in batch], holder=holder)
 
 
+def _suspend(batch: Batch, holder: str) -> Operation[Suspending]:
+    return suspend([Suspend(*each.key, _because(each.outcome.reason)) for each in batch], holder=holder)
+
+
 def _requeued(job_id: str, attempt: int, outcome: Outcome) -> Requeue:
     """How the job goes back to its queue, and what that spends of its budgets."""
     match outcome:
@@ -169,6 +175,10 @@ def _when_requeued(queued: list[Requeued]) -> Confirmed:
     return Confirmed({job.id for job in queued}, queued, [], [], any(job.waits for job in queued))
 
 
+def _when_suspended(answer: Suspending) -> Confirmed:
+    return Confirmed(set(answer.ids), answer.woken, [], [], answer.had_turns)
+
+
 def _when_crashed(answer: tuple[list[Reclaimed], list[Moved]]) -> Confirmed:
     found, moved = answer
     return Confirmed(
@@ -206,6 +216,7 @@ WRITINGS: Mapping[str, Writing] = {
     "stop": Writing(_stop, _when_moved),
     "crash": Writing(_crash, _when_crashed),
     "requeue": Writing(_requeue, _when_requeued),
+    "suspend": Writing(_suspend, _when_suspended),
     # For a failure that cannot be moved to the finished jobs: it ends where it lies.
     "park": Writing(_park, _when_moved),
 }
@@ -219,6 +230,7 @@ RULES: Mapping[type[Outcome], OutcomeRule] = {
     Stopped: OutcomeRule("stop", Fact.STOPPED, frozenset({State.CANCELLED}), _nothing),
     Retried: OutcomeRule("requeue", Fact.RETRIED, _QUEUED, _delay),
     Snoozed: OutcomeRule("requeue", Fact.SNOOZED, _QUEUED, _delay),
+    Suspended: OutcomeRule("suspend", Fact.SUSPENDED, _QUEUED, _nothing),
     Released: OutcomeRule("requeue", Fact.RELEASED, _QUEUED, _reason, is_lasting=False),
     Crashed: OutcomeRule(
         "crash",

@@ -21,7 +21,10 @@ from fencerow.core.errors import ConfigError
 # `ended`: the jobs that leave the live ones, all columns as they end. `revived`: the finished jobs that go back, all
 # columns as they had ended.
 LISTS = ("when jobs have ended", "when jobs are revived")
-CONDITIONS = ("whose end is awaited",)  # of one of `ended`: somebody besides a caller waits for its end
+CONDITIONS = (
+    "whose end is awaited",  # of one of `ended`: somebody besides a caller waits for its end
+    "whose wait is over",  # of `job`, which is suspended: what it waited for has come, so it is to be woken
+)
 POINTS = (*LISTS, *CONDITIONS)
 PARAMETER = re.compile(r"(?<![:\w]):[a-z_]+")
 

@@ -108,6 +108,13 @@ from fencerow.core.store.submit import (
     submit_gated as submit_gated,
     submit_keyed as submit_keyed,
 )
+from fencerow.core.store.suspending import (
+    Suspend as Suspend,
+    Suspending as Suspending,
+    suspend as suspend,
+    wake as wake,
+    wake_whose_wait_is_over as wake_whose_wait_is_over,
+)
 from fencerow.core.store.tables import (
     known_migrations as known_migrations,
     postgres_queries as postgres_queries,

@@ -273,7 +273,7 @@ class Acker:
         claimed = each.attempt.claimed
         if fence is not None and fence.state is State.RUNNING:
             if (fence.holder, fence.attempt) == (each.attempt.holder, claimed.attempt):
-                if each.rule.kind == "requeue" and fence.cancel_requested:
+                if each.rule.kind in ("requeue", "suspend") and fence.cancel_requested:
                     each.outcome = Stopped("a cancel was asked")
                 elif each.rule.kind == "stop" and not fence.cancel_requested:
                     each.outcome = Released("no cancel was asked")

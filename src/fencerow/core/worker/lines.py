@@ -14,7 +14,16 @@ from types import MappingProxyType
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.strikes import sheltered
 from fencerow.core.model.describe import ErrorRecord, FailureCode
-from fencerow.core.model.outcome import Crashed, Failed, Outcome, Released, Retried, Snoozed, Stopped
+from fencerow.core.model.outcome import (
+    Crashed,
+    Failed,
+    Outcome,
+    Released,
+    Retried,
+    Snoozed,
+    Stopped,
+    Suspended,
+)
 from fencerow.core.model.text import kind_and_text
 from fencerow.core.store.outcomes import RULES
 from fencerow.core.telemetry import Fact, clean
@@ -142,6 +151,8 @@ def _ended(outcome: Outcome, after: str) -> str:
     match outcome:
         case Snoozed(delay_s, reason):
             return f"was snoozed for {delay_s:g} s {after}{_because(reason)}"
+        case Suspended(reason):
+            return f"was suspended {after}{_because(reason)}"
         case Released(reason, delay_s):
             pause = "" if delay_s is None else f" for {delay_s:g} s"
             return f"was released{pause} {after}{_because(reason)}"

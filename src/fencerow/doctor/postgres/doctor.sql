@@ -74,6 +74,7 @@ FROM (SELECT each.scope, each.key, each.job_id
 CROSS JOIN (SELECT fencerow.now() AS now) AS clock
 JOIN fencerow.jobs AS late ON late.id = owned.job_id
 WHERE late.state IN ('waiting', 'queued')
+  AND NOT (late.state = 'waiting' AND late.gate IS NULL)  -- suspended: it is not late, whatever it was due
   AND late.run_at < clock.now - fencerow.seconds(CAST(:late_s AS double precision))
 ORDER BY late.run_at, owned.scope, owned.key
 LIMIT CAST(:limit AS integer);

@@ -32,6 +32,7 @@ FROM (SELECT each.scope, each.key, each.job_id
       LIMIT :looked_at) AS owned
 JOIN fencerow.jobs AS late ON late.id = owned.job_id
 WHERE late.state IN ('waiting', 'queued')
+  AND NOT (late.state = 'waiting' AND late.gate IS NULL)  -- suspended: it is not late, whatever it was due
   AND late.run_at < fencerow.now() - CAST(:late_s * 1000000 AS INTEGER)
 ORDER BY late.run_at, owned.scope, owned.key
 LIMIT :limit;

@@ -17,8 +17,10 @@ BECOMES: Mapping[str, str] = MappingProxyType(
         "submitted": "queued",
         "claimed": "running",
         "yielded": "waiting",
+        "suspended": "waiting",
         **dict.fromkeys(
-            ("retried", "timed_out", "crashed", "reclaimed", "released", "snoozed", "revived", "fell_back"), "queued"
+            ("retried", "timed_out", "crashed", "reclaimed", "released", "snoozed", "revived", "woken", "fell_back"),
+            "queued",
         ),
         **dict.fromkeys(("failed", "expired", "unknown"), "failed"),
         **dict.fromkeys(("cancelled", "stopped"), "cancelled"),

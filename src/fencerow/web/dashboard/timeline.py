@@ -30,6 +30,8 @@ WORDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "reclaimed": ("Taken back from its worker", "queued"),
         "released": ("Given back, queued again", "queued"),
         "snoozed": ("Put off by its handler", "queued"),
+        "suspended": ("Attempt {} suspended", "waiting"),
+        "woken": ("Woken", "queued"),
         "revived": ("Revived", "queued"),
         "changed": ("Changed", "queued"),
         "replaced": ("Replaced by a later submit", "queued"),

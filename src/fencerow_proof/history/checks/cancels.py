@@ -23,7 +23,7 @@ def check_cancel(report: Report, life: Life, hidden: Unseen, final: Final | None
 
 
 def _nothing_later(report: Report, life: Life, cancel: Act, revived: list[Act]) -> None:
-    for act in life.all(*CLAIMS, "succeed", "fail", "requeue"):
+    for act in life.all(*CLAIMS, "succeed", "fail", "requeue", "suspend"):
         excused = any(revival.start_us <= act.end_us for revival in revived)
         if report.history.before(cancel, act) and not excused:
             report.add("I8", f"{act.verb} after it was cancelled", life.job, [cancel, act])

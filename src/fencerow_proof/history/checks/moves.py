@@ -12,6 +12,7 @@ MOVE_OF = {
     "retried": Move.RETRY,
     "snoozed": Move.RETRY,
     "released": Move.RELEASE,
+    "suspended": Move.SUSPEND,
     "failed": Move.FAIL,
     "stopped": Move.STOP,
     "reclaimed": Move.RECLAIM,

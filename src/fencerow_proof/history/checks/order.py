@@ -33,6 +33,8 @@ MOVES = frozenset(
         "cancel_idle",
         "ask_cancel",
         "revive",
+        "suspend_new",
+        "wake",
         *ENDED_BY_AGE,
         *CLAIMS,
         *FENCED,
@@ -142,10 +144,14 @@ def outcomes(act: Act, now: Standing) -> list[Standing]:
             return [replace(now, state=State.FAILED)] if now.state in (State.QUEUED, State.WAITING) else []
         case "hand_over":
             return [replace(now, state=State.QUEUED)] if now.state is State.WAITING else []
+        case "wake":
+            return [replace(now, state=state) for state in _back(act)] if now.state is State.WAITING else []
         case "fall_back":
             return [now] if now.state is State.QUEUED else []
         case "take_turns_back":
             return [replace(now, state=State.WAITING)] if now.state is State.QUEUED else []
+        case "suspend_new":
+            return [replace(now, state=State.WAITING)] if now.state in BACK and now.attempt == 0 else []
         case "revive":
             return [Standing(state, now.attempt) for state in _back(act)] if now.state in FINAL else []
         case "reclaim" | "time_out" | "crash":
@@ -190,6 +196,8 @@ def _fenced(act: Act, now: Standing) -> list[Standing]:
             return [replace(now, state=State.CANCELLED)] if now.asked else []
         case "requeue":
             return [] if now.asked else [Standing(state, now.attempt) for state in _back(act)]
+        case "suspend":
+            return [] if now.asked else [Standing(State.WAITING, now.attempt)]
         case "succeed" | "fail":
             return [replace(now, state=ENDS[act.verb])]
         case _:

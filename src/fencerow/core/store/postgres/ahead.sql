@@ -13,7 +13,7 @@ greatest(job.submitted_at, job.revived_at, job.claimed_at,
          (SELECT event.at
           FROM fencerow.job_events AS event
           WHERE event.job_id = job.id
-            AND (event.kind IN ('retried', 'snoozed', 'crashed', 'timed_out', 'moved_back')
+            AND (event.kind IN ('retried', 'snoozed', 'crashed', 'timed_out', 'woken', 'moved_back')
                  OR event.kind = 'changed' AND event.detail -> 'run_at_us' IS NOT NULL)
           ORDER BY event.id DESC
           LIMIT 1))

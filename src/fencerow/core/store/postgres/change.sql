@@ -28,7 +28,7 @@ FOR UPDATE SKIP LOCKED;
 -- Change jobs that nobody runs. A job that is to run at once and is due already keeps its place. One that has turns and
 -- is put off gives them up and waits for them again. One that needs other turns from now on gives those up that it has,
 -- and waits for the new ones. Whoever waits at a gate arrives there anew: a hand-over may have passed it over while it was
--- locked. One with affinity waits for its label again, from when it is due now.
+-- locked. One with affinity waits for its label again, from when it is due now. One that is suspended stays so.
 -- Guard: waiting or queued; a claim, a cancel or an expiry that came first makes this change nothing.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 wanted AS MATERIALIZED (
@@ -53,10 +53,12 @@ SET queue = COALESCE(wanted.queue, job.queue),
     exclusive = CASE WHEN wanted.turns THEN wanted.new_exclusive ELSE job.exclusive END,
     limits = CASE WHEN wanted.turns THEN wanted.new_limits ELSE job.limits END,
     fell_back_for = 0,
-    state = CASE WHEN wanted.turns THEN CASE WHEN {{new gate}} IS NULL THEN 'queued' ELSE 'waiting' END
+    state = CASE WHEN {{is suspended}} THEN 'waiting'
+                 WHEN wanted.turns THEN CASE WHEN {{new gate}} IS NULL THEN 'queued' ELSE 'waiting' END
                  WHEN wanted.run_at > clock.now AND (job.exclusive IS NOT NULL OR job.limits IS NOT NULL) THEN 'waiting'
                  ELSE job.state END,
-    gate = CASE WHEN wanted.turns THEN {{new gate}}
+    gate = CASE WHEN {{is suspended}} THEN NULL
+                WHEN wanted.turns THEN {{new gate}}
                 WHEN wanted.run_at > clock.now AND job.state = 'queued' THEN {{first gate}} ELSE job.gate END
 FROM wanted, clock
 WHERE job.id = wanted.id

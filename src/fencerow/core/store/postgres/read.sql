@@ -63,7 +63,7 @@ WHERE note.job_id = CAST(:id AS uuid)
   AND note.id > (SELECT COALESCE(max(ended.id), 0)
                  FROM fencerow.job_events AS ended
                  WHERE ended.job_id = CAST(:id AS uuid)
-                   AND ended.kind IN ('retried', 'snoozed', 'timed_out', 'revived'));
+                   AND ended.kind IN ('retried', 'snoozed', 'suspended', 'timed_out', 'revived'));
 
 -- name: clock
 -- The database's time, by our own clock.

@@ -141,7 +141,7 @@ told AS MATERIALIZED (
               AND note.id > (SELECT COALESCE(max(ended.id), 0)
                              FROM fencerow.job_events AS ended
                              WHERE ended.job_id = found.id
-                               AND ended.kind IN ('retried', 'snoozed', 'timed_out', 'revived'))) AS deaths
+                               AND ended.kind IN ('retried', 'snoozed', 'suspended', 'timed_out', 'revived'))) AS deaths
     FROM found
 ),
 judged AS MATERIALIZED (

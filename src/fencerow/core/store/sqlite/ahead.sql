@@ -13,7 +13,7 @@ max(job.submitted_at, COALESCE(job.revived_at, 0), COALESCE(job.claimed_at, 0),
     COALESCE((SELECT event.at
               FROM fencerow.job_events AS event
               WHERE event.job_id = job.id
-                AND (event.kind IN ('retried', 'snoozed', 'crashed', 'timed_out', 'moved_back')
+                AND (event.kind IN ('retried', 'snoozed', 'crashed', 'timed_out', 'woken', 'moved_back')
                      OR event.kind = 'changed' AND json_extract(event.detail, '$.run_at_us') IS NOT NULL)
               ORDER BY event.id DESC
               LIMIT 1), 0))

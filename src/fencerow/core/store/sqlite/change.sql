@@ -26,7 +26,7 @@ COALESCE('key:' || wanted.new_exclusive, 'limit:' || json_extract(wanted.new_lim
 -- Change jobs that nobody runs. A job that is to run at once and is due already keeps its place. One that has turns and
 -- is put off gives them up and waits for them again. One that needs other turns from now on gives those up that it has,
 -- and waits for the new ones. Whoever waits at a gate arrives there anew. One with affinity waits
--- for its label again, from when it is due now.
+-- for its label again, from when it is due now. One that is suspended stays so.
 -- Guard: waiting or queued.
 UPDATE fencerow.jobs
 SET queue = COALESCE(wanted.queue, fencerow.jobs.queue),
@@ -40,11 +40,13 @@ SET queue = COALESCE(wanted.queue, fencerow.jobs.queue),
     exclusive = CASE WHEN wanted.turns THEN wanted.new_exclusive ELSE exclusive END,
     limits = CASE WHEN wanted.turns THEN wanted.new_limits ELSE limits END,
     fell_back_for = 0,
-    state = CASE WHEN wanted.turns THEN CASE WHEN {{new gate}} IS NULL THEN 'queued' ELSE 'waiting' END
+    state = CASE WHEN state = 'waiting' AND gate IS NULL THEN 'waiting'  -- suspended
+                 WHEN wanted.turns THEN CASE WHEN {{new gate}} IS NULL THEN 'queued' ELSE 'waiting' END
                  WHEN (wanted.run_at_us > fencerow.now() OR wanted.delay_s > 0)
                       AND (exclusive IS NOT NULL OR limits IS NOT NULL) THEN 'waiting'
                  ELSE fencerow.jobs.state END,
-    gate = CASE WHEN wanted.turns THEN {{new gate}}
+    gate = CASE WHEN state = 'waiting' AND gate IS NULL THEN NULL
+                WHEN wanted.turns THEN {{new gate}}
                 WHEN (wanted.run_at_us > fencerow.now() OR wanted.delay_s > 0) AND fencerow.jobs.state = 'queued'
                 THEN {{first gate}} ELSE fencerow.jobs.gate END
 FROM (SELECT job.value AS id, json_extract(given.value, '$.queue') AS queue,

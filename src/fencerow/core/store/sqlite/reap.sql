@@ -112,7 +112,7 @@ FROM (SELECT job.id, job.attempt, job.holder, job.claimed_at, job.cancel_request
                 AND note.id > (SELECT COALESCE(max(ended.id), 0)
                                FROM fencerow.job_events AS ended
                                WHERE ended.job_id = job.id
-                                 AND ended.kind IN ('retried', 'snoozed', 'timed_out', 'revived'))) AS deaths,
+                                 AND ended.kind IN ('retried', 'snoozed', 'suspended', 'timed_out', 'revived'))) AS deaths,
              NOT job.suspect AND COALESCE(
                  row_number() OVER (PARTITION BY job.holder, job.queue, job.priority, job.lane, job.name, job.timeout_s
                                     ORDER BY job.claimed_at, job.run_at, job.id)

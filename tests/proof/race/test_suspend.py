@@ -1,0 +1,128 @@
+"""Races of an attempt that suspends its job: the end of it all is as if one had come after the other."""
+
+from __future__ import annotations
+
+import pytest
+
+from fencerow.core.model.state import State
+from fencerow.core.store import store
+from fencerow_proof.arena.actor import Script, doing
+from fencerow_proof.arena.race import Scenario, Story
+from tests.proof.race.conftest import Cut, Race
+from tests.proof.race.named import named
+from tests.proof.race.people import (
+    FIRST,
+    JOB,
+    OTHER_JOB,
+    SECOND,
+    acting,
+    anything,
+    cancel,
+    claim,
+    fence,
+    of_a_key,
+    register,
+    state,
+    stop,
+    suspend,
+    sweep,
+    with_running,
+)
+
+WAKE = store.wake([JOB], actor="someone")
+
+
+def suspending_or_stopping() -> Script:
+    """What a worker does with an attempt that wants to wait: a cancel that was asked comes first."""
+    if not (yield suspend(FIRST)).ids:
+        yield stop(FIRST)
+
+
+def is_cancelled(story: Story) -> None:
+    story.run(stop(FIRST))  # a worker goes on with what it found locked
+    assert state(story) == State.CANCELLED, "somebody waits for ever for the end of a cancelled job"
+
+
+def waits_or_is_queued(story: Story) -> None:
+    found = fence(story)
+    assert found is not None
+    assert (found.state, found.holder) in ((State.WAITING, None), (State.QUEUED, None))
+
+
+def the_newer_attempt_runs(story: Story) -> None:
+    """The stale one must not suspend what a newer attempt runs."""
+    found = fence(story)
+    assert found is not None
+    if story.results["second"]:
+        assert (found.state, found.holder, found.attempt) == (State.RUNNING, SECOND, 2)
+
+
+def claimed_again() -> Script:
+    return (yield claim(SECOND))
+
+
+def two_of_a_key() -> Script:
+    yield register(FIRST)
+    yield store.submit_gated([of_a_key(JOB), of_a_key(OTHER_JOB)])
+    yield store.hand_over()
+    yield claim(FIRST)
+
+
+def the_other_has_the_turn(story: Story) -> None:
+    story.run(suspend(FIRST))  # a worker goes on with what it found locked
+    story.run(store.hand_over())
+    states = [state(story), state(story, OTHER_JOB)]
+    assert states.count("queued") == 1, f"a turn is free, and nobody has it: {states}"
+
+
+with_cancel = Scenario(
+    "suspend × cancel", with_running(),
+    [acting("worker", suspending_or_stopping), doing("client", cancel())], is_cancelled,
+)  # fmt: skip
+with_wake = Scenario(
+    "suspend × wake × wake", with_running(),
+    [doing("worker", suspend(FIRST)), doing("waker", WAKE), doing("other", WAKE)],
+    anything,
+)  # fmt: skip
+with_reclaim = Scenario(
+    "a zombie suspends × sweep × claim", with_running(),
+    [doing("worker", suspend(FIRST)), acting("reaper", sweep), acting("second", claimed_again)],
+    the_newer_attempt_runs,
+)  # fmt: skip
+with_turns = Scenario(
+    "suspend × wake × hand_over", two_of_a_key,
+    [doing("worker", suspend(FIRST)), doing("waker", WAKE), doing("hand", store.hand_over(["key:k"]))],
+    the_other_has_the_turn,
+)  # fmt: skip
+
+
+@named(76)
+@pytest.mark.parametrize(
+    "raced", [with_cancel, with_wake, with_reclaim, with_turns], ids=lambda raced: raced.name
+)
+def test_a_suspended_job_is_nobodys(race: Race, raced: Scenario) -> None:
+    race(raced, share=0.3)
+
+
+@named(76)
+def test_a_cancel_is_forgotten_without_the_guard(race: Race) -> None:
+    race.turns_red(
+        with_cancel,
+        Cut(
+            "suspend",
+            ("AND job.cancel_requested_at IS NULL", ""),
+            ("AND fencerow.jobs.cancel_requested_at IS NULL", ""),
+        ),
+    )
+
+
+@named(76)
+def test_a_turn_is_forgotten_where_nobody_tells_that_it_is_free(race: Race) -> None:
+    race.turns_red(
+        with_turns,
+        Cut(
+            "suspend",
+            ("SELECT 'key:' || moved.exclusive", "SELECT 'key:another'"),
+            ("SELECT 'key:' || job.exclusive", "SELECT 'key:another'"),
+        ),
+    )
