@@ -36,14 +36,14 @@ Found = Mapping[str, list[float]]
 
 def jobs(count: int, receiver: str | None) -> list[NewJob]:
     terms = [
-        None if receiver is None else HandoverTerms(receiver, f"line {number}", 600.0)
+        None if receiver is None else HandoverTerms(receiver, f"line {number}", 600.0).terms
         for number in range(KEYS)
     ]
-    return [NewJob(new_id(), '{"t":0}', 7, WORK, handover=terms[number % KEYS]) for number in range(count)]
+    return [NewJob(new_id(), '{"t":0}', 7, WORK, terms=terms[number % KEYS]) for number in range(count)]
 
 
 def submitted(engine: AnyEngine, wanted: Sequence[NewJob]) -> None:
-    engine.run(store.submit_gated(wanted) if wanted[0].handover is not None else store.submit(wanted))
+    engine.run(store.submit_gated(wanted) if wanted[0].terms is not None else store.submit(wanted))
 
 
 def timed_us(calls: Sequence[Callable[[], object]], each: int) -> float:

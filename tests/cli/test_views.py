@@ -93,7 +93,9 @@ def views(cli: Cli, url: str, engine: AnyEngine) -> dict[str, tuple[str, ...]]:
     jobs.submit(engine, *keyed)
     engine.run(store.hand_over())
     jobs.submit(engine, jobs.new_job(share=KEY, name=f"n-{LONG}", queue=f"q-{LONG}"))
-    handed = jobs.new_job(handover=HandoverTerms(f"r-{LONG}", KEY, 60.0), name=f"n-{LONG}", queue=f"q-{LONG}")
+    handed = jobs.new_job(
+        terms=HandoverTerms(f"r-{LONG}", KEY, 60.0).terms, name=f"n-{LONG}", queue=f"q-{LONG}"
+    )
     (ended,) = jobs.submit(engine, handed)
     engine.run(store.cancel(ended, actor="someone"))
     engine.run(limits.define(LIMIT, actor="someone", reason=SENTENCE))

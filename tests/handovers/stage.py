@@ -22,8 +22,8 @@ def receiver(engine: AnyEngine, name: str = "bot") -> Receiver:
 
 def line(engine: AnyEngine, count: int = 3, *, key: str = "k", to: str = "bot", **changes: Any) -> list[str]:
     """Submit jobs, one after the other, that stand in one line; returns their ids."""
-    terms = HandoverTerms(to, key, changes.pop("hold_s", HOLD_S))
-    return [jobs.submit(engine, jobs.new_job(handover=terms, **changes))[0] for _ in range(count)]
+    terms = HandoverTerms(to, key, changes.pop("hold_s", HOLD_S)).terms
+    return [jobs.submit(engine, jobs.new_job(terms=terms, **changes))[0] for _ in range(count)]
 
 
 def end(engine: AnyEngine, *ids: str, how: str = "succeed") -> None:

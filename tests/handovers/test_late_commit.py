@@ -10,7 +10,7 @@ from tests.kit.jobs import new_job
 
 
 def test_nobody_waits_for_a_submit_that_is_not_committed(pg: PostgresEngine) -> None:
-    first, bot = new_job(handover=HandoverTerms("bot", "k", HOLD_S)), receiver(pg)
+    first, bot = new_job(terms=HandoverTerms("bot", "k", HOLD_S).terms), receiver(pg)
     with pg.session() as session:
         session.run(store.submit_gated([first]))
         early, later = line(pg, 2)

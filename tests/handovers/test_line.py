@@ -94,8 +94,8 @@ def test_lines_do_not_wait_for_one_another_and_receivers_have_their_own(engine: 
 
 
 def test_jobs_of_one_submit_line_up_as_they_stand_there(engine: AnyEngine) -> None:
-    terms = HandoverTerms("bot", "k", HOLD_S)
-    asked = [jobs.new_job(handover=terms) for _ in range(20)][::-1]  # their ids fall
+    terms = HandoverTerms("bot", "k", HOLD_S).terms
+    asked = [jobs.new_job(terms=terms) for _ in range(20)][::-1]  # their ids fall
     jobs.submit(engine, *asked)
     bot = receiver(engine)
     end(engine, *(job.id for job in asked))
@@ -109,7 +109,7 @@ def test_jobs_of_one_submit_line_up_as_they_stand_there(engine: AnyEngine) -> No
 
 
 def test_a_submit_that_is_repeated_takes_no_second_place(engine: AnyEngine) -> None:
-    job = jobs.new_job(handover=HandoverTerms("bot", "k", HOLD_S))
+    job = jobs.new_job(terms=HandoverTerms("bot", "k", HOLD_S).terms)
     jobs.submit(engine, job)
     engine.run(store.resubmit([job]))
     end(engine, job.id)

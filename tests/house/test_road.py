@@ -13,16 +13,24 @@ import pytest
 
 from fencerow import App, Config
 from fencerow.core import wing
+from fencerow.core.client.submitting import COPY_ROWS_MIN
 from fencerow.core.db import queries
 from fencerow.core.errors import ConfigError
-from fencerow.core.store import points, store, tables
+from fencerow.core.model.job import KeyClaim
+from fencerow.core.model.submission import Submission
+from fencerow.core.model.unique import UniqueClaim, UniqueRule
+from fencerow.core.store import points, store, tables, terms
 from fencerow.core.store.attempts import Success
+from fencerow.core.store.following import FollowedSuccess
+from fencerow.core.store.submit import Submitted
 from fencerow.core.telemetry import Telemetry
 from fencerow.doctor.examine import examine
 from fencerow.retention.maintenance import Maintenance
 from tests.core.store.stage import Placed, rows, succeed, table
 from tests.house.receipts.wing import WING, counted
-from tests.kit.jobs import AnyEngine, register, running
+from tests.kit.jobs import AnyEngine, new_job, register, running
+
+PLEASE = {"receipts": "please"}
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -30,6 +38,7 @@ def app(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
     """A program of which receipts are a part, on a fresh database."""
     monkeypatch.setattr(tables, "_of_wings", [*tables.packages()[1:], *WING.queries])
     monkeypatch.setattr(wing, "_wings", (*wing.wings(), WING))
+    monkeypatch.setattr(terms, "_of_wings", {**terms._of_wings, WING.name: WING.stored})
     _forget_queries()
     path = "sqlite_path" if request.param == "sqlite" else "empty_postgres_url"
     place = str(request.getfixturevalue(path))
@@ -48,9 +57,9 @@ def engine_of(app: App) -> AnyEngine:
     return cast("AnyEngine", app.engine)
 
 
-def wished(engine: AnyEngine, job_id: str) -> None:
-    """As *stored* would write it."""
-    rows(engine, f"INSERT INTO {table(engine, 'receipts')} (job_id, wish) VALUES ('{job_id}', 'please')")
+def wishes(engine: AnyEngine) -> dict[str, object]:
+    found = rows(engine, f"SELECT job_id, wish FROM {table(engine, 'receipts')}")
+    return {str(row["job_id"]): row["wish"] for row in found}
 
 
 def receipts(engine: AnyEngine) -> list[object]:
@@ -59,8 +68,7 @@ def receipts(engine: AnyEngine) -> list[object]:
 
 def test_an_end_of_every_kind_signs_the_receipt_and_a_revive_takes_that_back(app: App) -> None:
     engine = engine_of(app)
-    job = running(engine, holder := register(engine))
-    wished(engine, job.id)
+    job = running(engine, holder := register(engine), terms=PLEASE)
 
     assert succeed(engine, Placed(job.id, holder, job.attempt))
     assert receipts(engine) == ["succeeded"]
@@ -73,8 +81,7 @@ def test_an_end_of_every_kind_signs_the_receipt_and_a_revive_takes_that_back(app
 def test_whoever_brings_it_says_whether_an_end_is_announced(app: App) -> None:
     engine = engine_of(app)
     holder = register(engine)
-    plain, other = running(engine, holder), running(engine, holder)
-    wished(engine, other.id)
+    plain, other = running(engine, holder), running(engine, holder, terms=PLEASE)
 
     told = engine.run(
         store.succeed([Success(job.id, job.attempt, "1") for job in (plain, other)], holder=holder)
@@ -85,8 +92,7 @@ def test_whoever_brings_it_says_whether_an_end_is_announced(app: App) -> None:
 
 def test_its_table_its_line_of_the_doctor_and_its_purge_need_nothing_else(app: App) -> None:
     engine = engine_of(app)
-    job = running(engine, holder := register(engine))
-    wished(engine, job.id)
+    job = running(engine, holder := register(engine), terms=PLEASE)
     succeed(engine, Placed(job.id, holder, job.attempt))
 
     found = {each.name: each.found for each in examine(Config(url=app.config.url))}
@@ -108,9 +114,58 @@ def test_an_option_of_a_submit_is_its_own(app: App) -> None:
     send.using(receipt="please")  # type: ignore[call-arg]
 
 
-@pytest.mark.xfail(reason="there is no point yet at which jobs have been stored", strict=True)
-def test_it_writes_where_jobs_are_stored() -> None:
-    assert "when jobs are stored" in points.POINTS
+def test_it_writes_where_jobs_are_stored_in_whichever_form(app: App) -> None:
+    engine, client = engine_of(app), app.client
+    one, keyed, own, among, borrowed, follower = (new_job(terms=wish) for wish in [PLEASE] * 6)
+    holder = register(engine)
+    leader = running(engine, holder)
+    many = [Submission(new_job()) for _ in range(COPY_ROWS_MIN)]  # by COPY on PostgreSQL
+
+    client.submit([Submission(one)])
+    client.submit(
+        [
+            Submission(
+                keyed, key=KeyClaim(scope="s", key="k", job_id=keyed.id, fingerprint="f", lifetime_s=60.0)
+            )
+        ]
+    )
+    client.submit([Submission(own, own_id=True)])
+    client.submit([*many, Submission(among)])
+    with engine.session() as session:
+        client.submit([Submission(borrowed)], connection=session.connection)
+    success = FollowedSuccess(Success(leader.id, leader.attempt, "1"), [Submission(follower)])
+    engine.run(store.succeed_with_follow_ups([success], holder=holder))
+
+    assert set(wishes(engine)) == {each.id for each in (one, keyed, own, among, borrowed, follower)}
+
+
+def test_what_is_stored_again_is_written_once_and_a_replaced_job_as_it_is_now(app: App) -> None:
+    engine = engine_of(app)
+    claim = UniqueClaim(scope="s", key="u", rule=UniqueRule(replaces=True))
+    first, second = new_job(terms=PLEASE), new_job(terms={"receipts": "now"})
+
+    app.client.submit([Submission(first, unique=claim)])
+    engine.run(store.resubmit([first]))
+    assert wishes(engine) == {first.id: "please"}
+    app.client.submit([Submission(second, unique=claim)])
+    assert wishes(engine) == {first.id: "now"}
+
+
+def test_a_wing_that_raises_fails_its_own_submit_alone(app: App) -> None:
+    impossible, plain = new_job(terms={"receipts": "impossible"}), new_job()
+    unknown = new_job(terms={"recipes": "please"})
+
+    async def submitted() -> list[object]:
+        each = (app.client.asubmit([Submission(job)]) for job in (impossible, unknown, plain))
+        answers: list[object] = [*await asyncio.gather(*each, return_exceptions=True)]
+        await app.aclose()
+        return answers
+
+    raised, refused, stored = asyncio.run(submitted())
+    assert isinstance(raised, LookupError) and "'recipes'" in str(refused)
+    assert stored == [Submitted(plain.id)]
+    found = engine_of(app).run(store.existing([impossible.id, unknown.id, plain.id]))
+    assert found == {plain.id}
 
 
 def test_what_all_bring_stands_in_the_order_of_the_wings() -> None:

@@ -27,11 +27,11 @@ def new_job(args: str = '{"to":"ada"}', **changes: Any) -> NewJob:
     """A job that is due at once; `changes` are fields of NewJob and of its template."""
     job_id, size = changes.pop("id", None), changes.pop("args_bytes", None)
     exclusive, limits = changes.pop("exclusive", None), changes.pop("limits", None)
-    share, handover = changes.pop("share", None), changes.pop("handover", None)
-    affinity = changes.pop("affinity", None)
+    share, affinity = changes.pop("share", None), changes.pop("affinity", None)
+    terms = changes.pop("terms", None)
     template = Template(**{"queue": QUEUE, "name": NAME, **changes})
     size = len(args.encode()) if size is None else size
-    return NewJob(job_id or new_id(), args, size, template, exclusive, limits, share, handover, affinity)
+    return NewJob(job_id or new_id(), args, size, template, exclusive, limits, share, affinity, terms)
 
 
 def register(engine: AnyEngine, *, lease_s: float = 30.0, holder: str | None = None) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from fencerow.core.composed import compose
 from fencerow.core.store import limiting, tables
+from fencerow.core.store.terms import when_stored
 from fencerow.core.worker.brought import bring
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from fencerow.core.finding import Finding
     from fencerow.core.model.person import Person
     from fencerow.core.store.limiting import Limiter
+    from fencerow.core.store.terms import WhenStored
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.worker.brought import BoundClaim, Hold, MakeTogether, Processes
 
@@ -67,6 +69,7 @@ class Wing:
     `queries`: the packages in which its named queries lie, and what it says at the points of the core's
     (core/store/points.py), each with a folder for each dialect; a folder `schema` in one holds the numbered migrations
     that make its tables, and `shape.json` beside it what they make.
+    `stored`: what it writes where jobs are stored that have its term.
     `chores`: what each worker does for it beside its jobs. `together`, `processes`: how a worker runs several attempts
     in one call, and some in other processes. `hold`: what keeps a claimed job from starting for a while.
     `bound_claim`: how it claims from a queue that has a limit. `limiter`: what the limits say that jobs name.
@@ -78,6 +81,7 @@ class Wing:
 
     name: str
     queries: tuple[str, ...] = ()
+    stored: WhenStored | None = None
     chores: Callable[[Site], Sequence[Chore]] | None = None
     together: MakeTogether | None = None
     processes: Processes | None = None
@@ -109,6 +113,8 @@ def build(wings: Sequence[Wing], config: Callable[[], type[CoreConfig]]) -> None
             hold=wing.hold,
             bound_claim=wing.bound_claim,
         )
+        if wing.stored is not None:
+            when_stored(wing.name, wing.stored)
         if wing.limiter is not None:
             limiting.limit_by(wing.limiter)
 

@@ -14,11 +14,19 @@ if TYPE_CHECKING:
     from fencerow.core.chore import Chore, Site
     from fencerow.core.config import CoreConfig
     from fencerow.core.db.engine import Engine
+    from fencerow.core.db.run import Steps
+    from fencerow.core.model.job import NewJob
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.wing import Purge
 
 CONFIRMED_KEPT_S = 86_400.0  # so long at least a repeated confirmation is told that it is one
 LOOKED_AT = 1000  # rows at a look
+
+
+def _stored(jobs: Sequence[NewJob], *, again: bool) -> Steps[None]:
+    from fencerow.handovers.lines import lining_up, lining_up_again
+
+    return (lining_up_again if again else lining_up)(jobs)
 
 
 def _chores(site: Site) -> Sequence[Chore]:
@@ -52,6 +60,7 @@ CHANGES = (Change("confirm_handover", "handover", "confirmed", "id", shown=("rec
 WING = Wing(
     "handovers",
     queries=("fencerow.handovers",),
+    stored=_stored,
     chores=_chores,
     purges=_purges,
     checks=_checks,

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.finding import Finding, ok
+from fencerow.core.model.job import NewJob
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.wing import Check, Purge, Wing
+
+NAME = "receipts"
+
+
+def _stored(jobs: Sequence[NewJob], *, again: bool) -> Steps[None]:
+    wishes = [{"id": job.id, "wish": (job.terms or {})[NAME]} for job in jobs]
+    if any(each["wish"] == "impossible" for each in wishes):
+        raise LookupError("nobody can have this receipt")
+    yield from execute("wish_for_receipts", wishes=msgspec.json.encode(wishes).decode())
 
 
 @operation(alone=True, repeatable=True, writes="")
@@ -36,8 +48,9 @@ def _purges(engine: Engine, _config: CoreConfig, _telemetry: Telemetry) -> Seque
 
 
 WING = Wing(
-    "receipts",
+    NAME,
     queries=("tests.house.receipts",),
+    stored=_stored,
     purges=_purges,
     checks=lambda: (Check("receipts", _examine),),
 )

@@ -30,7 +30,7 @@ FIRST, SECOND, THIRD = uid(101), uid(102), uid(103)  # workers
 def new_job(job_id: str = JOB, **fields: Any) -> NewJob:
     args = fields.pop("args", "{}")
     turns: list[Any] = [
-        fields.pop(name, None) for name in ("exclusive", "limits", "share", "handover", "affinity")
+        fields.pop(name, None) for name in ("exclusive", "limits", "share", "affinity", "terms")
     ]
     template = Template(**{"queue": "mail", "name": "send", **fields})
     return NewJob(job_id, args, len(args), template, *turns)

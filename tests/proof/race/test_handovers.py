@@ -9,8 +9,8 @@ from fencerow.core.db.run import Operation
 from fencerow.core.model.handover import HandoverTerms
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store import store
-from fencerow.core.store.lines import lining_up_again
 from fencerow.handovers.handovers import Handover, TakeOf, confirm, mend, purge, read, take
+from fencerow.handovers.lines import lining_up_again
 from fencerow_proof.arena.actor import Actor, Script, doing, later, transaction
 from fencerow_proof.arena.race import Scenario, Story
 from tests.proof.race.conftest import Cut, Race, in_modes
@@ -32,14 +32,14 @@ from tests.proof.race.people import (
 
 LEASE_S = 60.0
 HOLD_S = 5.0
-TERMS = HandoverTerms("bot", "k", HOLD_S)
+TERMS = HandoverTerms("bot", "k", HOLD_S).terms
 BOTH = (JOB, OTHER_JOB)
 
 _takes = itertools.count(1000)
 
 
 def of_the_line(job_id: str = JOB) -> Any:
-    return new_job(job_id, handover=TERMS)
+    return new_job(job_id, terms=TERMS)
 
 
 def taking(limit: int = 2) -> Operation[list[Handover]]:

@@ -31,7 +31,7 @@ from tests.whole.guide.sentences import sentences
 
 ERROR = '{"type":"ValueError","message":"no such street","code":"permanent_error"}'
 JOBS: dict[str, dict[str, Any]] = {
-    "handed": {"handover": HandoverTerms("bot", "k", 60.0)},
+    "handed": {"terms": HandoverTerms("bot", "k", 60.0).terms},
     "failing": {"limits": ["shut"]},
     "first": {"exclusive": "account-7"},
     "second": {"exclusive": "account-7"},

@@ -26,7 +26,6 @@ from fencerow.core.errors import InvalidInput
 from fencerow.core.model.backoff import Backoff, encode_options
 from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.handler import Handler
-from fencerow.core.model.handover import HandoverTerms
 from fencerow.core.model.job import KeyClaim, Template
 from fencerow.core.model.labels import encode_headers, encode_metadata, encode_tags
 from fencerow.core.model.submission import Submission
@@ -186,17 +185,16 @@ class Recipe:
         """
         return share_of(self.turns, args, self.declaration.handler.arguments)
 
-    def handover_of(self, args: bytes) -> HandoverTerms | None:
-        """To whom the end of a job with these arguments is handed over, if to anybody.
+    def terms_of(self, args: bytes) -> dict[str, Any] | None:
+        """The terms of a job with these arguments; None: it has none.
 
         Raises:
-            InvalidInput: the function that computes the key failed, or gave no text.
+            InvalidInput: the function that computes one failed, or gave no text.
         """
-        return (
-            None
-            if self.handover is None
-            else terms_of(self.handover, args, self.declaration.handler.arguments)
-        )
+        if self.handover is None:
+            return None
+        found = terms_of(self.handover, args, self.declaration.handler.arguments)
+        return None if found is None else found.terms
 
     def label_of(self, args: bytes) -> str | None:
         """The label that a worker must carry to take a job with these arguments; None: anybody takes it.

@@ -157,14 +157,14 @@ class Submitter:
         template = made[1] if made is not None and made[0] is self.layers else self._template_of(recipe)
         turns = recipe.turns_of(args) if recipe.needs_turn and args is not LATER else (None, None)
         share = None if recipe.turns.share is None or args is LATER else recipe.share_of(args)
-        handover = None if recipe.handover is None or args is LATER else recipe.handover_of(args)
         label = None if recipe.turns.affinity is None or args is LATER else recipe.label_of(args)
+        terms = None if recipe.handover is None or args is LATER else recipe.terms_of(args)
         if ahead is not None:
             job_id, stored = ahead
         else:
             job_id = recipe.options.id or new or new_id()
             stored = args if args is LATER else recipe.packed(job_id, args)
-        job = NewJob(job_id, stored.decode(), len(stored), template, *turns, share, handover, label)
+        job = NewJob(job_id, stored.decode(), len(stored), template, *turns, share, label, terms)
         if recipe.is_plain and recipe.unique is None:
             return Submission(job)
         claim = recipe.key_claim(job.id, args, self.layers)

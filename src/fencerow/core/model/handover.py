@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
+WING: Final = "handovers"  # under which a job has them
 DEFAULT_RECEIVER: Final = "default"
 HOLD_S: Final = 600.0
 
@@ -19,3 +20,13 @@ class HandoverTerms(msgspec.Struct, frozen=True):
     receiver: str
     key: str
     hold_s: float
+
+    @property
+    def term(self) -> dict[str, Any]:
+        """As a job carries them."""
+        return msgspec.structs.asdict(self)
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """The terms of a job that has no others."""
+        return {WING: self.term}

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.model.handover import HandoverTerms
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.model.wanted import Stated, Wanted
 
@@ -65,9 +64,9 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     """A job to be submitted. `args` is the JSON that will be stored, byte for byte.
 
     `exclusive` is the key of which few jobs run at a time, `limits` are the limits that it names. With one of them the
-    job waits for its turn. `share`: whose it is, where a queue is divided between several. `handover`: to whom its end
-    is handed over, if to anybody. `affinity`: the label that a worker must carry to take it, for as long as the
-    template says.
+    job waits for its turn. `share`: whose it is, where a queue is divided between several. `affinity`: the label that a
+    worker must carry to take it, for as long as the template says. `terms`: what else was agreed on, by the names of
+    the wings that keep it, each as JSON data; None for nearly all jobs. Their row has none of it.
     """
 
     id: str
@@ -77,8 +76,8 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     exclusive: str | None = None
     limits: tuple[str, ...] | None = None
     share: str | None = None
-    handover: HandoverTerms | None = None
     affinity: str | None = None
+    terms: dict[str, Any] | None = None
 
     @property
     def is_named(self) -> bool:
@@ -92,8 +91,8 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def writes_more(self) -> bool:
-        """Whether its submit writes more than a queued row: an arrival at its gate, its place in a line, its label."""
-        return self.handover is not None or self.needs_turn or self.affinity is not None
+        """Whether its submit writes more than a queued row: an arrival at its gate, its label, what wings keep."""
+        return self.terms is not None or self.needs_turn or self.affinity is not None
 
     @property
     def gate(self) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from fencerow.core.db.run import Steps
 from fencerow.core.model.job import NewJob
-from fencerow.core.store.lines import lining_up, lining_up_again
+from fencerow.core.store.terms import keep_terms
 from fencerow.core.store.turns import arriving
 
 
@@ -15,12 +15,13 @@ def store_jobs(
 ) -> Steps[Collection[str]]:
     """Let `write` write the jobs, and do what else their submit writes, in its transaction; part of other operations.
 
-    Before it they say at which gates they come; after it those line up, of the ids that it returns, whose ends are
-    handed over. `again`: they may stand in their lines already. Jobs that write no more than their row cost nothing.
+    Before it they say at which gates they come; after it the wings write what they keep of those whose ids it returns.
+    `again`: what wings keep of them may be there already. Jobs that write no more than their row cost nothing.
     Returns what `write` does.
 
     Raises:
         FencerowError: one of them names a limit that nobody defined. Nothing was written.
+        ConfigError: one of them has a term that no wing writes. The transaction must be undone.
     """
     more = [job for job in jobs if job.writes_more]
     if not more:
@@ -28,5 +29,5 @@ def store_jobs(
     yield from arriving(more)
     ids = yield from write
     written = set(ids)
-    yield from (lining_up_again if again else lining_up)([job for job in more if job.id in written])
+    yield from keep_terms([job for job in more if job.terms and job.id in written], again=again)
     return ids

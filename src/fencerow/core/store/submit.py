@@ -64,7 +64,7 @@ def submit(jobs: Sequence[NewJob]) -> Steps[list[str]]:
     finished meanwhile would run a second time. Delivered after the `resubmit` it is an integrity error too.
     """
     if len(jobs) == 1:
-        assert not jobs[0].writes_more, "a job with turns, a label or a handover is submitted by submit_gated"
+        assert not jobs[0].writes_more, "a job with turns, a label or terms is submitted by submit_gated"
         yield Statement("submit_one", as_parameters(jobs[0]))
     else:
         yield Statement("submit", {"jobs": as_document(jobs)})
@@ -73,8 +73,8 @@ def submit(jobs: Sequence[NewJob]) -> Steps[list[str]]:
 
 @operation()
 def submit_gated(jobs: Sequence[NewJob]) -> Steps[list[str]]:
-    """`submit` for jobs of which some wait for their turn, until `hand_over` queues them; or have affinity; or
-    whose ends are handed over: they line up in the same transaction."""
+    """`submit` for jobs of which some wait for their turn, until `hand_over` queues them; or have affinity, or terms:
+    their wings write what they keep of them in the same transaction."""
     return list((yield from store_jobs(jobs, _insert(jobs))))
 
 

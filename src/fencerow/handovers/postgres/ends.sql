@@ -1,5 +1,10 @@
 -- What an end writes into the line in which its job stands.
 
+-- fragment: not ended
+-- How a handover stands whose job has not ended. Its token stays: no take of before may confirm what comes.
+state = NULL, attempt = NULL, result = NULL, error = NULL, ended_at = NULL, held_until = NULL,
+    holder = NULL, free_at = NULL, confirmed_at = NULL, confirmed_by = NULL
+
 -- at: when jobs have ended
 -- The end goes into the line, if its job stands in one. Its first end is the one that counts.
 handed AS (

@@ -23,6 +23,13 @@ unsigned AS (
     WHERE receipt.job_id = revived.id
 )
 
+-- name: wish_for_receipts
+-- What new jobs wish for; of one that was stored before, what is said now. Guard: the job's id.
+INSERT INTO fencerow.receipts (job_id, wish)
+SELECT wished.id, wished.wish
+FROM json_to_recordset(CAST(:wishes AS json)) AS wished (id uuid, wish text)
+ON CONFLICT (job_id) DO UPDATE SET wish = excluded.wish;
+
 -- name: count_receipts
 -- How many are signed.
 SELECT count(*) FROM fencerow.receipts AS receipt WHERE receipt.state IS NOT NULL;

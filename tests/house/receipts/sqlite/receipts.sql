@@ -17,6 +17,14 @@ UPDATE fencerow.receipts
 SET state = NULL, signed_at = NULL
 WHERE job_id IN (SELECT revived.id FROM fencerow.revived AS revived);
 
+-- name: wish_for_receipts
+-- What new jobs wish for; of one that was stored before, what is said now. Guard: the job's id.
+INSERT INTO fencerow.receipts (job_id, wish)
+SELECT wished.value ->> 'id', wished.value ->> 'wish'
+FROM json_each(:wishes) AS wished
+WHERE true
+ON CONFLICT (job_id) DO UPDATE SET wish = excluded.wish;
+
 -- name: count_receipts
 -- How many are signed.
 SELECT count(*) FROM fencerow.receipts AS receipt WHERE receipt.state IS NOT NULL;

@@ -45,8 +45,3 @@ CROSS JOIN LATERAL (
 ) AS told
 WHERE moved.has_failed
   AND EXISTS (SELECT 1 FROM fencerow.watched_limits AS watched WHERE watched.name IN (told.name, told.known))
-
--- fragment: not ended
--- How a handover stands whose job has not ended. Its token stays: no take of before may confirm what comes.
-state = NULL, attempt = NULL, result = NULL, error = NULL, ended_at = NULL, held_until = NULL,
-    holder = NULL, free_at = NULL, confirmed_at = NULL, confirmed_by = NULL

@@ -67,8 +67,3 @@ WHERE job.state = 'running'
   AND job.attempt = json_extract(o.value, '$.attempt')
   AND EXISTS (SELECT 1 FROM fencerow.watched_limits)
   AND {{is watched}}
-
--- fragment: not ended
--- How a handover stands whose job has not ended. Its token stays: no take of before may confirm what comes.
-state = NULL, attempt = NULL, result = NULL, error = NULL, ended_at = NULL, held_until = NULL,
-    holder = NULL, free_at = NULL, confirmed_at = NULL, confirmed_by = NULL
