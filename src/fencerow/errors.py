@@ -6,6 +6,8 @@ Codes never change their meaning; docs/errors.md has a paragraph for each.
 
 from __future__ import annotations
 
+from fencerow.calendar.errors import InvalidWindow as InvalidWindow
+from fencerow.calendar.errors import UnknownZone as UnknownZone
 from fencerow.core.errors.attempts import AttemptTimeout as AttemptTimeout
 from fencerow.core.errors.attempts import CancelRequested as CancelRequested
 from fencerow.core.errors.attempts import DecidedTwice as DecidedTwice
@@ -111,11 +113,9 @@ from fencerow.planning.errors import InvalidPlan as InvalidPlan
 from fencerow.planning.errors import NothingMeasured as NothingMeasured
 from fencerow.schedules.errors import InvalidEntities as InvalidEntities
 from fencerow.schedules.errors import InvalidSchedule as InvalidSchedule
-from fencerow.schedules.errors import InvalidWindow as InvalidWindow
 from fencerow.schedules.errors import NoEntities as NoEntities
 from fencerow.schedules.errors import ScheduleTaken as ScheduleTaken
 from fencerow.schedules.errors import UnknownSchedule as UnknownSchedule
-from fencerow.schedules.errors import UnknownZone as UnknownZone
 from fencerow.testing.errors import DrainUnfinished as DrainUnfinished
 from fencerow.testing.errors import JobsDidNotSucceed as JobsDidNotSucceed
 from fencerow.testing.errors import NoTestApp as NoTestApp

@@ -81,7 +81,7 @@ def test_anything_can_be_shown() -> None:
 
 
 def test_hours_in_utc_need_no_database_of_zones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fencerow.core.model.zones.zone_names", frozenset[str])
+    monkeypatch.setattr("fencerow.calendar.zones.zone_names", frozenset[str])
 
     assert str(Limit("a", hours=["09:00-17:00"])) == "open 09:00-17:00"
     with pytest.raises(InvalidInput, match="no time zone 'Europe/Malta'"):

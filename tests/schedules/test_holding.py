@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from fencerow.calendar import zones
 from fencerow.core.model.outcome import Released
 from fencerow.errors import UnknownZone
-from fencerow.schedules import zones
 from fencerow.schedules.holding import NO_ZONE_S, WINDOWS_HEADER, hold, windows_header
 from fencerow.schedules.windows import MaintenanceWindows
 from tests.schedules.instants import us, utc
@@ -35,14 +35,14 @@ def test_a_worker_that_does_not_know_the_zone_leaves_the_job_to_others(
 ) -> None:
     headers = {WINDOWS_HEADER: json.dumps(["22:00-02:00 Europe/Vienna"])}
     with monkeypatch.context() as patch:
-        patch.setattr("fencerow.core.model.zones.zone_names", frozenset[str])
+        patch.setattr("fencerow.calendar.zones.zone_names", frozenset[str])
         here = hold(headers, EVENING)
 
     assert here == Released("FR-821 no time zone 'Europe/Vienna'", NO_ZONE_S)
 
 
 def test_zones_that_are_missing_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fencerow.core.model.zones.zone_names", frozenset[str])
+    monkeypatch.setattr("fencerow.calendar.zones.zone_names", frozenset[str])
 
     assert zones.database_missing()
     assert zones.tzdata_version.__wrapped__() == zones.NONE

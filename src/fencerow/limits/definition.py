@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from fencerow.calendar.window_text import Dated, Weekly
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.seconds import Seconds, in_seconds, keep_in_seconds
 from fencerow.core.model.text import check_text, is_finite, shown
 from fencerow.core.model.value import UNREADABLE
 from fencerow.limits.breaking import Breaking
-from fencerow.limits.hours import Opening, parsed
+from fencerow.limits.hours import parsed
 from fencerow.limits.pacing import Pace
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
@@ -261,7 +262,7 @@ class Limit:
         return self.name.removeprefix(QUEUE) if self.name != FLEET else ""
 
     @property
-    def openings(self) -> tuple[Opening, ...]:
+    def openings(self) -> tuple[Weekly | Dated, ...]:
         """Its hours, understood."""
         return tuple(parsed(each) for each in self.hours)
 

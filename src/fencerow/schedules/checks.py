@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import fencerow.schedules.zones as zones
+import fencerow.calendar.zones as zones
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.finding import Finding, info, ok, warn

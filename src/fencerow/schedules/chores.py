@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
+import fencerow.calendar.zones as zones
 import fencerow.schedules.following as following
 import fencerow.schedules.ticking as ticking
-import fencerow.schedules.zones as zones
 from fencerow.core.chore import Chore
 from fencerow.core.client.base import ClientBase
 from fencerow.core.client.submitting import hints_of

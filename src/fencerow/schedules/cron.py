@@ -17,7 +17,7 @@ from datetime import datetime, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import fencerow.schedules.walls as walls
+import fencerow.calendar.walls as walls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

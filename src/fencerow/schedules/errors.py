@@ -13,20 +13,6 @@ class InvalidSchedule(FencerowError):
     exit_code = exits.REFUSED
 
 
-class UnknownZone(FencerowError):
-    """This machine knows no time zone of that name. The closest names are in `why`, or that it has no zones at all."""
-
-    code = "FR-821"
-    exit_code = exits.REFUSED
-
-
-class InvalidWindow(FencerowError):
-    """A maintenance window cannot be understood, never opens again, or ends before it starts. Nothing was stored."""
-
-    code = "FR-822"
-    exit_code = exits.REFUSED
-
-
 class UnknownSchedule(FencerowError):
     """There is no schedule of that name, or it has no such entity; the closest names are in `why`."""
 

@@ -12,10 +12,10 @@ from functools import lru_cache
 
 import msgspec
 
+from fencerow.calendar.errors import UnknownZone
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.job import moment
 from fencerow.core.model.outcome import Released
-from fencerow.schedules.errors import UnknownZone
 from fencerow.schedules.windows import MaintenanceWindows
 
 log = logging.getLogger("fencerow.worker")

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypedDict
 
 import msgspec
 
+from fencerow.calendar.errors import InvalidWindow
 from fencerow.core.app.calls import Call
 from fencerow.core.app.submitter import Submittable, Submitter
 from fencerow.core.errors import ConfigError, InvalidInput
@@ -19,7 +20,7 @@ from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import check_text
 from fencerow.schedules.cron import Cron
 from fencerow.schedules.definition import CATCHUP_MAX, LATE_S, Definition, InWindow, Overlap
-from fencerow.schedules.errors import InvalidSchedule, InvalidWindow
+from fencerow.schedules.errors import InvalidSchedule
 from fencerow.schedules.misfire import Misfire
 from fencerow.schedules.spec import Spec
 from fencerow.schedules.spec_text import KINDS

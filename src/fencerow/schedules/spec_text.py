@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from fractions import Fraction
 
+import fencerow.calendar.zones as zones
 import fencerow.schedules.cron_text as cron_text
-import fencerow.schedules.zones as zones
 from fencerow.core.model.text import is_finite, shown
 from fencerow.schedules.cron import Cron
 from fencerow.schedules.errors import InvalidSchedule

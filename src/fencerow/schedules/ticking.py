@@ -9,6 +9,7 @@ from enum import StrEnum
 
 import msgspec
 
+from fencerow.calendar.zones import tzdata_version
 from fencerow.core.db.run import Rows, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.job import NewJob
@@ -19,7 +20,6 @@ from fencerow.core.store.workers import refuse_older
 from fencerow.core.telemetry import clean
 from fencerow.schedules.definition import Computable, Overlap, known, seed_of
 from fencerow.schedules.misfire import DueFires, due
-from fencerow.schedules.zones import tzdata_version
 
 TICK_ROWS = 100
 # Then the rest is left for the next tick: meanwhile its transaction says nothing, and SQLite has no other writer.

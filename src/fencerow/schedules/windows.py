@@ -1,24 +1,20 @@
 """Maintenance windows: stretches of time in which a schedule starts nothing. Pure, as the specification is.
 
-A window is closed from the first instant at which the wall shows its start to the last instant at which the wall
-shows a time before its end. So one that meets a repeated hour lasts through both passes of it, and does not open in
-between; of one that meets a gap, what the clock skips is missing.
+How long a window lasts where clocks are changed: fencerow.calendar.stretches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
-import fencerow.schedules.walls as walls
-import fencerow.schedules.window_text as window_text
-from fencerow.schedules.errors import InvalidWindow
-from fencerow.schedules.window_text import Dated, Weekly
+import fencerow.calendar.walls as walls
+import fencerow.calendar.window_text as window_text
+from fencerow.calendar.errors import InvalidWindow
+from fencerow.calendar.stretches import stretch
+from fencerow.calendar.window_text import Dated, Weekly
 
 SECOND_US = 1_000_000
-DAYS_BACK = 9  # a window of a week, and a day for a change of clocks
-CHANGE_MAX = timedelta(days=1)
 WINDOWS_MAX = 50
 TRIED_FROM = tuple(
     range(1_767_225_600, 1_798_761_600, 30 * walls.DAY_S)
@@ -46,7 +42,7 @@ class MaintenanceWindows:
             found = "one text" if isinstance(texts, str) else f"{len(texts)}"
             why = f"expected a list of at most {WINDOWS_MAX}"
             raise InvalidWindow(f"maintenance windows are {found}", why, window_text.FORM)
-        made = cls(tuple(window_text.read(text, zone_name) for text in texts))
+        made = cls(tuple(window_text.read(text, zone_name, "maintenance window") for text in texts))
         made._check_that_it_opens()
         return made
 
@@ -95,12 +91,12 @@ class MaintenanceWindows:
 
     def _open_from(self, instant: int) -> int | None:
         """The latest end of the windows that are closed now; None if none is."""
-        found = (_stretch(window, instant) for window in self.windows)
+        found = (stretch(window, instant) for window in self.windows)
         return max((each[1] for each in found if each is not None), default=None)
 
     def _closed_from(self, instant: int) -> int | None:
         """The earliest start of the windows that are closed now; None if none is."""
-        found = (_stretch(window, instant) for window in self.windows)
+        found = (stretch(window, instant) for window in self.windows)
         return min((each[0] for each in found if each is not None), default=None)
 
     def _check_that_it_opens(self) -> None:
@@ -115,27 +111,3 @@ class MaintenanceWindows:
                     raise InvalidWindow(
                         what, "together they leave no time open", "to stop a schedule, pause it"
                     )
-
-
-def _stretch(window: Weekly | Dated, instant: int) -> tuple[int, int] | None:
-    """Start and end of the window's stretch that holds the instant; None if it is open then."""
-    for start, end in _stretches(window, walls.wall(window.zone, instant)):
-        since = walls.earliest(window.zone, start)
-        if since <= instant:
-            until = walls.latest_end(window.zone, end)
-            if instant < until:
-                return since, until
-    return None
-
-
-def _stretches(window: Weekly | Dated, shown: datetime) -> Iterator[tuple[datetime, datetime]]:
-    """Times of the wall at which the window starts and ends, where they may hold what the wall shows now."""
-    if isinstance(window, Dated):
-        yield window.start, window.end
-        return
-    midnight = shown.replace(hour=0, minute=0, second=0)
-    for back in range(-1, DAYS_BACK):
-        day = midnight - timedelta(days=back)
-        end = day + timedelta(minutes=window.end_min)
-        if day.weekday() in window.days and end + CHANGE_MAX >= shown:
-            yield day + timedelta(minutes=window.start_min), end

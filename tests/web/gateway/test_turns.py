@@ -60,7 +60,8 @@ async def test_a_limit_that_cannot_be_changes_nothing(app: App, http: httpx.Asyn
     await app.client.limits.adefine(Limit("github", slots=2))
     bad = ({"limit": "a b"}, {"limit": "github", "slots": -1}, {"limit": "github", "rate": {"count": 0}})
     more = ({"limit": "github", "hours": ["always"]}, {"limit": "github", "slots": 10**9 + 1}, {"slots": 1})
-    for body in (*bad, *more):
+    nowhere = {"limit": "github", "hours": ["09:00-17:00 Nowhere/City"]}
+    for body in (*bad, *more, nowhere):
         answer = await http.post("/v1/limits/set", json=body)
         assert (answer.status_code, answer.json()["repeat"]) == (422, "no"), body
     missing = await http.get("/v1/limits/show", params={"limit": "nobody"})

@@ -9,7 +9,7 @@ import msgspec
 
 from fencerow.command.times import iso
 from fencerow.core.errors import InvalidInput
-from fencerow.errors import UnknownLimit
+from fencerow.errors import InvalidWindow, UnknownLimit, UnknownZone
 from fencerow.limits.definition import Breaker, Limit, Rate
 from fencerow.limits.limits import LimitRecord
 from fencerow.limits.looking import LimitTurns
@@ -156,8 +156,18 @@ async def set_limit(call: Call) -> Answer:
     """
     everywhere(call, "limits")
     wanted: SetLimit = call.body
+    try:
+        limit = _limit_of(wanted)
+    except UnknownZone as error:
+        # By itself it tells of a row that was stored: 409. Here the caller named the zone.
+        raise InvalidWindow(error.what, error.why, error.fix) from None
+    changed = await call.acting.limits.adefine(limit, reason=wanted.reason)
+    return Answer(200, LimitChanged(limit=limit.name, changed=changed))
+
+
+def _limit_of(wanted: SetLimit) -> Limit:
     rate, breaker = wanted.rate, wanted.breaker
-    limit = Limit(
+    return Limit(
         wanted.limit,
         slots=wanted.slots,
         rate=None if rate is None else Rate(rate.count, rate.per_s, rate.burst, rate.strict),
@@ -167,8 +177,6 @@ async def set_limit(call: Call) -> Answer:
         else Breaker(breaker.failures, breaker.within_s, breaker.stop_s, breaker.trials),
         per_key=wanted.per_key,
     )
-    changed = await call.acting.limits.adefine(limit, reason=wanted.reason)
-    return Answer(200, LimitChanged(limit=limit.name, changed=changed))
 
 
 def _limit(record: LimitRecord, name: str | None = None) -> LimitDocument:
@@ -212,6 +220,6 @@ ROUTES = (
     ),
     Route(
         "POST", "/v1/limits/set", "setLimit", set_limit, Scope.OPERATE, {200: LimitChanged},
-        body=SetLimit, tag="turns",
+        body=SetLimit, refusals=(InvalidWindow,), tag="turns",
     ),
 )  # fmt: skip

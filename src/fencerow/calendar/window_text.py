@@ -1,4 +1,8 @@
-"""Reading maintenance windows, such as `sat,sun 22:00-02:00 Europe/Berlin` or `fri 22:00 - mon 06:00`."""
+"""Reading windows of time, such as `sat,sun 22:00-02:00 Europe/Berlin` or `fri 22:00 - mon 06:00`.
+
+A schedule starts nothing within its windows, and calls them maintenance windows. A limit lets jobs start within its
+windows only, and calls them hours.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,9 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
-import fencerow.schedules.zones as zones
-from fencerow.schedules.errors import InvalidWindow
+import fencerow.calendar.zones as zones
+from fencerow.calendar.errors import InvalidWindow
+from fencerow.core.model.text import shown
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 EVERY_DAY = frozenset(range(7))
@@ -18,13 +23,13 @@ FORM = 'write "22:00-02:00", "mon-fri 12:00-13:00 Europe/Berlin", "fri 22:00 - m
 WEEKLY = re.compile(
     r"(?:(?P<days>[a-z]+(?:[-,][a-z]+)*|daily) +)?(?P<start>\d{1,2}:\d\d) ?- ?"
     r"(?:(?P<last>[a-z]+) +)?(?P<end>\d{1,2}:\d\d)(?: +(?P<zone>\S+))?",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
 DATE = r"\d{4}-\d\d-\d\d"
 DATES = re.compile(
     rf"(?P<first>{DATE})(?:[ T](?P<start>\d{{1,2}}:\d\d))?"
     rf"(?: - (?P<last>{DATE})(?:[ T](?P<end>\d{{1,2}}:\d\d))?)?(?: +(?P<zone>\S+))?",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
 
 
@@ -65,85 +70,89 @@ class Dated:
         return f"{self.start:%Y-%m-%d %H:%M} - {self.end:%Y-%m-%d %H:%M} {self.zone_name}"
 
 
-def read(text: object, default_zone: str) -> Weekly | Dated:
-    """One window. Raises InvalidWindow, or UnknownZone."""
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What somebody said, and what they call it: `maintenance window` or `hours`."""
+
+    text: str
+    what: str
+
+    def refused(self, why: str) -> InvalidWindow:
+        return InvalidWindow(f"{self.what} {shown(self.text)} cannot be read", why, FORM)
+
+
+def read(text: object, default_zone: str, what: str) -> Weekly | Dated:
+    """The window that a text means. Raises InvalidWindow, which calls it `what`, or UnknownZone."""
     if not isinstance(text, str):
-        raise InvalidWindow(f"a maintenance window is {text!r}", "expected a text", FORM)
+        raise InvalidWindow(f"{what} {shown(text)} cannot be read", "expected a text", FORM)
+    said = Said(text, what)
     normal = " ".join(text.split())
     if match := WEEKLY.fullmatch(normal):
-        return _weekly(text, match, match["zone"] or default_zone)
+        return _weekly(said, match, match["zone"] or default_zone)
     if match := DATES.fullmatch(normal):
-        return _dated(text, match, match["zone"] or default_zone)
-    raise InvalidWindow(f"maintenance window {text!r} cannot be read", "it has no known form", FORM)
+        return _dated(said, match, match["zone"] or default_zone)
+    raise said.refused("it has no known form")
 
 
-def _weekly(text: str, match: re.Match[str], zone: str) -> Weekly:
-    days = _days(text, match["days"])
-    start, end = _minute(text, match["start"]), _minute(text, match["end"])
+def _weekly(said: Said, match: re.Match[str], zone: str) -> Weekly:
+    days = _days(said, match["days"])
+    start, end = _minute(said, match["start"]), _minute(said, match["end"])
     if start == DAY_MIN:
-        raise InvalidWindow(f"maintenance window {text!r} starts at 24:00", "expected 00:00 to 23:59", FORM)
+        raise said.refused("it starts at 24:00; expected 00:00 to 23:59")
     if match["last"] is not None:
         if len(days) != 1:
-            why = "one that ends on a named day starts on one"
-            raise InvalidWindow(f"maintenance window {text!r} starts on several days", why, FORM)
+            raise said.refused("it starts on several days; one that ends on a named day starts on one")
         (first,) = days
-        end += (_day(text, match["last"]) - first) % 7 * DAY_MIN
+        end += (_day(said, match["last"]) - first) % 7 * DAY_MIN
         end += WEEK_MIN if end < start else 0
     elif end < start:
         end += DAY_MIN
     if end == start:
-        why = "a window needs an end, and the whole day is written 00:00-24:00"
-        raise InvalidWindow(f"maintenance window {text!r} ends when it starts", why, FORM)
+        raise said.refused("it ends when it starts; the whole day is written 00:00-24:00")
     return Weekly(days, start, end, zone, zones.zone(zone))
 
 
-def _dated(text: str, match: re.Match[str], zone: str) -> Dated:
-    """Without a time, the last day is closed to its end."""
-    start = _date(text, match["first"]) + timedelta(minutes=_minute(text, match["start"] or "0:00"))
-    last = _date(text, match["last"] or match["first"])
-    end = last + timedelta(minutes=_minute(text, match["end"] or "24:00"))
+def _dated(said: Said, match: re.Match[str], zone: str) -> Dated:
+    """Without a time, the last day belongs to it to its end."""
+    start = _date(said, match["first"]) + timedelta(minutes=_minute(said, match["start"] or "0:00"))
+    last = _date(said, match["last"] or match["first"])
+    end = last + timedelta(minutes=_minute(said, match["end"] or "24:00"))
     if not timedelta() < end - start <= DATES_MAX:
-        why = "the end lies behind the start, by 366 days at most"
-        raise InvalidWindow(f"maintenance window {text!r} is from {start} to {end}", why, FORM)
+        raise said.refused(f"it is from {start} to {end}; the end lies behind the start, by 366 days at most")
     return Dated(start, end, zone, zones.zone(zone))
 
 
-def _days(text: str, given: str | None) -> frozenset[int]:
+def _days(said: Said, given: str | None) -> frozenset[int]:
     if given is None or given.casefold() == "daily":
         return EVERY_DAY
     found: set[int] = set()
     for part in given.split(","):
         first, _, last = part.partition("-")
-        start = _day(text, first)
-        found |= {(start + n) % 7 for n in range((_day(text, last or first) - start) % 7 + 1)}
+        start = _day(said, first)
+        found |= {(start + n) % 7 for n in range((_day(said, last or first) - start) % 7 + 1)}
     return frozenset(found)
 
 
-def _day(text: str, given: str) -> int:
+def _day(said: Said, given: str) -> int:
     short = given.casefold()[:3]
     full = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
     if short in WEEKDAYS and full[WEEKDAYS.index(short)].startswith(given.casefold()):
         return WEEKDAYS.index(short)
-    expected = f"expected {', '.join(WEEKDAYS)} or daily"
-    raise InvalidWindow(f"maintenance window {text!r} names the day {given!r}", expected, FORM)
+    raise said.refused(f"it names the day {shown(given)}; expected {', '.join(WEEKDAYS)} or daily")
 
 
-def _minute(text: str, given: str) -> int:
+def _minute(said: Said, given: str) -> int:
     hour, minute = (int(part) for part in given.split(":"))
     if minute > 59 or hour * 60 + minute > DAY_MIN:
-        raise InvalidWindow(
-            f"maintenance window {text!r} names the time {given}", "expected 00:00 to 24:00", FORM
-        )
+        raise said.refused(f"it names the time {given}; expected 00:00 to 24:00")
     return hour * 60 + minute
 
 
-def _date(text: str, given: str) -> datetime:
+def _date(said: Said, given: str) -> datetime:
     try:
         return datetime.strptime(given, "%Y-%m-%d")  # noqa: DTZ007 a time of the wall
     except ValueError:
-        raise InvalidWindow(
-            f"maintenance window {text!r} names {given}", "there is no such day", FORM
-        ) from None
+        raise said.refused(f"it names {given}; there is no such day") from None
 
 
 def _clock(minute: int) -> str:

@@ -9,16 +9,20 @@ from __future__ import annotations
 import difflib
 import hashlib
 import zoneinfo
-from datetime import tzinfo
+from datetime import UTC, tzinfo
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Final
 
-import fencerow.core.model.zones as known_zones
-from fencerow.schedules.errors import UnknownZone
-from fencerow.schedules.walls import offset
+from fencerow.calendar.errors import UnknownZone
+from fencerow.calendar.walls import offset
+from fencerow.core.model.text import shown
 
+OWN_RULES: Final = frozenset({"UTC", "Etc/UTC"})  # known without any database
+OF_THIS_MACHINE: Final = frozenset({"localtime", "posixrules", "Factory"})  # another zone on every host
 NONE = "none"
+NAME_LENGTH_MAX = 80  # of a name that others are compared with
 ZONES_MIN = 100  # a machine with fewer has no database, but a file or two that something left there
 NO_DATABASE = 'install the zones of your system (the package "tzdata"), or `pip install "fencerow[tz]"`'
 SAMPLE = ("Europe/Berlin", "America/New_York", "Africa/Casablanca", "Asia/Gaza", "America/Santiago")
@@ -27,15 +31,22 @@ SAMPLED = (1_704_067_200, 2_019_686_400, 6 * 3600)  # 2024 to 2033, every six ho
 
 def zone(name: str) -> tzinfo:
     """The time zone of that name. Raises UnknownZone: nothing is guessed, and no host's own local time is taken."""
-    found = known_zones.zone_named(name)
-    if found is None:
-        raise _unknown(name, known_zones.zone_names())
-    return found
+    if name in OWN_RULES:
+        return UTC
+    if name in OF_THIS_MACHINE or name not in zone_names():
+        raise _unknown(name, zone_names())
+    return zoneinfo.ZoneInfo(name)
+
+
+@cache
+def zone_names() -> frozenset[str]:
+    """All zones that this machine knows; read once, because it looks at several hundred files."""
+    return frozenset(zoneinfo.available_timezones())
 
 
 def database_missing() -> bool:
     """Whether this machine has no time zones, as slim images do: then no schedule in a zone can be computed here."""
-    return len(known_zones.zone_names()) < ZONES_MIN
+    return len(zone_names()) < ZONES_MIN
 
 
 @cache
@@ -53,14 +64,16 @@ def tzdata_version() -> str:
 
 def _unknown(name: str, known: frozenset[str]) -> UnknownZone:
     if database_missing():
-        return UnknownZone(f"no time zone {name!r}", "this machine has no time zone database", NO_DATABASE)
-    if name in known_zones.OF_THIS_MACHINE:
-        why = "it means another zone on every host, so workers would compute different instants"
         return UnknownZone(
-            f"time zone {name!r} is refused", why, "name the zone itself, such as Europe/Berlin"
+            f"no time zone {shown(name)}", "this machine has no time zone database", NO_DATABASE
         )
+    if name in OF_THIS_MACHINE:
+        why = "it means another zone on every host, so workers would compute different instants"
+        fix = "name the zone itself, such as Europe/Berlin"
+        return UnknownZone(f"time zone {shown(name)} is refused", why, fix)
     by_folded = {each.casefold(): each for each in known}
-    close = difflib.get_close_matches(name.casefold().replace(" ", "_"), sorted(by_folded), n=3, cutoff=0.6)
+    folded = name[:NAME_LENGTH_MAX].casefold().replace(" ", "_")
+    close = difflib.get_close_matches(folded, sorted(by_folded), n=3, cutoff=0.6)
     cities = [each for each in sorted(known) if each.rpartition("/")[2].casefold() == name.casefold()]
     best = list(dict.fromkeys([*cities, *(by_folded[each] for each in close)]))[:3]
     why = (
@@ -68,7 +81,7 @@ def _unknown(name: str, known: frozenset[str]) -> UnknownZone:
         if best
         else "names are those of IANA, such as Europe/Berlin"
     )
-    return UnknownZone(f"no time zone {name!r}", why, f"time zones here are those of {tzdata_version()}")
+    return UnknownZone(f"no time zone {shown(name)}", why, f"time zones here are those of {tzdata_version()}")
 
 
 def _system() -> Path | None:
