@@ -16,7 +16,7 @@ from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker import blocked
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.blocked import LastBlock, LoopWatch
-from fencerow.core.worker.calling import OnLoop
+from fencerow.core.worker.on_loop import OnLoop
 from tests.batches.test_batches import batch
 from tests.core.worker.stage import Stage, handler, quick, working
 from tests.core.worker.test_parts import claimed

@@ -22,8 +22,8 @@ from fencerow.core.telemetry import Telemetry
 from fencerow.core.threads import Threads
 from fencerow.core.worker import marks as marks_module
 from fencerow.core.worker.attempt import AskedToStop, Attempt
-from fencerow.core.worker.calling import OnLoop, noticed
 from fencerow.core.worker.marks import QueueView
+from fencerow.core.worker.on_loop import OnLoop, noticed
 from fencerow.core.worker.pool import STALE_S
 from fencerow.errors import Busy, SchemaMissing, Unavailable
 from tests.core.worker.stage import handler, pool_of, until

@@ -11,7 +11,7 @@ import pytest
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed
 from fencerow.core.worker.attempt import Attempt
-from fencerow.core.worker.calling import noticed
+from fencerow.core.worker.on_loop import noticed
 from fencerow.core.worker.pool import Pool
 from tests.core.worker.stage import handler, pool_of, until
 

@@ -16,25 +16,24 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-
-import msgspec
+from collections.abc import Iterable, Sequence
 
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.portion import Portion, is_beyond_limits, is_too_much
 from fencerow.core.db.trouble import is_trouble, took_too_long
 from fencerow.core.errors import OlderWorkers, OutcomeUnknown
 from fencerow.core.model.job import Fence
-from fencerow.core.model.outcome import Failed, Followed, Outcome, Released, Stopped, Succeeded
+from fencerow.core.model.outcome import Failed, Outcome, Released, Stopped, Succeeded
 from fencerow.core.model.retry import FailureCode, describe
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Moved, Requeued
-from fencerow.core.store.outcomes import RULES, WRITINGS, OutcomeRule
+from fencerow.core.store.outcomes import WRITINGS
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.attempt import Attempt, facts
 from fencerow.core.worker.lease import Failover
 from fencerow.core.worker.lines import JobLines, Tally
+from fencerow.core.worker.pending import Pending, batches
 from fencerow.core.worker.roster import Key, Roster
 from fencerow.core.worker.wakeups import WakeUps
 
@@ -43,27 +42,6 @@ log = logging.getLogger("fencerow.worker")
 BATCH_ROWS_MAX = 1000
 LOCKED_S = 0.05
 REFUSED_S = 5.0  # until an outcome is tried again of which the database takes nothing, or has no room for
-BATCH_BYTES_MAX = 8 * 1024 * 1024
-
-
-class Pending(msgspec.Struct, eq=False, gc=False):
-    """One outcome that the database has not confirmed."""
-
-    attempt: Attempt
-    # The attempt's: two of one job may be here at once, when a lost registration left the first behind.
-    key: Key
-    outcome: Outcome
-    duration_s: float
-    apart_until: float = 0.0  # monotonic: until then it waits apart
-
-    @property
-    def id(self) -> str:
-        return self.attempt.claimed.id
-
-    @property
-    def rule(self) -> OutcomeRule:
-        """What depends on the kind of its outcome."""
-        return RULES[type(self.outcome)]
 
 
 class Acker:
@@ -328,38 +306,3 @@ class Acker:
     def _forget(self, attempt: Attempt) -> None:
         if self._roster.forget(attempt):
             self._wakeups.wake_claimers()  # suspects are counted over all queues
-
-
-def batches(outcomes: Iterable[Pending]) -> Iterator[tuple[str, str, list[Pending]]]:
-    """What one statement each shall write: its kind, the holder, and no more outcomes than it should have."""
-    groups: dict[tuple[str, str], list[Pending]] = {}
-    for each in outcomes:
-        groups.setdefault((each.rule.kind, each.attempt.holder), []).append(each)
-    for (kind, holder), group in groups.items():
-        for batch in _bounded(group):
-            yield kind, holder, batch
-
-
-def _bounded(group: Iterable[Pending]) -> Iterator[list[Pending]]:
-    """Batches below the size that one statement should have, with no job twice: the answer names ids alone."""
-    batch: list[Pending] = []
-    ids: set[str] = set()
-    size = 0
-    for each in group:
-        job_id, outcome = each.attempt.claimed.id, each.outcome
-        weight = _bytes_of(outcome)
-        if batch and (size + weight > BATCH_BYTES_MAX or job_id in ids):
-            yield batch
-            batch, ids, size = [], set(), 0
-        batch.append(each)
-        ids.add(job_id)
-        size += weight
-    if batch:
-        yield batch
-
-
-def _bytes_of(outcome: Outcome) -> int:
-    """How much of a statement it takes, roughly."""
-    if isinstance(outcome, Followed):
-        return len(outcome.result) + sum(each.job.args_bytes for each in outcome.submissions)
-    return len(outcome.result) if isinstance(outcome, Succeeded) else 512

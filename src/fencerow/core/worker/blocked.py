@@ -25,12 +25,13 @@ from fencerow.core.model.wanted import Blocked
 from fencerow.core.store.outcomes import WRITINGS
 from fencerow.core.store.running import Running, running
 from fencerow.core.telemetry import Fact, Telemetry, clean
-from fencerow.core.worker.acker import Acker, Pending, batches
+from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.attempt import Attempt, OutOfTime
-from fencerow.core.worker.calling import OnLoop
 from fencerow.core.worker.deciding import Decider
 from fencerow.core.worker.keeper import Keeper
 from fencerow.core.worker.lease import WorkerLease
+from fencerow.core.worker.on_loop import OnLoop
+from fencerow.core.worker.pending import Pending, batches
 from fencerow.core.worker.roster import Key, Roster
 
 log = logging.getLogger("fencerow.worker")

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import copy_context
 from functools import partial
-from types import coroutine as awaitable
 from typing import Any, TypeVar
 
 from fencerow.core.db.engine import Engine
@@ -25,65 +23,12 @@ from fencerow.core.threads import Ending, Threads
 from fencerow.core.worker.attempt import Attempt, Interrupt, OutOfTime, left_behind, thread_raiser
 from fencerow.core.worker.context import Job, Middleware
 from fencerow.core.worker.deciding import Committed, Decider, Decision
+from fencerow.core.worker.on_loop import OnLoop
 from fencerow.core.worker.transaction import JobTransaction
 
 log = logging.getLogger("fencerow.worker")
 
 T = TypeVar("T")
-
-
-class OnLoop:
-    """What the event loop runs just now: told at each step of a call, read by the thread that watches the loop."""
-
-    __slots__ = ("attempts", "since")
-
-    def __init__(self) -> None:
-        # Those that the call works for, while a step of it is under way.
-        self.attempts: tuple[Attempt, ...] = ()
-        self.since = 0.0  # monotonic; when the step began
-
-    @awaitable
-    def run(self, attempts: tuple[Attempt, ...], coroutine: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
-        """Await a coroutine that works for these attempts: every step of it in a context of its own.
-
-        A slot is one long-lived task that runs job after job. Context variables that a handler sets must not reach
-        the next job; a task per job would do, at several times the cost of this. Its waits are the awaiting task's.
-        From the first one on the attempts' limits are watched: before, nothing could end them, and many never wait.
-        """
-        inside = copy_context().run
-        deadline = attempts[0].deadline
-        for each in attempts[1:]:
-            deadline = min(deadline, each.deadline)
-        step = partial(self._step, attempts, deadline, inside)
-        try:
-            waiting = step(coroutine.send, None)
-        except StopIteration as done:
-            return done.value  # type: ignore[no-any-return]
-        for each in attempts:
-            each.limit_time()
-        rest: T = yield from _rest(
-            waiting,
-            partial(step, coroutine.send),
-            partial(step, coroutine.throw),
-            partial(step, coroutine.close),
-        )
-        return rest
-
-    def _step(
-        self, attempts: tuple[Attempt, ...], deadline: float, do: Callable[..., Any], *given: Any
-    ) -> Any:
-        """Take one step of a call: up to where it waits, or to its end. `deadline` is the first of its attempts'.
-
-        Attempts whose handler kept the loop itself beyond their deadline `overran`: nothing could end them in time.
-        """
-        self.attempts, self.since = attempts, time.monotonic()
-        try:
-            return do(*given)
-        finally:
-            self.attempts = ()
-            if self.since <= deadline < time.monotonic():
-                for attempt in attempts:
-                    attempt.overran = attempt.deadline < time.monotonic()
 
 
 class Calls:
@@ -265,40 +210,6 @@ def ran_late(attempt: Attempt) -> bool:
         return False
     attempt.interrupt = Interrupt.TIMEOUT
     return True
-
-
-@awaitable
-def noticed(coroutine: Coroutine[Any, Any, T], on_wait: Callable[[], None]) -> Generator[Any, Any, T]:
-    """The coroutine as if it were awaited plainly; `on_wait` is called when it waits for the first time."""
-    try:
-        waiting = coroutine.send(None)
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
-    on_wait()
-    rest: T = yield from _rest(waiting, coroutine.send, coroutine.throw, coroutine.close)
-    return rest
-
-
-def _rest(
-    waiting: Any,
-    send: Callable[[Any], Any],
-    throw: Callable[[BaseException], Any],
-    close: Callable[[], object],
-) -> Generator[Any, Any, Any]:
-    """What is left of a coroutine that waits: hand its waits out, and the answers in."""
-    try:
-        while True:
-            try:
-                answer = yield waiting
-            except GeneratorExit:
-                close()
-                raise
-            except BaseException as error:
-                waiting = throw(error)
-            else:
-                waiting = send(answer)
-    except StopIteration as done:
-        return done.value
 
 
 async def _in_attempt(attempt: Attempt, job: Job, run: Callable[[], Awaitable[Any]]) -> Any:

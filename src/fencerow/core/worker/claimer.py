@@ -171,7 +171,7 @@ class Claimer:
                 limit=limit,
                 margin_s=self._margin_s,
                 due=self._due(),
-                bounded=view.is_limited,
+                bounded=view.limit.is_there,
             )
 
         if not view.has_more:
@@ -218,7 +218,7 @@ class Claimer:
             wait_ms=LOCK_WAIT_MS,
             locked_only=locked_only or view.takes_turns(lane),
             due=self._clock.due(),
-            bounded=view.is_limited,
+            bounded=view.limit.is_there,
         )
 
     async def _claim_within(
@@ -231,12 +231,12 @@ class Claimer:
     async def _claim_bounded(
         self, view: QueueView, claim: Callable[[int], Operation[list[Claimed]]], wanted: int
     ) -> tuple[list[Claimed], int]:
-        bound_claim = brought().bound_claim if view.is_limited else None
+        bound_claim = brought().bound_claim if view.limit.is_there else None
         if bound_claim is None:
             jobs = await self._claim(claim(wanted))
             view.heads.took(jobs)
             return jobs, wanted
-        if view.is_closed(time.monotonic()):
+        if view.limit.is_closed(time.monotonic()):
             return [], 0
         free = min(wanted, self.pool.free())  # what waits for a slot here would keep others from the limit
         found = await self._claim(bound_claim(view.queue, free, claim)) if free else BoundedClaim([], 0)
@@ -244,7 +244,7 @@ class Claimer:
         for each in found.news:
             log.warning("%s", each)
         if found.room < wanted:
-            view.limit_met(found.again_s)
+            view.limit.met(found.again_s)
         return found.jobs, found.room
 
     def _may_claim(self) -> bool:
@@ -287,7 +287,7 @@ class Claimer:
                 at_most=held + more,
                 limit=limit,
                 due=self._clock.due(),
-                bounded=view.is_limited,
+                bounded=view.limit.is_there,
             )
 
         jobs, _ = await self._claim_within(view, more, claim)

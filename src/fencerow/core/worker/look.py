@@ -40,7 +40,7 @@ class Look:
     def made_room(self) -> None:
         """Jobs have ended: where a limit was full, look at once."""
         for view in self.views.values():
-            if view.is_limited and view.made_room():
+            if view.limit.is_there and view.limit.made_room():
                 self.woken.set()
 
     def look_again(self) -> None:

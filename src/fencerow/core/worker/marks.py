@@ -17,6 +17,7 @@ from fencerow.core.model.turns import LaneTurns, Ring
 from fencerow.core.store.attempts import NIL, Mark
 from fencerow.core.worker.ageing import STRICT, Ageing
 from fencerow.core.worker.heads import Heads, Key, key_of, reached
+from fencerow.core.worker.queue_limit import QueueLimit
 
 SWEEP_S_MIN = 1.0
 SWEEP_SHARE = 50.0
@@ -47,12 +48,10 @@ class QueueView:
         # What hints told of, and when the last of them came: an answer that was on its way then knows nothing of it.
         self._hinted: dict[Key, tuple[Mark, float]] = {}
         self._hinted_due: tuple[float, float] | None = None
-        self.is_limited = False
+        self.limit = QueueLimit(poll_max_s)
         self._turns: dict[int, LaneTurns] = {}  # of priorities in which shares have, or had, jobs
         self._in_turn: int | None = None  # the priority whose turns the lanes of the last claim were
         self.heads = Heads()
-        self._closed_until = 0.0  # the limit lets nothing through before
-        self._full_until = 0.0  # it is full; an end may make room sooner
 
     def wants_sweep(self, now: float) -> bool:
         """Whether the lanes should be looked at from the beginning."""
@@ -76,11 +75,11 @@ class QueueView:
         later: list[float] = []
         suspects: dict[Key, Mark] = {}
         suspects_due_at: list[float] = []
-        self.is_limited = False
+        self.limit.is_there = False
         for turns in self._turns.values():
             turns.restart()
         for lane in lanes:
-            self.is_limited |= lane.limited
+            self.limit.is_there |= lane.limited
             key = lane.priority, lane.name
             # Not from the lane's beginning: the look has just walked over the dead entries before this job.
             mark = Mark(lane.priority, lane.first_us - 1, NIL, lane.name)
@@ -207,11 +206,10 @@ class QueueView:
             if mark.priority not in shared or label_of(mark.lane) is not None:
                 lanes.append(replace(mark, count=wanted))
             elif lanes:
-                break
+                break  # behind labels come the shares of the same priority, and not what is less urgent
             else:
                 self._in_turn = mark.priority
                 return self._in_turns(mark.priority, wanted)
-            # Behind labels come the shares of the same priority, and not what is less urgent.
         return lanes
 
     def _in_turns(self, priority: int, wanted: int) -> list[Mark]:
@@ -242,12 +240,7 @@ class QueueView:
         now = time.monotonic()
         sent = now if sent is None else sent
         if self._in_turn is None:
-            lanes = lanes or list(self._marks.values())
-        found = list(jobs)
-        if self._in_turn is None:
-            is_short = len(jobs) < asked
-            ran_out = {key_of(mark) for mark in lanes} if is_short else set()
-            self.heads.came_to(reached(jobs, is_short, lanes))
+            found, ran_out = self._claimed_by_marks(jobs, asked, lanes or list(self._marks.values()))
         else:
             found, ran_out = self._claimed_in_turn(self._in_turn, jobs, lanes)
         for key, job in {(job.priority, job.lane): job for job in jobs}.items():
@@ -261,6 +254,14 @@ class QueueView:
         self._dry = not more
         self._note_dry(jobs, now - sent)
         return found
+
+    def _claimed_by_marks(
+        self, jobs: Sequence[Claimed], asked: int, lanes: Sequence[Mark]
+    ) -> tuple[list[Claimed], set[Key]]:
+        """The jobs as they came, and which lanes have nothing more to claim."""
+        is_short = len(jobs) < asked
+        self.heads.came_to(reached(jobs, is_short, lanes))
+        return list(jobs), {key_of(mark) for mark in lanes} if is_short else set()
 
     def _claimed_in_turn(
         self, priority: int, jobs: Sequence[Claimed], lanes: Sequence[Mark]
@@ -300,24 +301,6 @@ class QueueView:
         look_at = time.monotonic() + LOCKED_AGAIN_S
         self._due_at = look_at if self._due_at is None else min(self._due_at, look_at)
 
-    def limit_met(self, again_s: float | None) -> None:
-        """A limit lets no more through: for so long, or (None) until a job of the queue has ended somewhere."""
-        now = time.monotonic()
-        if again_s is None:
-            self._full_until = now + self._poll_max_s
-        else:
-            self._closed_until = now + min(again_s, self._poll_max_s)
-
-    def made_room(self) -> bool:
-        """A job has ended: look at once, if the limit was full. Returns whether it was."""
-        was_full = self._full_until > time.monotonic()
-        self._full_until = 0.0
-        return was_full
-
-    def is_closed(self, now: float) -> bool:
-        """Whether a limit is known to let nothing through yet, whatever ends."""
-        return now < self._closed_until
-
     def _lower(self, mark: Mark) -> None:
         known = self._marks.get(key_of(mark))
         if known is None or _place(known) > _place(mark):
@@ -347,7 +330,7 @@ class QueueView:
     def pause_s(self, now: float) -> float:
         """How long until this queue deserves another look, when no wake-up comes."""
         if not self._dry:
-            return max(0.0, self._closed_until - now, self._full_until - now)
+            return self.limit.pause_s(now)
         due = [at for at in (self._sweep_at, self._due_at) if at is not None]
         return max(0.0, min(due) - now)
 

@@ -20,9 +20,8 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.db.locator import note_ready
 from fencerow.core.db.run import arun
 from fencerow.core.db.service import soon
-from fencerow.core.db.trouble import is_shortage, is_trouble, out_of_resources
+from fencerow.core.db.trouble import is_shortage, out_of_resources
 from fencerow.core.errors import ConfigError, OrderRefused
-from fencerow.core.model.affinity import parsed_labels
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.text import amount
 from fencerow.core.model.wanted import Change, Leave
@@ -30,14 +29,13 @@ from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.assembly import Assembly, check_children, connections, described, shared
 from fencerow.core.worker.context import NO_MIDDLEWARE, Middleware
+from fencerow.core.worker.idling import until_idle as until_idle_now
 from fencerow.core.worker.shutdown import drain_s, tasks_ended
 from fencerow.core.worker.vitals import Phase, Vitals, found_faults
 
 log = logging.getLogger("fencerow.worker")
 
 __all__ = ["Worker", "WorkerDied"]
-
-LOOK_AGAIN_S = 0.05  # for a job that is due and that somebody locks
 
 
 class Worker:
@@ -305,7 +303,8 @@ class Worker:
         asked = asyncio.create_task(self._asked.wait())
         waits: set[asyncio.Future[Any]] = {asked, self._parts.fatal.future}
         if until_idle:
-            waits.add(asyncio.create_task(self._until_idle()))
+            idle = until_idle_now(self._engine, self.config, list(self._handlers), self._parts)
+            waits.add(asyncio.create_task(idle))
         try:
             done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -313,41 +312,6 @@ class Worker:
                 each.cancel()
         for each in done - {self._parts.fatal.future}:
             each.result()  # an error of the look for due jobs
-
-    async def _until_idle(self) -> None:
-        """Until a look from the beginning found nothing due, nothing is held here, and no due job is merely locked."""
-        parts = self._parts
-        while True:
-            await asyncio.sleep(self.config.poll_min_s)
-            if not self._is_idle() or not parts.chores.are_idle():
-                continue
-            if parts.life.paused:
-                return
-            # Again: a job may have got its turn meanwhile, and be claimed by now.
-            if not await self._any_due() and self._is_idle():
-                return
-            parts.claims.look_again()
-            await asyncio.sleep(LOOK_AGAIN_S)
-
-    def _is_idle(self) -> bool:
-        """Whether nothing is held here, and a look from the beginning found nothing due."""
-        parts = self._parts
-        return not parts.roster.held and not parts.acker.backlog and parts.claims.are_idle()
-
-    async def _any_due(self) -> bool:
-        """Whether a job is due here; while the database cannot tell, there may be."""
-        queues = self._parts.roster.queues()
-        try:
-            # First the gates, and waits for labels that are over: what comes from there is due then.
-            wanted = await self._engine.arun(store.turns_wanted())
-            if wanted.at_once or (wanted.fallback_us is not None and wanted.fallback_us <= 0):
-                return True
-            labels = parsed_labels(self.config.labels)
-            return await self._engine.arun(store.any_due(queues, list(self._handlers), labels))
-        except Exception as error:
-            if not is_trouble(error):
-                raise
-            return True
 
     def _leave(self, leave: Leave) -> None:
         """An operator wants this worker to end. A later order can only make it sooner."""

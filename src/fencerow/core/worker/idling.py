@@ -1,0 +1,50 @@
+"""When a worker that ends once nothing is left has come to that."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from fencerow.core.config import CoreConfig
+from fencerow.core.db.engine import Engine
+from fencerow.core.db.trouble import is_trouble
+from fencerow.core.model.affinity import parsed_labels
+from fencerow.core.store import store
+from fencerow.core.worker.assembly import Assembly
+
+LOOK_AGAIN_S = 0.05  # for a job that is due and that somebody locks
+
+
+async def until_idle(engine: Engine, config: CoreConfig, names: Sequence[str], parts: Assembly) -> None:
+    """Until a look from the beginning found nothing due, nothing is held here, and no due job is merely locked."""
+    while True:
+        await asyncio.sleep(config.poll_min_s)
+        if not _holds_nothing(parts) or not parts.chores.are_idle():
+            continue
+        if parts.life.paused:
+            return
+        # Again: a job may have got its turn meanwhile, and be claimed by now.
+        if not await _any_due(engine, config, names, parts) and _holds_nothing(parts):
+            return
+        parts.claims.look_again()
+        await asyncio.sleep(LOOK_AGAIN_S)
+
+
+def _holds_nothing(parts: Assembly) -> bool:
+    """Whether nothing is held here, and a look from the beginning found nothing due."""
+    return not parts.roster.held and not parts.acker.backlog and parts.claims.are_idle()
+
+
+async def _any_due(engine: Engine, config: CoreConfig, names: Sequence[str], parts: Assembly) -> bool:
+    """Whether a job is due here; while the database cannot tell, there may be."""
+    queues = parts.roster.queues()
+    try:
+        # First the gates, and waits for labels that are over: what comes from there is due then.
+        wanted = await engine.arun(store.turns_wanted())
+        if wanted.at_once or (wanted.fallback_us is not None and wanted.fallback_us <= 0):
+            return True
+        return await engine.arun(store.any_due(queues, list(names), parsed_labels(config.labels)))
+    except Exception as error:
+        if not is_trouble(error):
+            raise
+        return True
