@@ -12,7 +12,7 @@ from fencerow.command.times import Times
 from fencerow.core.app.declare import DeclaredJob
 from fencerow.core.app.secrets import hidden_arguments, hidden_result
 from fencerow.core.model.job import Happening, JobRecord, LogLine
-from fencerow.core.model.packing import told_of
+from fencerow.core.model.packed import told_of
 from fencerow.core.model.text import amount, percent
 from fencerow.core.store.unique import UniqueKey
 from fencerow.doctor.places import told_gate

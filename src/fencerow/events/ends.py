@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from fencerow.core.model.packing import PACKED, PLAIN, Bound, Packing
+from fencerow.core.model.packed import PACKED, Bound
+from fencerow.core.model.packing import PLAIN, Packing
 from fencerow.events.consumers import Stored
 
 SUCCEEDED = "job.succeeded"

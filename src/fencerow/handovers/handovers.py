@@ -21,7 +21,8 @@ from fencerow.core.db.run import (
 from fencerow.core.errors import MalformedPayload
 from fencerow.core.model.job import instant, moment
 from fencerow.core.model.looked import Looked
-from fencerow.core.model.packing import PLAIN, Bound, Packing
+from fencerow.core.model.packed import Bound
+from fencerow.core.model.packing import PLAIN, Packing
 from fencerow.core.model.state import State
 from fencerow.core.model.value import UNREADABLE
 from fencerow.core.store.decoding import whole_or_none

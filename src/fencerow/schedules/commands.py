@@ -17,7 +17,7 @@ from fencerow.command.options import asked, limit_option, usual_options, utc_opt
 from fencerow.command.times import Times, iso
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import exits
-from fencerow.core.model.packing import told_of
+from fencerow.core.model.packed import told_of
 from fencerow.schedules.definitions import RowKind
 from fencerow.schedules.misfire import COUNTED_MAX
 from fencerow.schedules.shown import ScheduleRecord

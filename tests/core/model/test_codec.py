@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fencerow.core.model.codec import ArgumentsCodec
-from fencerow.core.model.packing import fingerprint
+from fencerow.core.model.packed import fingerprint
 from fencerow.core.model.value import ValueCodec
 from fencerow.errors import (
     DeclarationError,

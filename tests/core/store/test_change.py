@@ -8,7 +8,7 @@ import pytest
 
 from fencerow.core.db.run import Operation
 from fencerow.core.model.change import JobChange, JobChanged, NewArguments
-from fencerow.core.model.packing import fingerprint
+from fencerow.core.model.packed import fingerprint
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark

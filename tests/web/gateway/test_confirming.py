@@ -11,7 +11,8 @@ import httpx
 from fencerow import App
 from fencerow.core.errors import StoreUnavailable
 from fencerow.core.model.ids import new_id
-from fencerow.core.model.packing import Bound, Packing
+from fencerow.core.model.packed import Bound
+from fencerow.core.model.packing import Packing
 from fencerow.testing.clock import clock_of
 from fencerow.web.tokens.scope import Scope
 from tests.web.gateway.conftest import Door, ended

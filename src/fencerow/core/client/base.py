@@ -23,7 +23,8 @@ from fencerow.core.errors import FencerowError, NotReady, ResultTimeout
 from fencerow.core.errors.bare import bare
 from fencerow.core.log_fields import current
 from fencerow.core.model.job import Ended, JobRecord
-from fencerow.core.model.packing import PLAIN, Bound, Packing
+from fencerow.core.model.packed import Bound
+from fencerow.core.model.packing import PLAIN, Packing
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.state import LIVE
 from fencerow.core.store import store

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fencerow.core.model.codec import ArgumentsCodec
-from fencerow.core.model.packing import PACKED, PLAIN, Bound, Packing
+from fencerow.core.model.packed import PACKED, Bound
+from fencerow.core.model.packing import PLAIN, Packing
 from fencerow.core.model.retry import RetryRule
 from fencerow.core.model.value import ValueCodec
 

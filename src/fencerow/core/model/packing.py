@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -22,9 +20,17 @@ from fencerow.core.errors import (
     SealKeyUnknown,
     StoreUnavailable,
 )
+from fencerow.core.model.packed import (
+    PACKED,
+    Bound,
+    SealedPayload,
+    SignedPayload,
+    altered,
+    outside_of,
+    packed_of,
+    plain_fingerprint,
+)
 
-PACKED = b'{"fencerow:'
-OUTSIDE = b'{"fencerow:outside"'
 KEY_LENGTH_MAX = 64
 UNPACKED_FIX = "use the app that has the key: its workers, its `client`, or `-A` on the command line"
 
@@ -81,143 +87,6 @@ class PayloadSign(Protocol):
             SealKeyUnknown: the key is not at hand. The job waits for a worker that has it.
         """
         ...
-
-
-class SealedPayload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A sealed payload as it is stored. `mark` tells arguments apart; a result has none. `of`: what it is bound to."""
-
-    key: str
-    of: str
-    mark: str
-    text: str
-
-
-class SignedPayload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A signed payload as it is stored, with the payload itself, byte for byte."""
-
-    key: str
-    of: str
-    mark: str
-    payload: msgspec.Raw
-
-
-class OutsidePayload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the row has of a payload that lies outside the database. `mark` identifies arguments; a result has none.
-    `key`: under which it is sealed or signed there."""
-
-    name: str
-    bytes: int
-    sha256: str
-    mark: str
-    key: str | None = None
-
-
-class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    sealed: SealedPayload | None = msgspec.field(default=None, name="fencerow:sealed")
-    signed: SignedPayload | None = msgspec.field(default=None, name="fencerow:signed")
-    outside: OutsidePayload | None = msgspec.field(default=None, name="fencerow:outside")
-
-
-_packed = msgspec.json.Decoder(_Packed)
-
-
-def packed_of(stored: bytes) -> SealedPayload | SignedPayload | None:
-    """What is sealed or signed here; None: it is plain.
-
-    Raises:
-        PayloadAltered: it begins as such a payload does, and is none.
-    """
-    if not stored.startswith(PACKED):
-        return None
-    found = _read(stored)
-    both = found.sealed or found.signed
-    if both is None:
-        raise _altered("it is no whole sealed or signed payload")
-    return both
-
-
-def outside_of(stored: bytes) -> OutsidePayload | None:
-    """Where the payload lies that this stands for; None: it lies here.
-
-    Raises:
-        PayloadAltered: it begins as such a reference does, and is none.
-    """
-    if not stored.startswith(OUTSIDE):
-        return None
-    found = _read(stored).outside
-    if found is None:
-        raise _altered("it is no whole reference to a payload outside")
-    return found
-
-
-def _read(stored: bytes) -> _Packed:
-    try:
-        return _packed.decode(stored)
-    except (ValueError, RecursionError):
-        return _Packed()
-
-
-def told_of(value: Any) -> str | None:
-    """What people are shown of a stored payload that was read as JSON, if it is sealed or lies outside the database;
-    None: show it as it is."""
-    if not isinstance(value, dict):
-        return None
-    sealed, outside = value.get("fencerow:sealed"), value.get("fencerow:outside")
-    if isinstance(outside, dict) and {"name", "bytes"} <= outside.keys():
-        under = f", under the key {outside['key']}" if outside.get("key") else ""
-        return f"({outside['bytes']} bytes outside the database: {outside['name']}{under})"
-    return f"(sealed under the key {sealed['key']})" if isinstance(sealed, dict) and "key" in sealed else None
-
-
-def fingerprint(name: str, args: bytes) -> str:
-    """Identifies stored arguments of a job: equal fingerprints are the same work, also under another key."""
-    packed = _read(args) if args.startswith(PACKED) else _Packed()
-    if packed.outside is not None:
-        return packed.outside.mark
-    if packed.sealed is not None:
-        return packed.sealed.mark
-    return plain_fingerprint(name, bytes(packed.signed.payload) if packed.signed is not None else args)
-
-
-def plain_fingerprint(name: str, args: bytes) -> str:
-    """Identifies plain arguments."""
-    return hashlib.sha256(name.encode() + b"\0" + args).hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """What a payload belongs to. Those of a schedule are for all of its jobs, so they are bound to their name alone."""
-
-    of: str
-    job_id: str
-    name: str = ""
-    version: int = 1
-
-    @staticmethod
-    def arguments(job_id: str, name: str, version: int) -> Bound:
-        """Those of a job; without an id, those that a schedule keeps."""
-        return Bound("job" if job_id else "schedule", job_id, name, version)
-
-    @staticmethod
-    def result(job_id: str) -> Bound:
-        """The result of a job."""
-        return Bound("result", job_id)
-
-    def found(self, of: str) -> Bound:
-        """The same for arguments as they were stored: some came with a schedule.
-
-        Raises:
-            PayloadAltered: they were stored as something else.
-        """
-        if of == self.of:
-            return self
-        if of == "schedule" and self.of == "job":
-            return Bound(of, "", self.name, self.version)
-        raise _altered(f"it belongs to another payload ({of[:20]}, here {self.of})")
-
-    def data(self, *more: str) -> bytes:
-        """As bytes, in which no two are alike."""
-        return msgspec.json.encode([1, self.of, self.job_id, self.name, self.version, *more])
 
 
 class Packing:
@@ -306,7 +175,7 @@ class SealedPacking(Packing):
         try:
             sealed = base64.b64decode(packed.text, validate=True)
         except (ValueError, binascii.Error):
-            raise _altered("its text is no base64") from None
+            raise altered("its text is no base64") from None
         return self._seal.open(packed.key, sealed, bound.found(packed.of).data(packed.mark))
 
     def fingerprint(self, name: str, args: bytes) -> str:
@@ -335,7 +204,7 @@ class SignedPacking(Packing):
         plain = bytes(packed.payload)
         data = bound.found(packed.of).data() + b"\n" + plain
         if not self._sign.verify(packed.key, data, packed.mark):
-            raise _altered("its signature is another payload's")
+            raise altered("its signature is another payload's")
         return plain
 
 
@@ -363,7 +232,7 @@ def _written(how: str, packed: SealedPayload | SignedPayload) -> bytes:
 
 
 def _unpacked(how: str) -> PayloadAltered:
-    return _altered(f"it is not {how}, and payloads without that are not accepted")
+    return altered(f"it is not {how}, and payloads without that are not accepted")
 
 
 def _packed_here(stored: bytes) -> SealedPayload | SignedPayload | None:
@@ -379,11 +248,3 @@ def _packed_here(stored: bytes) -> SealedPayload | SignedPayload | None:
             "set outside_store (FENCEROW_OUTSIDE_STORE) as the program that stored it has it",
         )
     return packed_of(stored)
-
-
-def _altered(why: str) -> PayloadAltered:
-    return PayloadAltered(
-        "a stored payload is not what was packed",
-        why,
-        "find out who wrote to the database; then submit the work anew",
-    )

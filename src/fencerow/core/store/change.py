@@ -13,7 +13,7 @@ from fencerow.core.model.backoff import with_args_version
 from fencerow.core.model.change import JobChange, JobChanged, NewArguments, Turns
 from fencerow.core.model.codec import args_version_of
 from fencerow.core.model.job import Fence
-from fencerow.core.model.packing import PACKED, fingerprint
+from fencerow.core.model.packed import PACKED, fingerprint
 from fencerow.core.model.rules import needed_of
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store.attempts import read_fences

@@ -9,7 +9,7 @@ import msgspec
 from fencerow.core.db.run import Row, Steps, execute
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import NewJob
-from fencerow.core.model.packing import fingerprint
+from fencerow.core.model.packed import fingerprint
 
 
 def refuse_other_work(jobs: Sequence[NewJob], *, keyed: bool = False) -> Steps[None]:

@@ -10,7 +10,7 @@ import msgspec
 
 from fencerow.core.db.run import Steps, execute
 from fencerow.core.model.job import KeyClaim, NewJob
-from fencerow.core.model.packing import fingerprint
+from fencerow.core.model.packed import fingerprint
 from fencerow.core.model.unique import UniqueClaim
 from fencerow.core.store.stored import store_jobs
 from fencerow.core.store.submit import Pair, Submitted, as_document

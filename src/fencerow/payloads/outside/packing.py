@@ -11,7 +11,8 @@ from functools import partial
 import msgspec
 
 from fencerow.core.errors import ConfigError, DatabaseError, PayloadAltered, StoreUnavailable
-from fencerow.core.model.packing import Bound, OutsidePayload, Packing, fingerprint, outside_of, packed_of
+from fencerow.core.model.packed import Bound, OutsidePayload, fingerprint, outside_of, packed_of
+from fencerow.core.model.packing import Packing
 from fencerow.core.threads import NoThread
 from fencerow.payloads.outside.names import What, is_name_of
 from fencerow.payloads.outside.owner import OwnStore

@@ -19,7 +19,7 @@ from fencerow.command.times import iso
 from fencerow.core.errors import FencerowError, InvalidInput, MalformedPayload, NotReady
 from fencerow.core.model.handover import DEFAULT_RECEIVER
 from fencerow.core.model.ids import parse_id
-from fencerow.core.model.packing import Bound
+from fencerow.core.model.packed import Bound
 from fencerow.errors import HandoverLost, HandoverNotFound
 from fencerow.handovers.client import LEASE_S, LEASE_S_MAX, RECEIVER_LENGTH_MAX, Receiver
 from fencerow.handovers.handovers import Handover

@@ -21,7 +21,7 @@ from msgspec import Meta
 from fencerow.core.client.handle import Handle
 from fencerow.core.errors import JobCancelled, JobFailed, JobGone, JobNotFound, NotReady, ResultTimeout
 from fencerow.core.model.job import JobRecord
-from fencerow.core.model.packing import Bound, outside_of
+from fencerow.core.model.packed import Bound, outside_of
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.errors import AddressOver, AddressRefused, NoAddress, TooLate, UnderMaintenance, Unready

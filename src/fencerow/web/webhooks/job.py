@@ -10,7 +10,8 @@ from fencerow.core.app.turns import OWN_KEYS
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.model.labels import encode_headers
-from fencerow.core.model.packing import Bound, Packing
+from fencerow.core.model.packed import Bound
+from fencerow.core.model.packing import Packing
 
 JOB: Final = "fencerow.webhook"
 QUEUE: Final = "fencerow-webhooks"

@@ -9,7 +9,7 @@ from fencerow.core.db.run import ask
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import JobRecord
-from fencerow.core.model.packing import told_of
+from fencerow.core.model.packed import told_of
 from fencerow.core.model.state import State, WorkerState
 from fencerow.core.store.workers import list_workers
 from fencerow.doctor.places import told_gate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fencerow.core.errors import FencerowError
-from fencerow.core.model.packing import told_of
+from fencerow.core.model.packed import told_of
 from fencerow.core.model.text import amount
 from fencerow.schedules.commands import WHY_NONE
 from fencerow.schedules.definitions import RowKind
