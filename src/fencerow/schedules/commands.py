@@ -10,36 +10,27 @@ import click
 
 from fencerow.command import output
 from fencerow.command.database import acting, times, working
-from fencerow.command.documents import instants, plain
+from fencerow.command.documents import plain
 from fencerow.command.groups import group_of
-from fencerow.command.layout import Column
 from fencerow.command.options import asked, limit_option, usual_options, utc_option
 from fencerow.command.times import Times, iso
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import exits
-from fencerow.core.model.packed import told_of
+from fencerow.schedules.command_texts import (
+    COLUMNS,
+    TICKS,
+    document_of,
+    facts_of,
+    on_the_wall,
+    row_of,
+    sentences,
+    tick_of,
+)
 from fencerow.schedules.definitions import RowKind
-from fencerow.schedules.misfire import COUNTED_MAX
 from fencerow.schedules.shown import ScheduleRecord
-from fencerow.schedules.ticking import Made, Tick
 from fencerow.schedules.verbs import LIMIT_MAX, ScheduleVerbs
 
 F = TypeVar("F", bound=Callable[..., Any])
-COLUMNS = (
-    Column("schedule", least=12),
-    Column("when", least=16, folds=True, lines=3),
-    Column("next"),
-    Column("last", rank=1),
-    Column("job", least=8, rank=2),
-    Column("made by", rank=3),
-    Column("paused or in trouble", least=16, folds=True, lines=4),
-)
-TICKS = (Column("fire"), Column("entity", least=8), Column("made"), Column("job id"), Column("by", rank=1))
-WHY_NONE = {
-    Made.OVERLAP: "none: an earlier job had not ended",
-    Made.WINDOW: "none: in a maintenance window",
-    Made.LATE: "none: it was missed",
-}
 
 
 def entity_option(command: F) -> F:
@@ -76,9 +67,9 @@ def list_(context: click.Context, name: str | None, entities: bool, limit: int) 
         found = known.listed(name=name, entities=entities, limit=limit)
         at = times(engine, asked(context))
     if asked(context).json:
-        output.say_json([_document(each) for each in found])
+        output.say_json([document_of(each) for each in found])
         return
-    output.table(COLUMNS, [_row(each, at) for each in found], none="no schedule is known")
+    output.table(COLUMNS, [row_of(each, at) for each in found], none="no schedule is known")
     if len(found) == limit:
         output.say(f"(there may be more: --limit shows more than {limit}, NAME one of them)")
 
@@ -105,11 +96,11 @@ def show(context: click.Context, name: str, entity: str | None, ticks: int) -> N
         fires = known.ticks(name, entity, limit=ticks)
         at = times(engine, asked(context))
     if asked(context).json:
-        output.say_json({**_document(found), "ticks": plain(fires)})
+        output.say_json({**document_of(found), "ticks": plain(fires)})
         return
-    output.facts(_facts(found, at))
+    output.facts(facts_of(found, at))
     output.say()
-    output.table(TICKS, [_tick(each, at) for each in fires], none="it has not fired yet")
+    output.table(TICKS, [tick_of(each, at) for each in fires], none="it has not fired yet")
 
 
 @schedules.command("next")
@@ -141,7 +132,7 @@ def next_(context: click.Context, name: str, entity: str | None, count: int) -> 
             output.say(f"(of the first {LIMIT_MAX} by name)")
     for each, fire_us in fires:
         output.say_text(
-            f"{_label(each, found)}{at.full(fire_us)}{_on_the_wall(each, fire_us)}{_note(each, fire_us, at)}"
+            f"{_label(each, found)}{at.full(fire_us)}{on_the_wall(each, fire_us)}{_note(each, fire_us, at)}"
         )
 
 
@@ -152,12 +143,6 @@ def _fire(row: ScheduleRecord, fire_us: int) -> dict[str, Any]:
 
 def _label(row: ScheduleRecord, asked_for: ScheduleRecord) -> str:
     return "" if row is asked_for else f"{row.entity}: "
-
-
-def _on_the_wall(row: ScheduleRecord, fire_us: int) -> str:
-    """What the clock shows in the schedule's own zone."""
-    wall = row.on_the_wall(fire_us)
-    return "" if wall is None else f", {wall}"
 
 
 def _note(row: ScheduleRecord, fire_us: int, at: Times) -> str:
@@ -177,7 +162,7 @@ def explain(context: click.Context, name: str, entity: str | None) -> None:
     name, entity = apart(name, entity)
     with verbs(context) as (known, _):
         found = known.get(name, entity or "")
-    lines = _in_words(found)
+    lines = sentences(found)
     if asked(context).json:
         output.say_json({"name": found.name, "entity": found.entity, "words": lines})
         return
@@ -265,90 +250,3 @@ def _say_change(
     full = f"{name}/{entity}" if entity else name
     more = f" ({rows} rows)" if rows > 1 else ""
     output.say(f"{full} is {what}{more}" if rows else f"{full} {otherwise}")
-
-
-def _row(found: ScheduleRecord, at: Times) -> tuple[object, ...]:
-    entities = f"; {found.entities} entities" if found.kind is RowKind.HEAD else ""
-    paused = found.paused_at_us is not None
-    return (
-        found.full_name,
-        found.in_words() + entities if found.undeclared_at_us is None else "no longer declared",
-        None if paused else at.when(found.next_us),
-        at.when(found.last_us),
-        found.job,
-        found.origin.value,
-        _paused(found, at) or found.trouble,
-    )
-
-
-def _paused(found: ScheduleRecord, at: Times) -> str | None:
-    if found.paused_at_us is None:
-        some = found.paused_entities
-        return f"{some} entities are paused" if some else None
-    by = f" by {found.paused_by}" if found.paused_by else ""
-    reason = f": {found.pause_reason}" if found.pause_reason else ""
-    return f"paused {at.when(found.paused_at_us)}{by}{reason}"
-
-
-def _facts(found: ScheduleRecord, at: Times) -> dict[str, object]:
-    document = found.document()
-    args, is_head = document.get("args"), found.kind is RowKind.HEAD
-    return {
-        "schedule": found.full_name,
-        "when": f"{found.in_words()}{', unless an entity has other times' if is_head else ''}",
-        "next": _next(found, at),
-        "last": at.full(found.last_us),
-        "last job": found.last_job_id,
-        "job": f"{found.job} in queue {document.get('queue')}",
-        "arguments": None if found.kind is RowKind.HEAD else told_of(args) or output.document(args),
-        "entities": found.entities if found.kind is RowKind.HEAD else None,
-        "rules": " ".join(_in_words(found)[1:]),
-        "made by": f"{found.origin.value}, version {found.version}",
-        "changed": f"{at.full(found.changed_at_us)} by {found.changed_by}",
-        "time zones": found.zones,
-        "paused": _paused(found, at),
-        "trouble": found.trouble,
-    }
-
-
-def _next(found: ScheduleRecord, at: Times) -> str | None:
-    if found.next_us is None:
-        return None
-    whose = (
-        " (of its entities the first)" if found.kind is RowKind.HEAD else _on_the_wall(found, found.next_us)
-    )
-    return f"{at.full(found.next_us)}{whose}"
-
-
-def _in_words(found: ScheduleRecord) -> list[str]:
-    """When it fires, and its rules, each a sentence."""
-    rules = found.rules
-    lines = [f"{found.full_name} fires: {found.in_words()}."]
-    if rules is None:
-        return lines
-    missed = {
-        "one": "Of fires that were missed, the latest is made up.",
-        "skip": f"Fires that are more than {rules.late_s:g} s late are left out.",
-        "all": f"All fires that were missed are made up, at most {rules.catchup_max} in one pass.",
-    }
-    overlap = {
-        "skip": "While an earlier job has not ended, a fire makes none.",
-        "allow": "Its jobs may overlap.",
-        "queue": "Its jobs run one after the other, in the order in which they were made.",
-    }
-    lines += [missed[rules.misfire.value], overlap[rules.overlap.value]]
-    if rules.windows:
-        deferred = "makes a job that is due at its end" if rules.in_window.value == "defer" else "makes none"
-        lines.append(f"A fire in a maintenance window {deferred}.")
-    return lines
-
-
-def _document(found: ScheduleRecord) -> dict[str, Any]:
-    return instants(found.document().items())
-
-
-def _tick(tick: Tick, at: Times) -> tuple[object, ...]:
-    made = f"a job, {tick.state or 'gone'}" if tick.made is Made.JOB else WHY_NONE[tick.made]
-    counted = f"{tick.left_out} or more" if tick.left_out >= COUNTED_MAX - 1 else str(tick.left_out)
-    left_out = f"; {counted} others were missed" if tick.left_out else ""
-    return at.when(tick.fire_us), tick.entity, made + left_out, tick.job_id, tick.made_by
