@@ -16,8 +16,9 @@ from starlette.types import Receive, Scope, Send
 
 from fencerow.app import App
 from fencerow.web.errors import NoSuchRoute, Unready
+from fencerow.web.gateway.answering import refusal_of
 from fencerow.web.gateway.bearer import Authorize, Bearer
-from fencerow.web.gateway.chain import Endpoint, House, Standing, origin_of, refusal_of
+from fencerow.web.gateway.chain import Endpoint, House, Standing, origin_of
 from fencerow.web.gateway.closing import Closing
 from fencerow.web.gateway.cuts import Cuts
 from fencerow.web.gateway.openapi import document

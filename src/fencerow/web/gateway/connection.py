@@ -17,7 +17,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from fencerow.web.errors import TooManyRequests
-from fencerow.web.gateway.chain import origin_of, refusal_of
+from fencerow.web.gateway.answering import refusal_of
+from fencerow.web.gateway.chain import origin_of
 from fencerow.web.gateway.places import Places, Stage
 
 WRITE_BYTES_MIN = 32 * 1024
