@@ -11,22 +11,23 @@ import os
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 import psycopg
-from psycopg import AsyncConnection, BaseConnection, Connection, IsolationLevel, capabilities
+from psycopg import AsyncConnection, BaseConnection, Connection, IsolationLevel
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import ReadOnlySqlTransaction
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
+from fencerow.core.db import cancelling
 from fencerow.core.db.connections import shares
 from fencerow.core.db.loop_pool import LoopPool, LoopPools
 from fencerow.core.db.pool_log import OURS, pool_name, unreachable
 from fencerow.core.db.preparing import Preparing
-from fencerow.core.db.watchdog import CANCEL_S, Watchdog, Watched, is_readable
+from fencerow.core.db.watchdog import Watchdog, Watched, is_readable
 from fencerow.core.errors import ReadOnly, Unavailable
 
 # After a failover we may still be connected to what is a standby now. The next connection goes where the URL leads.
@@ -201,7 +202,7 @@ class Pools:
 
         def cancel() -> None:
             self._cancelled.add(connection)
-            _cancel(connection)
+            cancelling.cancel(connection)
 
         return self._watchdog.watch(connection.fileno(), cancel, limit_s=limit_s)
 
@@ -211,7 +212,7 @@ class Pools:
 
         def cancel() -> None:
             self._cancelled.add(connection)
-            _acancel(connection, loop)
+            cancelling.acancel(connection, loop)
 
         return self._watchdog.watch(connection.fileno(), cancel, limit_s=limit_s)
 
@@ -346,27 +347,3 @@ async def _aslice_of_wait(
         if left_s <= WAIT_SLICE_S:
             raise
         return None
-
-
-def _cancel(connection: Connection[Any]) -> None:
-    """Ask the server to stop, in a thread of its own: it may be as silent about this."""
-
-    def ask() -> None:
-        with suppress(psycopg.Error):  # the socket is shut next
-            connection.cancel_safe(timeout=CANCEL_S)
-
-    threading.Thread(target=ask, name="fencerow-cancel", daemon=True).start()
-
-
-def _acancel(connection: AsyncConnection[Any], loop: asyncio.AbstractEventLoop) -> None:
-    if not capabilities.has_cancel_safe():
-        # libpq below 17 waits for the answer. A thread of the event loop's would be waited for when that ends.
-        threading.Thread(target=connection.cancel, name="fencerow-cancel", daemon=True).start()
-        return
-
-    async def ask() -> None:
-        with suppress(psycopg.Error):
-            await connection.cancel_safe(timeout=CANCEL_S)
-
-    with suppress(RuntimeError):  # the loop is closed
-        asyncio.run_coroutine_threadsafe(ask(), loop)
