@@ -26,7 +26,8 @@ import msgspec
 
 from fencerow.cli import logs
 from fencerow.cli.main import run as command
-from fencerow.core.db.sqlite import Clock, SqliteEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.db.sqlite_connection import Clock
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.model.wanted import SlotGroupNow, Stated
 from fencerow.core.store import store

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.core.db.sqlite import Clock
+from fencerow.core.db.sqlite_connection import Clock
 from fencerow.core.store import store
 from fencerow.testing.clock import DatabaseClock
 from tests.cli import conftest as command_line

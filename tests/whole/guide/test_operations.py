@@ -19,7 +19,7 @@ import pytest
 
 from fencerow import App
 from fencerow.cli import main
-from fencerow.core.db.sqlite import Clock
+from fencerow.core.db.sqlite_connection import Clock
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.model.wanted import SlotGroupNow, Stated
 from fencerow.core.store import store

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from fencerow.core.db.adapters.frame import INSIDE, Frame, Lent, Plan, Sent, Standing, closed, named
 from fencerow.core.db.run import Operation, Rows, Statement
-from fencerow.core.db.sqlite import SqliteEngine, bound
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.db.sqlite_connection import bound
 from fencerow.core.db.sqlite_file import fault
 from fencerow.core.errors import Busy, FencerowError, OtherDatabase, RetryTransaction, UnusableConnection
 

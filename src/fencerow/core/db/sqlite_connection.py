@@ -1,0 +1,139 @@
+"""One connection of ours to a SQLite file: the time that statements see there, its transactions and its locks."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fencerow.core.db.queries import Queries
+from fencerow.core.db.run import Operation, Param, Rows, Statement, run
+from fencerow.core.db.sqlite_file import in_doubt, is_locked, open_file
+
+T = TypeVar("T")
+
+LOCK_LOOK_S = 0.001  # between two looks for a lock
+
+
+class Clock:
+    """The time of this host in microseconds, which statements see. Tests move `offset_us`."""
+
+    offset_us = 0
+
+    def now_us(self) -> int:
+        return time.time_ns() // 1000 + self.offset_us
+
+
+class SqliteConnection:
+    """One connection of ours: its transactions, and our statements in them."""
+
+    def __init__(
+        self, path: Path, queries: Queries, clock: Clock, prefix: str, journal: str, timeout_s: float
+    ) -> None:
+        self.path = path
+        self.queries = queries
+        self._clock = clock
+        self._query_us: int | None = None  # when the query that runs just now began
+        self._touch = f"DELETE FROM main.{prefix}queues WHERE 0"  # noqa: S608 (a checked identifier)
+        self.connection = open_file(
+            path, queries, self._now_us, prefix=prefix, journal_mode=journal, timeout_s=timeout_s
+        )
+
+    def _now_us(self) -> int:
+        """What statements take for the time: it stands still within one query."""
+        return self._clock.now_us() if self._query_us is None else self._query_us
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def execute(self, statement: Statement) -> Rows:
+        """Run one named query: all its statements at one instant, all their rows."""
+        query = statement.query or self.queries[statement.name]
+        params = {name: bound(statement.params[name]) for name in query.parameters}
+        rows: Rows = []
+        self._query_us = self._clock.now_us()
+        try:
+            for text in query.statements:
+                # Fetched to the end: an unfinished RETURNING keeps the write lock.
+                cursor = self.connection.execute(text, params)
+                found = cursor.fetchall()
+                if query.users:
+                    found = query.with_names([column[0] for column in cursor.description or ()], found)
+                rows += found
+        finally:
+            self._query_us = None
+        return rows
+
+    def run_alone(self, operation: Operation[T], timeout_s: float) -> T:
+        """Run an operation in a transaction of its own."""
+        connection, commits = self.connection, False
+        try:
+            self.begin(timeout_s, writes=operation.writes != "" or operation.both_files)
+            answer = run(operation.start(), self.execute)
+            commits = connection.in_transaction
+            if commits:
+                connection.execute("COMMIT")
+        except BaseException as error:
+            self.undo(error, commits=commits)
+            raise
+        return answer
+
+    def undo(self, error: BaseException, *, commits: bool) -> None:
+        """Roll back what an error has ended.
+
+        Raises:
+            OutcomeUnknown: it came with the commit, and may not have kept it.
+        """
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+        unknown = in_doubt(error, self.path) if commits else None
+        if unknown is not None:
+            raise unknown from error
+
+    def begin(self, timeout_s: float, *, writes: bool) -> None:
+        """Take the lock before anything is read: one taken later fails at once.
+
+        SQLite waits longer after each try, so that whoever has waited longest looks least often, and beside a process
+        that writes without a pause comes to nothing for seconds. Here everybody looks equally often.
+        """
+        until = time.monotonic() + timeout_s
+        self._wait_for_locks(0.0)
+        try:
+            self.connection.execute("BEGIN")
+            while not self._took_lock(timeout_s, writes, time.monotonic() >= until):
+                time.sleep(random.uniform(0.5, 1.5) * LOCK_LOOK_S)  # noqa: S311 (jitter, not a secret)
+        finally:
+            self._wait_for_locks(timeout_s)
+
+    def _took_lock(self, timeout_s: float, writes: bool, is_last: bool) -> bool:
+        """Try to take the lock, which stays until the transaction ends; the last time raise what keeps it away.
+
+        By a write that changes no row, or a read that finds none: in a rollback journal each commit elsewhere shuts
+        readers out too. Before the first migration there is no table to touch.
+        """
+        try:
+            if writes:
+                self.connection.execute(self._touch)
+            else:
+                self.connection.execute("SELECT 1 FROM main.sqlite_master LIMIT 0").fetchall()
+        except sqlite3.OperationalError as error:
+            if not is_last and is_locked(error):
+                return False
+            if not writes or "no such table" not in str(error):
+                raise
+            self.connection.execute("ROLLBACK")
+            self._wait_for_locks(timeout_s)
+            self.connection.execute("BEGIN IMMEDIATE")
+        return True
+
+    def _wait_for_locks(self, timeout_s: float) -> None:
+        """How long SQLite itself waits for a lock from now on."""
+        self.connection.execute(f"PRAGMA busy_timeout = {round(timeout_s * 1000)}")
+
+
+def bound(value: Param) -> Any:
+    """A parameter as sqlite3 takes it: lists travel as JSON text."""
+    return json.dumps(value) if isinstance(value, list) else value
