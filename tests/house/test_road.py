@@ -14,7 +14,7 @@ import pytest
 from fencerow import App, Config
 from fencerow.core import wing
 from fencerow.core.client.submitting import COPY_ROWS_MIN
-from fencerow.core.db import queries
+from fencerow.core.db import query_files
 from fencerow.core.errors import ConfigError
 from fencerow.core.model.job import KeyClaim
 from fencerow.core.model.submission import Submission
@@ -185,7 +185,7 @@ def test_what_all_bring_stands_in_the_order_of_the_wings() -> None:
 def test_what_cannot_stand_at_a_point_is_refused(
     monkeypatch: pytest.MonkeyPatch, brought: dict[str, str], said: str
 ) -> None:
-    monkeypatch.setattr(queries, "brought", lambda *_: brought)
+    monkeypatch.setattr(query_files, "brought", lambda *_: brought)
 
     with pytest.raises(ConfigError, match=said):
         points.points(["fencerow.core.store"], "postgres")

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 
-from fencerow.core.db.queries import parse, qualified, split
+from fencerow.core.db.queries import qualified, split
+from fencerow.core.db.query_files import parse
 from fencerow.core.db.run import Rows, as_int
 from fencerow.core.model.state import FINAL, RULES, State
 from fencerow_proof.sql import ANYTHING

@@ -9,18 +9,16 @@ import pytest
 from fencerow.core.db.queries import (
     Queries,
     Query,
-    expanded,
     identifier,
     numbered,
-    parse,
     postgres_names,
     pyformat,
     qualified,
     split,
     sqlite_names,
-    texts,
     translated,
 )
+from fencerow.core.db.query_files import expanded, parse, texts
 from fencerow.core.store import store
 from fencerow.errors import ConfigError
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from fencerow.core.db import queries
+from fencerow.core.db import query_files
 from fencerow.core.errors import ConfigError
 
 # `ended`: the jobs that leave the live ones, all columns as they end. `revived`: the finished jobs that go back, all
@@ -35,10 +35,10 @@ def points(packages: Sequence[str], dialect: str) -> dict[str, str]:
     Raises:
         ConfigError: a file names a point that there is not, or says there what cannot stand there.
     """
-    shared = queries.fragments(packages[0], dialect, dict.fromkeys(POINTS, ""))
+    shared = query_files.fragments(packages[0], dialect, dict.fromkeys(POINTS, ""))
     given: dict[str, list[str]] = {point: [] for point in POINTS}
     for package in packages:
-        for point, text in queries.brought(package, dialect, shared).items():
+        for point, text in query_files.brought(package, dialect, shared).items():
             _check(package, point, text)
             given[point].append(text.strip())
     return {point: _joined(point, texts, dialect) for point, texts in given.items()}
@@ -46,7 +46,7 @@ def points(packages: Sequence[str], dialect: str) -> dict[str, str]:
 
 def texts(packages: Sequence[str], package: str, dialect: str) -> Mapping[str, str]:
     """The queries of one of these packages by their names, as they are written out."""
-    return queries.texts(package, dialect, points(packages, dialect) if package == packages[0] else {})
+    return query_files.texts(package, dialect, points(packages, dialect) if package == packages[0] else {})
 
 
 def _joined(point: str, texts: Sequence[str], dialect: str) -> str:
