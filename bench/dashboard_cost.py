@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -25,7 +24,7 @@ from typing import Any
 import psycopg
 
 from fencerow import App
-from fencerow.bench.evidence import circumstances
+from fencerow.bench.evidence import keep
 from fencerow.core.db.queries import pyformat
 from fencerow.core.db.run import Statement
 from fencerow.core.errors import FencerowError
@@ -195,14 +194,7 @@ async def main() -> int:
         await fill(url, options.live, options.finished)
         views = await walked(url)
     bad = [each for each in views if each["faults"]]
-    if options.save:
-        found = {
-            "circumstances": circumstances(),
-            "live": options.live,
-            "finished": options.finished,
-            "views": views,
-        }
-        options.save.write_text(json.dumps(found, indent=1, default=str) + "\n")
+    keep(options.save, {"live": options.live, "finished": options.finished, "views": views})
     return 1 if bad else 0
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import multiprocessing
 import sys
 import time
@@ -24,7 +23,7 @@ from typing import Any
 from starlette.requests import Request
 
 from fencerow import App
-from fencerow.bench.evidence import circumstances
+from fencerow.bench.evidence import keep
 from fencerow.core.db.run import Statement
 from fencerow.testing.postgres import PostgresServer
 from fencerow.web.dashboard.asgi import Dashboard
@@ -174,15 +173,9 @@ def main() -> int:
             say(f"{paces['with']:,.0f} jobs/s with, {paces['without']:,.0f} without: {ratio(paces):.3f}")
     middle = median(map(ratio, found))
     say(f"median ratio {middle:.3f}")
-    if options.save:
-        kept = {
-            "circumstances": circumstances(),
-            "jobs": options.jobs,
-            "pages": options.pages,
-            "rounds": found,
-        }
-        kept |= {"median_ratio": middle, "statements_a_second": {"one of each": few, "all": many}}
-        options.save.write_text(json.dumps(kept, indent=1) + "\n")
+    told: dict[str, Any] = {"jobs": options.jobs, "pages": options.pages, "rounds": found}
+    told |= {"median_ratio": middle, "statements_a_second": {"one of each": few, "all": many}}
+    keep(options.save, told)
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import sqlite3
@@ -32,6 +33,13 @@ def circumstances() -> dict[str, Any]:
         "commit": _commit(),
         "libraries": {name: found for name in LIBRARIES if (found := _version(name))},
     }
+
+
+def keep(file: Path | None, found: dict[str, Any]) -> None:
+    """Write what a bench found there as JSON, the circumstances first; nothing where no file was named."""
+    if file is not None:
+        kept = {"circumstances": circumstances(), **found}
+        file.write_text(json.dumps(kept, indent=1, default=str) + "\n")
 
 
 def document(
