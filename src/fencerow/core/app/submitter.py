@@ -133,6 +133,19 @@ class Submitter:
         with self._drafted([prepared], [ahead]) as submissions:
             return submissions[0]
 
+    def as_stored_under(self, ids: Sequence[str], calls: Sequence[Call[Any]]) -> list[Submission]:
+        """What is stored of calls under these new ids, with what submit middleware adds; in their rows, however large.
+
+        Raises:
+            InvalidInput: a job would expire before it is due.
+        """
+        ahead = [
+            (job_id, call.recipe.packed_inside(job_id, call.args))
+            for job_id, call in zip(ids, calls, strict=True)
+        ]
+        with self._drafted(calls, ahead) as submissions:
+            return submissions
+
     def _drafted(
         self, calls: Sequence[Call[Any]], ahead: Sequence[Ahead | None] = ()
     ) -> AbstractContextManager[list[Submission]]:

@@ -73,7 +73,22 @@ class HandoverFree(msgspec.Struct, frozen=True, tag_field="k", tag="handover"):
     """A handover was confirmed or released: another one of its line may be taken."""
 
 
-WakeUp = Queued | Ended | CancelAsked | Ordered | Arrived | Published | Placed | Rescheduled | HandoverFree
+class FlowMoved(msgspec.Struct, frozen=True, tag_field="k", tag="flow"):
+    """A flow was submitted, cancelled or run again: jobs of it may be there to wake."""
+
+
+WakeUp = (
+    Queued
+    | Ended
+    | CancelAsked
+    | Ordered
+    | Arrived
+    | Published
+    | Placed
+    | Rescheduled
+    | HandoverFree
+    | FlowMoved
+)
 
 _decoder: msgspec.json.Decoder[WakeUp] = msgspec.json.Decoder(WakeUp)
 
