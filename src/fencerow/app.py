@@ -19,10 +19,13 @@ from fencerow.core.config import CoreConfig, Defaults
 from fencerow.core.db.run import Operation, run
 from fencerow.core.model.packing import Packing, PayloadSeal, PayloadSign, packing_of
 from fencerow.core.telemetry import Telemetry
+from fencerow.flows.settings import FlowSettings
 
 if TYPE_CHECKING:
     from fencerow.core.chore import Chore
     from fencerow.core.wing import Check
+    from fencerow.flows.builder import Flow
+    from fencerow.flows.client import FlowVerbs
     from fencerow.limits import Limit
     from fencerow.payloads.outside.owner import OwnStore
     from fencerow.payloads.outside.store import PayloadStore
@@ -124,6 +127,29 @@ class App(JobsApp):
         return middleware
 
     @property
+    def flows(self) -> FlowVerbs:
+        """Flows as they are stored: find one, look at it, read what a job of one waited for. `flow` makes one."""
+        return self.client.flows
+
+    def flow(self, name: str, *, key: str | None = None) -> Flow:
+        """Put jobs together of which some wait for others: add them, then submit the flow as a whole.
+
+            flow = app.flow("report")
+            pages = [flow.add(f"page {n}", fetch.call(n)) for n in range(10)]
+            flow.add("join", join.call(), needs=pages)
+            flow.submit()
+
+        `key`: flows of one name and one key are one flow. A handler that gives its job's id makes one flow in all its
+        attempts.
+
+        Raises:
+            InvalidInput: the name or the key cannot be kept.
+        """
+        from fencerow.flows.client import flow_of  # who has none never loads it
+
+        return flow_of(self.client, self._submitter, name, key)
+
+    @property
     def schedules(self) -> AppSchedules:
         """Schedules as they are stored: put, look at, pause, run now. `schedule` declares them in code."""
         from fencerow.schedules.appside import AppSchedules  # who schedules nothing never loads it
@@ -183,6 +209,10 @@ class App(JobsApp):
         chores: list[Chore] = list(
             schedule_chores(lambda: self.client, self.config, self.telemetry, self._program)
         )
+        if FlowSettings.of(self.config).flows == "on":
+            from fencerow.flows.waker import Waker
+
+            chores.append(Waker(lambda: self.client.engine, self.telemetry))
         if self._outside is not None:
             from fencerow.payloads.outside.chore import OutsideSweep
 

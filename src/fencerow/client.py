@@ -23,6 +23,7 @@ from fencerow.operators.workers import Workers
 if TYPE_CHECKING:
     from fencerow.audit.client import AuditVerbs
     from fencerow.exclusive.client import ExclusiveVerbs
+    from fencerow.flows.client import FlowVerbs
     from fencerow.handovers.client import Receiver
     from fencerow.limits.client import LimitVerbs
     from fencerow.operators.share_verbs import ShareVerbs
@@ -35,7 +36,7 @@ __all__ = ["CancelAnswer", "Client", "JobChanged"]
 
 class Client(JobsClient, JobVerbs, QueueVerbs):
     """Submits jobs, reads them, waits for them and changes their state; pauses queues; `audit`, `exclusive`,
-    `handovers`, `limits`, `shares`, `workers`, `mutexes`, `schedules`, `tokens` and
+    `flows`, `handovers`, `limits`, `shares`, `workers`, `mutexes`, `schedules`, `tokens` and
     `maintenance` are for operators.
 
     Name a job by its id, or by `Key(scope, key)`. Threads and event loops can share one client. `ready` is
@@ -69,6 +70,13 @@ class Client(JobsClient, JobVerbs, QueueVerbs):
         from fencerow.exclusive.client import ExclusiveVerbs  # who asks for none never loads it
 
         return ExclusiveVerbs(self)
+
+    @property
+    def flows(self) -> FlowVerbs:
+        """Finds flows again, and reads what jobs of one waited for; `App.flow` makes them."""
+        from fencerow.flows.client import FlowVerbs  # who has none never loads it
+
+        return FlowVerbs(self)
 
     def handovers(self, receiver: str = DEFAULT_RECEIVER) -> Receiver:
         """Takes the ends of jobs that are handed over to this receiver, and confirms them.

@@ -10,6 +10,7 @@ from fencerow.core.config import CoreConfig
 from fencerow.core.model.seconds import Seconds
 from fencerow.doctor.settings import HorizonSettings
 from fencerow.events.settings import EventSettings
+from fencerow.flows.settings import FlowSettings
 from fencerow.guards.settings import GuardSettings
 from fencerow.metrics.settings import MetricsSettings
 from fencerow.payloads.settings import PayloadSettings
@@ -27,6 +28,7 @@ class Config(
     ScheduleSettings,
     GuardSettings,
     EventSettings,
+    FlowSettings,
     RetentionSettings,
     HorizonSettings,
     PayloadSettings,
@@ -110,6 +112,8 @@ class Config(
             schedules_poll_s: Seconds = ...,
             entities_refresh_s: Seconds = ...,
             retention_ticks_s: Seconds = ...,
+            flows: str = ...,
+            flow_retention_s: Seconds = ...,
             metrics_look_s: Seconds = ...,
             metrics_patience_s: Seconds = ...,
             metrics_jobs_max: int = ...,

@@ -74,6 +74,15 @@ from fencerow.events.errors import GroupMismatch as GroupMismatch
 from fencerow.events.errors import InvalidTopic as InvalidTopic
 from fencerow.events.errors import PartitionLost as PartitionLost
 from fencerow.events.errors import UnknownGroup as UnknownGroup
+from fencerow.flows.errors import FlowConflict as FlowConflict
+from fencerow.flows.errors import FlowCycle as FlowCycle
+from fencerow.flows.errors import FlowEnded as FlowEnded
+from fencerow.flows.errors import FlowNameTaken as FlowNameTaken
+from fencerow.flows.errors import FlowNotFound as FlowNotFound
+from fencerow.flows.errors import FlowTooLarge as FlowTooLarge
+from fencerow.flows.errors import InvalidFlow as InvalidFlow
+from fencerow.flows.errors import NoFlowResult as NoFlowResult
+from fencerow.flows.errors import UnknownFlowJob as UnknownFlowJob
 from fencerow.guards.mutex.errors import MutexBusy as MutexBusy
 from fencerow.guards.mutex.errors import MutexLost as MutexLost
 from fencerow.guards.mutex.errors import MutexMisuse as MutexMisuse

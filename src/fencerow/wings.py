@@ -10,6 +10,7 @@ from fencerow.core.wing import build
 from fencerow.doctor.wing import WING as DOCTOR
 from fencerow.events.wing import WING as EVENTS
 from fencerow.exclusive.wing import WING as EXCLUSIVE
+from fencerow.flows.wing import WING as FLOWS
 from fencerow.guards.wing import WING as GUARDS
 from fencerow.handovers.wing import WING as HANDOVERS
 from fencerow.limits.wing import WING as LIMITS
@@ -33,6 +34,7 @@ WINGS = (
     OPERATORS,
     EXCLUSIVE,
     HANDOVERS,
+    FLOWS,
     LIMITS,
     DOCTOR,
     RETENTION,

@@ -15,6 +15,7 @@ TABLES = (
     "events", "event_marks", "event_groups", "event_cursors", "event_drainers", "event_asides",
     "backfills", "limits", "limit_states", "watched_limits", "limit_failures", "gates", "gate_arrivals", "shares",
     "unique_jobs", "handovers", "api_tokens",
+    "flows", "flow_jobs", "flow_edges", "flow_callbacks",
     "webhook_endpoints", "webhook_deliveries", "webhook_attempts", "gateway_maintenance", "audit",
 )  # fmt: skip
 

@@ -60,6 +60,9 @@ def rows(engine: AnyEngine, text: str) -> list[dict[str, object]]:
         "schema_migrations",
         "unique_jobs",
         "handovers",
+        "flows",
+        "flow_jobs",
+        "flow_edges",
     )
     with engine.session() as session:
         cursor = session.connection.execute(text.format(**{name: table(engine, name) for name in names}))

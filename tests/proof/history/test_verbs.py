@@ -48,6 +48,15 @@ UNRECORDED = {
         ("note_entries", "purge_entries"),
         "who changed what by hand, in the transaction of the change: tests/audit; no job is touched",
     ),
+    **dict.fromkeys(
+        (
+            *("put_flow", "put_flow_jobs", "put_flow_edges", "put_flow_callbacks", "note_callback_trouble"),
+            *("take_flow_ends", "close_flow_edges", "note_flow_jobs_woken", "tell_again", "end_flows"),
+            *("take_callbacks", "write_missed_flow_ends"),
+            *("forget_flows", "forget_flow_jobs", "forget_flow_edges", "forget_flow_callbacks"),
+        ),
+        "flows: what they lead to are jobs that wait, are woken and are cancelled; tests/proof/race/test_flows.py",
+    ),
     "note_canary": "a line in the timeline of a job of our own, whose submit is recorded",
     **dict.fromkeys(
         ("create_token", "revoke_token", "note_use", "forget_tokens"),

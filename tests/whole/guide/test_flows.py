@@ -20,4 +20,4 @@ def test_the_page_runs_as_it_stands(tmp_path: Path, capsys: pytest.CaptureFixtur
     exec(compile(program, "flows.md", "exec"), {"app": app, "__name__": "guide"})  # noqa: S102
     said = re.findall(r"print\(.+\)  # (.+)", program)
     assert capsys.readouterr().out.splitlines() == said
-    assert len(said) == 1
+    assert len(said) == 3

@@ -121,6 +121,8 @@ SHOWN_BY = {
     "guide/check.md: `fencerow check` finds out": "proof/check/test_guarded.py::",
     "guide/events.md: `fencerow events lag` shows how long": "events/test_commands.py::test_groups_and_their_lag",
     "guide/events.md: `fencerow doctor` fails if an event": "events/test_unplaced.py::test_events_without_a_place",
+    "errors.md: `fencerow flows` shows those": "flows/test_commands.py::test_a_flow_is_listed_and_drawn",
+    "guide/flows.md: `fencerow flows show ID` shows": "flows/test_commands.py::test_a_flow_is_listed_and_drawn",
     "guide/handover.md: `fencerow handovers` lists what is not": "handovers/test_looking.py::test_a_list_says_where",
     "guide/limits.md: Where a worker does not know a zone": "limits/test_verbs.py::test_a_row_that_was_changed_by_hand",
     "guide/logs.md: `fencerow dev -A shop:app` shows": "cli/test_dev.py::",

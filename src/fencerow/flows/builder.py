@@ -1,0 +1,311 @@
+"""A flow while it is put together: jobs with names, who waits for whom, and what follows when all have ended."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from fencerow.core.app.calls import Call
+from fencerow.core.app.submitter import Submitter
+from fencerow.core.client.base import Verbs
+from fencerow.core.client.submitting import COPY_ROWS_MIN, Submits, hints_of
+from fencerow.core.db.run import Pause, Procedure, WakeUp, ask, joining
+from fencerow.core.db.verb import averb, verb
+from fencerow.core.errors import Busy, InvalidInput, OutcomeUnknown, Unavailable
+from fencerow.core.model.ids import new_id, new_ids
+from fencerow.core.model.submission import Submission
+from fencerow.core.model.text import check_text, shown
+from fencerow.core.model.wakeup import FlowMoved, encode
+from fencerow.flows.errors import FlowNameTaken, InvalidFlow
+from fencerow.flows.graph import Policy, ordered
+from fencerow.flows.storing import Callback, Edge, Member, PlannedFlow, submit_flow
+
+if TYPE_CHECKING:
+    from fencerow.flows.handle import FlowHandle
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+NAME_LENGTH_MAX: Final = 200
+CALLBACKS_MAX: Final = 100
+PATIENCE = (0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 1.0, 1.0)  # seconds between tries to learn what became of a submit
+
+
+@dataclass(frozen=True, slots=True)
+class FlowJob(Generic[R_co]):
+    """A job of a flow: what others wait for, and what a handle is asked for by. Made by `Flow.add`."""
+
+    name: str
+    call: Call[R_co]
+
+
+class Flow(Verbs):
+    """Jobs that are submitted together, of which some wait for others. Made by `app.flow(name)`; add jobs, then submit.
+
+    A flow is submitted once. Threads must not add to one at the same time.
+    """
+
+    def __init__(self, client: Submits, submitter: Submitter, name: str, *, key: str | None = None) -> None:
+        super().__init__(client)
+        self._submits = client
+        self.name = check_text(name, "the name of the flow", NAME_LENGTH_MAX)
+        self.key = None if key is None else check_text(key, "the key of the flow", NAME_LENGTH_MAX)
+        self._submitter = submitter
+        self._jobs: dict[str, FlowJob[Any]] = {}
+        self._edges: dict[str, dict[str, Policy]] = {}
+        self._stages: set[str] = set()
+        self._callbacks: list[tuple[str, Call[Any]]] = []
+        # Made once, so that a submit whose answer was lost can be repeated.
+        self._own_id = new_id()
+        self._own_ids: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        return f"<Flow {self.name!r} of {len(self._jobs)} jobs>"
+
+    def add(
+        self,
+        name: str,
+        call: Call[R],
+        *,
+        needs: Iterable[FlowJob[Any] | str] = (),
+        after: Iterable[FlowJob[Any] | str] = (),
+        stage: bool = False,
+    ) -> FlowJob[R]:
+        """Add a job under a name of its own in this flow; it starts once all it waits for has ended.
+
+        `needs`: these must succeed. As soon as one of them fails or is cancelled, this one is cancelled, with a reason
+        that names it. `after`: these may end in any way. Both take what `add` returned, or names, which may be added
+        later. `stage`: its result is that of the flow, until a later stage has one: see `FlowHandle.result`.
+
+        Raises:
+            InvalidFlow: no call, a name that cannot be kept, or options that a job of a flow cannot have.
+            FlowNameTaken: the flow has a job of that name.
+        """
+        check_text(name, "the name of a job in a flow", NAME_LENGTH_MAX)
+        if name in self._jobs:
+            raise FlowNameTaken(
+                f"the flow has a job {name!r} already",
+                "each has a name of its own",
+                "give this one another name",
+            )
+        self._edges[name] = self._waits_for(name, needs, after)
+        self._jobs[name] = FlowJob(name, _fit(call, f"job {name!r} of the flow"))
+        if stage:
+            self._stages.add(name)
+        return self._jobs[name]
+
+    def chain(self, *named: tuple[str, Call[Any]]) -> list[FlowJob[Any]]:
+        """Add jobs of which each needs the one before it: `flow.chain(("fetch", fetch.call()), ("send", send.call()))`.
+
+        Raises:
+            InvalidFlow, FlowNameTaken: as `add`.
+        """
+        added: list[FlowJob[Any]] = []
+        for name, call in named:
+            added.append(self.add(name, call, needs=added[-1:]))
+        return added
+
+    def on_done(self, call: Call[Any]) -> None:
+        """Make this job once all of the flow have ended, however they did.
+
+        Raises:
+            InvalidFlow: no call, options that it cannot have, or one callback too many.
+        """
+        self._call_back("done", call)
+
+    def on_succeeded(self, call: Call[Any]) -> None:
+        """Make this job once all of the flow have succeeded."""
+        self._call_back("succeeded", call)
+
+    def on_failed(self, call: Call[Any]) -> None:
+        """Make this job once, as soon as any of the flow has failed. A job that is cancelled has not failed."""
+        self._call_back("failed", call)
+
+    @verb
+    def submit(self, *, connection: object | None = None) -> Procedure[FlowHandle]:
+        """Store the flow, all of it or nothing; with `connection` in the transaction that is open there.
+
+        With a key, a flow that was submitted before stays as it is, and its handle is returned: so a repeated attempt
+        of a job makes no second flow if its key is the job's id.
+
+        Raises:
+            FlowCycle, UnknownFlowJob, FlowTooLarge, InvalidFlow: it cannot be run. Nothing is stored.
+            FlowConflict: another flow has the key. Nothing is stored.
+            Unavailable, Busy, ReadOnly, StorageFull: nothing is stored; repeat when the cause is gone.
+            OutcomeUnknown: the answer was lost, and could not be had since. Submit again: the same `Flow`, or the key.
+        """
+        from fencerow.flows.handle import FlowHandle
+
+        plan = self._plan()
+        is_new = yield from _stored(plan, self._submits, connection)
+        if is_new and connection is None:
+            yield WakeUp([*hints_of(plan.ready), encode(FlowMoved())])
+        return FlowHandle(self._client, plan.id, replay=not is_new)
+
+    asubmit = averb(submit)
+
+    def _waits_for(
+        self, name: str, needs: Iterable[FlowJob[Any] | str], after: Iterable[FlowJob[Any] | str]
+    ) -> dict[str, Policy]:
+        found: dict[str, Policy] = {}
+        for policy, given in ((Policy.NEEDS, needs), (Policy.AFTER, after)):
+            for each in _listed(name, policy, given):
+                if found.setdefault(each, policy) is not policy:
+                    raise InvalidFlow(
+                        f"job {name!r} of the flow both needs {each!r} and comes after it",
+                        "needs= means that it must succeed, after= that it may end in any way",
+                        "name it in one of the two",
+                    )
+        return found
+
+    def _call_back(self, outcome: str, call: Call[Any]) -> None:
+        if len(self._callbacks) >= CALLBACKS_MAX:
+            raise InvalidFlow(
+                "the flow has too many callbacks",
+                f"at most {CALLBACKS_MAX} are made",
+                "let one submit the others",
+            )
+        self._callbacks.append((outcome, _fit(call, f"a callback of the flow (on_{outcome})")))
+
+    def _plan(self) -> PlannedFlow:
+        """The flow as it is stored. With a key all ids follow from it, so that a repeat names the same jobs."""
+        order = ordered(self._edges)
+        flow_id, ids = self._ids([*order.names, *(f"\n{at}" for at in range(len(self._callbacks)))])
+        id_of = dict(zip(order.names, ids, strict=False))
+        calls = [self._jobs[name].call for name in order.names]
+        stored = self._submitter.as_stored_under(ids[: len(calls)], calls)
+        made = self._submitter.as_stored_under(ids[len(calls) :], [call for _, call in self._callbacks])
+        return PlannedFlow(
+            flow_id,
+            self.name,
+            self._digest(order.names),
+            [each.job for each in stored],
+            self._members(order.names, order.levels, id_of),
+            [
+                Edge(id_of[name], id_of[before], policy)
+                for name in order.names
+                for before, policy in self._edges[name].items()
+            ],
+            [
+                Callback(each.job.id, outcome, each.job)
+                for each, (outcome, _) in zip(made, self._callbacks, strict=True)
+            ],
+        )
+
+    def _members(self, names: Sequence[str], levels: Any, id_of: dict[str, str]) -> list[Member]:
+        read = {before for edges in self._edges.values() for before in edges} | self._stages
+        return [
+            Member(
+                id_of[name],
+                name,
+                self._jobs[name].call.recipe.declaration.name,
+                place,
+                levels[name],
+                name in self._stages,
+                bool(self._callbacks) or name in read,
+            )
+            for place, name in enumerate(names)
+        ]
+
+    def _ids(self, names: Sequence[str]) -> tuple[str, list[str]]:
+        if self.key is None:
+            missing = [name for name in names if name not in self._own_ids]
+            self._own_ids |= zip(missing, new_ids(len(missing)), strict=True)
+            return self._own_id, [self._own_ids[name] for name in names]
+        return derived_id(self.name, self.key), [derived_id(self.name, self.key, name) for name in names]
+
+    def _digest(self, names: Sequence[str]) -> str:
+        found = hashlib.sha256()
+        for name in names:
+            found.update(f"{name!r} {self._edges[name]} {_print_of(self._jobs[name].call)}\n".encode())
+        for outcome, call in self._callbacks:
+            found.update(f"{outcome} {_print_of(call)}\n".encode())
+        return found.hexdigest()
+
+
+def derived_id(*parts: str) -> str:
+    """The id that follows from these texts: a UUID of version 8."""
+    digest = hashlib.sha256("\0".join(("fencerow.flow", *parts)).encode()).hexdigest()
+    return f"{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-a{digest[17:20]}-{digest[20:32]}"
+
+
+def _print_of(call: Call[Any]) -> str:
+    declaration = call.recipe.declaration
+    return declaration.handler.packing.fingerprint(declaration.name, call.args)
+
+
+def _listed(name: str, policy: Policy, given: object) -> list[str]:
+    """The names that somebody waits for."""
+    if isinstance(given, str | FlowJob) or not isinstance(given, Iterable):
+        raise InvalidFlow(
+            f"{policy}= of job {name!r} of the flow is {shown(given)}",
+            "a list of jobs of the flow is expected, or of their names",
+            f"write {policy}=[...]",
+        )
+    names: list[str] = []
+    for each in given:
+        if not isinstance(each, str | FlowJob):
+            raise InvalidFlow(
+                f"{policy}= of job {name!r} of the flow names {shown(each)}",
+                "what flow.add returned is expected, or a name",
+                "add that job to the flow first, and name it here",
+            )
+        names.append(each if isinstance(each, str) else each.name)
+    return names
+
+
+def _fit(call: object, what: str) -> Call[Any]:
+    """The call, if it can be part of a flow."""
+    if not isinstance(call, Call):
+        raise InvalidFlow(
+            f"{what} is {shown(call)}",
+            "a call of a declared job is expected",
+            "write job.call(...) or job.using(...).call(...)",
+        )
+    options = call.recipe.options
+    given = {
+        "connection": options.connection is not None,
+        "key": options.key is not None,
+        "id": options.id is not None,
+        "unique": call.recipe.unique is not None,
+    }
+    if wrong := [name for name, is_given in given.items() if is_given]:
+        raise InvalidFlow(
+            f"{what} is submitted with {wrong[0]}=",
+            "a job of a flow is always a new one, stored with its flow",
+            "leave it out; app.flow(name, key=...) makes a repeated flow one, flow.submit(connection=...) stores it in "
+            "your transaction",
+        )
+    return call
+
+
+def _stored(plan: PlannedFlow, client: Submits, connection: object | None) -> Procedure[bool]:
+    """Store the flow, with the limits that the app declares and nobody has made yet."""
+    try:
+        return (yield from _stored_surely(plan, client, connection))
+    except InvalidInput as error:
+        submissions = [Submission(job) for job in plan.jobs]
+        if client.mend is None or not (yield from client.mend(error, submissions)):
+            raise
+        return (yield from _stored_surely(plan, client, connection))
+
+
+def _stored_surely(plan: PlannedFlow, client: Submits, connection: object | None) -> Procedure[bool]:
+    """Store the flow; when the answer is lost, look again for a while: the flow's row tells."""
+    copies = connection is None and client.engine.traits.takes_copy and len(plan.jobs) >= COPY_ROWS_MIN
+    storing = joining(submit_flow(plan, actor=client.actor, copies=copies), connection)
+    try:
+        return (yield from ask(storing))
+    except OutcomeUnknown as error:
+        doubt = error
+    if connection is None:
+        for pause_s in PATIENCE:
+            yield Pause(pause_s)
+            try:
+                yield from ask(storing)
+                return True
+            except (OutcomeUnknown, Unavailable, Busy):
+                continue
+    raise doubt

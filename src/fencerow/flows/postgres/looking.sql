@@ -1,0 +1,135 @@
+-- Looks at flows. None locks or changes anything.
+
+-- fragment: columns of a flow
+CAST(flow.id AS text), flow.name, flow.jobs, fencerow.us(flow.submitted_at), flow.submitted_by,
+fencerow.us(flow.cancel_requested_at), flow.cancel_requested_by, fencerow.us(flow.ended_at),
+(SELECT count(*) FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state IS NULL),
+(SELECT count(*) FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state = 'failed'),
+(SELECT count(*) FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state = 'cancelled'),
+fencerow.us(fencerow.now())
+
+-- fragment: columns of a job in a flow
+CAST(member.job_id AS text), member.name, member.job_name, member.place, member.level, member.stage,
+COALESCE(member.state, job.state, 'waiting'), fencerow.us(member.ended_at), CAST(member.error AS text),
+CAST(member.result AS text)
+
+-- name: read_flow
+-- A flow as it stands.
+SELECT {{columns of a flow}} FROM fencerow.flows AS flow WHERE flow.id = CAST(:id AS uuid);
+
+-- name: list_flows
+-- Flows, the newest first, before one that was submitted then.
+SELECT {{columns of a flow}}
+FROM fencerow.flows AS flow
+WHERE (flow.submitted_at, flow.id) < (fencerow.at(CAST(:before_us AS bigint)), CAST(:before AS uuid))
+  AND (CAST(:live AS integer) = 0 OR flow.ended_at IS NULL)
+ORDER BY flow.submitted_at DESC, flow.id DESC
+LIMIT CAST(:limit AS integer);
+
+-- name: flow_of_job
+-- The flow to which a job belongs, as one of its jobs or as a callback.
+SELECT CAST(member.flow_id AS text) FROM fencerow.flow_jobs AS member WHERE member.job_id = CAST(:id AS uuid)
+UNION ALL
+SELECT CAST(callback.flow_id AS text) FROM fencerow.flow_callbacks AS callback WHERE callback.job_id = CAST(:id AS uuid);
+
+-- name: count_flow_jobs
+-- How many jobs of a flow stand in which state.
+SELECT COALESCE(member.state, job.state, 'waiting'), count(*)
+FROM fencerow.flow_jobs AS member
+LEFT JOIN fencerow.jobs AS job ON job.id = member.job_id AND member.state IS NULL
+WHERE member.flow_id = CAST(:id AS uuid)
+GROUP BY 1;
+
+-- name: read_flow_jobs
+-- Jobs of a flow, behind a place, each behind those it waits for.
+SELECT {{columns of a job in a flow}}
+FROM fencerow.flow_jobs AS member
+LEFT JOIN fencerow.jobs AS job ON job.id = member.job_id AND member.state IS NULL
+WHERE member.flow_id = CAST(:id AS uuid)
+  AND member.place > CAST(:after AS integer)
+ORDER BY member.place
+LIMIT CAST(:limit AS integer);
+
+-- name: read_flow_job
+-- One job of a flow by its name there.
+SELECT {{columns of a job in a flow}}
+FROM fencerow.flow_jobs AS member
+LEFT JOIN fencerow.jobs AS job ON job.id = member.job_id AND member.state IS NULL
+WHERE member.flow_id = CAST(:id AS uuid)
+  AND member.name = CAST(:member AS text);
+
+-- name: read_newest_stage
+-- The last stage of a flow that has a result.
+SELECT {{columns of a job in a flow}}
+FROM fencerow.flow_jobs AS member
+LEFT JOIN fencerow.jobs AS job ON job.id = member.job_id AND member.state IS NULL
+WHERE member.flow_id = CAST(:id AS uuid)
+  AND member.stage
+  AND member.state = 'succeeded'
+ORDER BY member.place DESC
+LIMIT 1;
+
+-- name: read_flow_inputs
+-- Those for which a job waited, as they ended; of a callback all jobs of its flow.
+SELECT {{columns of a job in a flow}}
+FROM fencerow.flow_edges AS edge
+JOIN fencerow.flow_jobs AS member ON member.job_id = edge.before_id
+LEFT JOIN fencerow.jobs AS job ON job.id = member.job_id AND member.state IS NULL
+WHERE edge.job_id = CAST(:id AS uuid)
+UNION ALL
+SELECT {{columns of a job in a flow}}
+FROM fencerow.flow_callbacks AS callback
+JOIN fencerow.flow_jobs AS member ON member.flow_id = callback.flow_id
+LEFT JOIN fencerow.jobs AS job ON job.id = member.job_id AND member.state IS NULL
+WHERE callback.job_id = CAST(:id AS uuid)
+ORDER BY 4;
+
+-- name: read_flow_edges
+-- For whom these jobs of a flow wait.
+SELECT CAST(edge.job_id AS text), before.name, edge.policy
+FROM fencerow.flow_edges AS edge
+JOIN fencerow.flow_jobs AS before ON before.job_id = edge.before_id
+WHERE edge.job_id = ANY(CAST(:ids AS uuid[]))
+ORDER BY before.place;
+
+-- name: read_flow_callbacks
+-- The callbacks of a flow: which, when, and whether it was made.
+SELECT CAST(callback.job_id AS text), callback.outcome, callback.job ->> 'template', fencerow.us(callback.made_at),
+       callback.trouble
+FROM fencerow.flow_callbacks AS callback
+WHERE callback.flow_id = CAST(:id AS uuid)
+ORDER BY callback.outcome, callback.job_id;
+
+-- name: count_flow_troubles
+-- How many flows have not ended, and how many ends were told to nobody for so long.
+SELECT (SELECT count(*) FROM (SELECT 1 FROM fencerow.flows AS flow WHERE flow.ended_at IS NULL LIMIT CAST(:limit AS integer)) AS few),
+       (SELECT count(*)
+        FROM (SELECT member.ended_at
+              FROM fencerow.flow_jobs AS member
+              WHERE member.state IS NOT NULL AND NOT member.told
+              LIMIT CAST(:limit AS integer)) AS few
+        WHERE few.ended_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision)));
+
+-- name: stuck_flows
+-- Flows with jobs that wait, of which nobody runs or is to run, and no end is to be told.
+SELECT CAST(flow.id AS text), flow.name
+FROM (SELECT open.* FROM fencerow.flows AS open WHERE open.ended_at IS NULL
+      ORDER BY open.submitted_at, open.id LIMIT CAST(:look AS integer)) AS flow
+WHERE flow.submitted_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
+  AND NOT EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member
+                  WHERE member.flow_id = flow.id AND member.state IS NOT NULL AND NOT member.told)
+  AND NOT EXISTS (SELECT 1
+                  FROM fencerow.flow_jobs AS member
+                  LEFT JOIN fencerow.jobs AS job ON job.id = member.job_id
+                  WHERE member.flow_id = flow.id
+                    AND member.state IS NULL
+                    AND (member.woken_at IS NOT NULL OR job.id IS NULL))
+ORDER BY flow.submitted_at
+LIMIT CAST(:limit AS integer);
+
+-- name: refused_callbacks
+-- Callbacks that could not be submitted.
+SELECT CAST(callback.job_id AS text), callback.trouble
+FROM fencerow.flow_callbacks AS callback
+WHERE callback.trouble IS NOT NULL
+LIMIT CAST(:limit AS integer);

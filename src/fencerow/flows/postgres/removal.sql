@@ -1,0 +1,26 @@
+-- Flows that ended long ago are removed. Their rows are locked first, so that whoever runs one again comes before or finds none.
+
+-- name: lock_old_flows
+-- Lock flows that ended so long ago, the oldest first. Locked ones are left: somebody runs them again.
+SELECT CAST(flow.id AS text)
+FROM fencerow.flows AS flow
+WHERE flow.ended_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
+ORDER BY flow.ended_at, flow.id
+LIMIT CAST(:limit AS integer)
+FOR UPDATE SKIP LOCKED;
+
+-- name: forget_flow_callbacks
+-- Of flows that are locked for removal.
+DELETE FROM fencerow.flow_callbacks WHERE flow_id = ANY(CAST(:flows AS uuid[]));
+
+-- name: forget_flow_edges
+-- Of flows that are locked for removal.
+DELETE FROM fencerow.flow_edges WHERE flow_id = ANY(CAST(:flows AS uuid[]));
+
+-- name: forget_flow_jobs
+-- Of flows that are locked for removal. The jobs themselves stay.
+DELETE FROM fencerow.flow_jobs WHERE flow_id = ANY(CAST(:flows AS uuid[]));
+
+-- name: forget_flows
+-- Guard: locked, and ended.
+DELETE FROM fencerow.flows WHERE id = ANY(CAST(:flows AS uuid[])) AND ended_at IS NOT NULL;

@@ -1,0 +1,107 @@
+"""A flow is stored whole: its jobs, who waits for whom, and its callbacks, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from fencerow.core.db.run import Steps, execute, operation
+from fencerow.core.model.job import NewJob
+from fencerow.core.store import store
+from fencerow.core.store.suspending import suspend_new
+from fencerow.flows.errors import FlowConflict
+from fencerow.flows.graph import Policy
+
+
+class Member(msgspec.Struct, frozen=True, gc=False):
+    """A job of a flow: see the table `flow_jobs`."""
+
+    job_id: str
+    name: str
+    job_name: str
+    place: int
+    level: int
+    stage: bool = False
+    is_read: bool = False
+
+
+class Edge(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """`job_id` waits for the end of `before_id`."""
+
+    job_id: str
+    before_id: str
+    policy: Policy
+
+
+class Callback(msgspec.Struct, frozen=True, array_like=True):
+    """A job that is made once it is known how the flow ends: `outcome` is "done", "succeeded" or "failed"."""
+
+    job_id: str
+    outcome: str
+    job: NewJob
+
+
+class PlannedFlow(msgspec.Struct, frozen=True):
+    """All that is stored of a flow. `jobs` are its members' jobs, in the same order."""
+
+    id: str
+    name: str
+    digest: str
+    jobs: Sequence[NewJob]
+    members: Sequence[Member]
+    edges: Sequence[Edge]
+    callbacks: Sequence[Callback]
+
+    @property
+    def ready(self) -> list[NewJob]:
+        """Those that wait for nobody."""
+        return [job for job, member in zip(self.jobs, self.members, strict=True) if member.level == 0]
+
+    @property
+    def held(self) -> list[str]:
+        """The ids of those that wait."""
+        return [member.job_id for member in self.members if member.level > 0]
+
+
+@operation(repeatable=True)
+def submit_flow(flow: PlannedFlow, *, actor: str | None, copies: bool = False) -> Steps[bool]:
+    """Store a flow, unless it was stored before; returns whether it is new. All of it is one transaction.
+
+    Waits for a concurrent submit under the same id. May be repeated: the row of the flow is the first that is written,
+    and who finds it there writes nothing. `copies`: the connection is one of ours, so that many jobs may go by COPY.
+
+    Raises:
+        FlowConflict: what was stored under this id is another flow. Nothing is stored.
+        FencerowError: a job names a limit that nobody defined. Nothing is stored.
+    """
+    made = yield from execute(
+        "put_flow", id=flow.id, flow=flow.name, digest=flow.digest, jobs=len(flow.jobs), actor=actor
+    )
+    if not made:
+        yield from _refuse_other(flow)
+        return False
+    insert = store.submit_by_copy if copies else store.submit_gated
+    yield from insert(flow.jobs).steps()
+    if flow.held:
+        yield from suspend_new(flow.held)
+    yield from execute("put_flow_jobs", id=flow.id, given=_document(flow.members))
+    if flow.edges:
+        yield from execute("put_flow_edges", id=flow.id, edges=_document(flow.edges))
+    if flow.callbacks:
+        yield from execute("put_flow_callbacks", id=flow.id, callbacks=_document(flow.callbacks))
+    return True
+
+
+def _refuse_other(flow: PlannedFlow) -> Steps[None]:
+    rows = yield from execute("read_digest", id=flow.id)
+    if rows and rows[0][0] != flow.digest:
+        raise FlowConflict(
+            f"another flow was submitted under the key of flow {flow.name!r}",
+            f"flow {flow.id} has other jobs, arguments or edges",
+            "use another key, or submit the same flow",
+        )
+
+
+def _document(given: Sequence[msgspec.Struct]) -> str:
+    return msgspec.json.encode(given).decode()

@@ -1,0 +1,56 @@
+"""Flows, as the core is told of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fencerow.core.wing import Check, Wing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import click
+
+    from fencerow.core.config import CoreConfig, Settings
+    from fencerow.core.db.engine import Engine
+    from fencerow.core.telemetry import Telemetry
+    from fencerow.core.wing import Purge
+
+
+def _settings() -> type[Settings]:
+    from fencerow.flows.settings import FlowSettings
+
+    return FlowSettings
+
+
+def _purges(engine: Engine, config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
+    from functools import partial
+
+    from fencerow.core.removal import removed
+    from fencerow.flows.removal import FLOWS_MAX, purge
+    from fencerow.flows.settings import FlowSettings
+
+    age_s = FlowSettings.of(config).flow_retention_s
+    return (partial(removed, engine, purge(age_s=age_s, limit=FLOWS_MAX), limit=FLOWS_MAX),)
+
+
+def _checks() -> Sequence[Check]:
+    from fencerow.flows.checks import examine_flows
+
+    return (Check("flows", examine_flows),)
+
+
+def _commands() -> Sequence[click.Command]:
+    from fencerow.flows.commands import flows
+
+    return (flows,)
+
+
+WING = Wing(
+    "flows",
+    queries=("fencerow.flows",),
+    purges=_purges,
+    checks=_checks,
+    commands=_commands,
+    settings=_settings,
+)

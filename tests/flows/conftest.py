@@ -1,0 +1,3 @@
+"""The shop of the flows."""
+
+from tests.flows.stage import shop as shop

@@ -1,0 +1,70 @@
+"""Callbacks are jobs that are made once it is known how the flow ends, each exactly once."""
+
+from __future__ import annotations
+
+import pytest
+
+from fencerow.flows import Flow
+from fencerow.flows.looking import read_flow_callbacks
+from tests.core.store.stage import rows
+from tests.flows.stage import Shop, advanced, end
+from tests.kit.jobs import AnyEngine
+
+
+def with_callbacks(shop: Shop, *bad: str) -> Flow:
+    flow = shop.flow()
+    for name in ("a", "b"):
+        flow.add(name, (shop.fail if name in bad else shop.say).call(name))
+    flow.on_done(shop.say.call("all done"))
+    flow.on_succeeded(shop.say.call("all succeeded"))
+    flow.on_failed(shop.join.call())
+    return flow
+
+
+@pytest.mark.parametrize(
+    ("bad", "expected"),
+    [((), ["all done", "all succeeded"]), (("a",), ["all done", "join"]), (("a", "b"), ["all done", "join"])],
+    ids=["all succeeded", "one failed", "all failed"],
+)
+def test_each_is_made_once_when_its_time_has_come(
+    shop: Shop, bad: tuple[str, ...], expected: list[str]
+) -> None:
+    handle = with_callbacks(shop, *bad).submit()
+
+    shop.run()
+    shop.run()
+
+    assert sorted(shop.heard[2:]) == expected
+    made = {
+        each.outcome: each.made_at_us is not None
+        for each in shop.app.engine.run(read_flow_callbacks(handle.id))
+    }
+    assert made == {"done": True, "succeeded": not bad, "failed": bool(bad)}
+
+
+def test_a_failure_is_told_while_the_others_run_and_all_are_read_there(shop: Shop, engine: AnyEngine) -> None:
+    handle = with_callbacks(shop).submit()
+    end(engine, handle.job_named("a").id, fail=True)
+
+    (told, *_) = advanced(engine)
+
+    (callback,) = told.made
+    assert told.ended == []
+    inputs = shop.app.flows.inputs(callback.id)
+    assert {name: each.state.value for name, each in inputs.items()} == {"a": "failed", "b": "queued"}
+    assert (inputs.error("a") or pytest.fail("no error")).message == "m"
+    end(engine, handle.job_named("b").id, fail=True)
+    assert sum(len(each.made) for each in advanced(engine)) == 1  # the one of all done
+
+
+def test_a_callback_that_is_refused_keeps_no_flow_from_going_on(shop: Shop, engine: AnyEngine) -> None:
+    flow = shop.flow()
+    flow.add("a", shop.say.call("a"))
+    flow.add("b", shop.say.call("b"), needs=["a"])
+    flow.on_done(shop.say.using(limits=["gone"]).call("c"))
+    handle = flow.submit()
+
+    assert shop.run(handle) == {"a": "succeeded", "b": "succeeded"}
+    (callback,) = engine.run(read_flow_callbacks(handle.id))
+    assert "gone" in str(callback.trouble)
+    assert len(rows(engine, "SELECT id FROM {finished_jobs}")) == 2
