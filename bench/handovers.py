@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from fencerow.bench import table
 from fencerow.bench.place import AnyEngine, BenchDatabase, private_place
-from fencerow.core.model.handover import HandoverTerms
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.store import store
 from fencerow.handovers.handovers import TakeOf, confirm, take
+from fencerow.handovers.terms import HandoverTerms
 
 ROUNDS = 7
 SINGLES = 100

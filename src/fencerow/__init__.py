@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fencerow.client import Client
     from fencerow.config import Config
     from fencerow.core.app import Database
-    from fencerow.core.app.contract import Contract, contract
+    from fencerow.core.app.contract import Contract
     from fencerow.core.client.handle import Handle
     from fencerow.core.client.refs import Key
     from fencerow.core.config import Backoff, Defaults
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from fencerow.core.model.state import State
     from fencerow.core.worker.context import Job
     from fencerow.core.worker.worker import Worker
+    from fencerow.declaring import contract
 else:
     __getattr__ = lazily(
         __name__,
@@ -66,7 +67,7 @@ else:
             "Client": "fencerow.client",
             "Contract": "fencerow.core.app.contract",
             "Database": "fencerow.core.app",
-            "contract": "fencerow.core.app.contract",
+            "contract": "fencerow.declaring",
             "Handle": "fencerow.core.client.handle",
             "Key": "fencerow.core.client.refs",
             "Backoff": "fencerow.core.config",

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, Unpack, cast
 
-from fencerow.batches.declare import DeclareBatch
 from fencerow.batches.item import BatchMiddleware
 from fencerow.client import Client
 from fencerow.config import Config
-from fencerow.core.app import Call, DeclaredJob, Draft, LocalDatabaseWarning, UntypedParameters
+from fencerow.core.app import Call, Draft, LocalDatabaseWarning, UntypedParameters
 from fencerow.core.app.app import JobsApp
-from fencerow.core.app.handover import HandoverTo
+from fencerow.core.app.contract import Contract, declared_apart, handling_options
+from fencerow.core.app.options import HandlingOptions
 from fencerow.core.app.submitter import Submittable
 from fencerow.core.app.unique import Unique
 from fencerow.core.config import CoreConfig, Defaults
 from fencerow.core.db.run import Operation, run
 from fencerow.core.model.packing import Packing, PayloadSeal, PayloadSign, packing_of
 from fencerow.core.telemetry import Telemetry
+from fencerow.declaring import Declare, DeclareBatch, DeclaredJob, Handles
 from fencerow.flows.settings import FlowSettings
+from fencerow.handovers.options import HandoverTo
 
 if TYPE_CHECKING:
     from fencerow.core.chore import Chore
@@ -45,6 +47,10 @@ __all__ = [
 ]
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
 class App(JobsApp):
     """The jobs of one program, and the database that keeps them.
 
@@ -66,7 +72,9 @@ class App(JobsApp):
     """
 
     client_type = Client
+    job_type = DeclaredJob
     config: Config
+    job: Declare
     _outside: OwnStore | None = None
 
     def __init__(
@@ -95,6 +103,7 @@ class App(JobsApp):
             telemetry=telemetry,
             packing=self._stored_by(seal, outside),
         )
+        self.job = Declare(self._declarer)
         self.batch_job = DeclareBatch(self._declarer)
         self._declared_schedules: Declarations | None = None
         self._limits = _once_each(limits) if limits else ()
@@ -109,6 +118,27 @@ class App(JobsApp):
 
             made.mend = partial(making_missing, self._limits, self.actor)
         return made
+
+    @property
+    def jobs(self) -> Mapping[str, DeclaredJob[..., ..., Any, Any]]:
+        """The declared jobs by name."""
+        return cast("Mapping[str, DeclaredJob[..., ..., Any, Any]]", super().jobs)
+
+    def declare(self, contract: Contract[P, R]) -> DeclaredJob[..., P, R, NoReturn]:
+        """Declare a job that another program runs, so that this one can submit it.
+
+        Raises:
+            DeclarationError: its name is taken, or its types cannot be stored.
+        """
+        return declared_apart(self._declarer, contract)  # type: ignore[no-any-return]
+
+    def handles(self, contract: Contract[P, R], **given: Unpack[HandlingOptions]) -> Handles[P, R]:
+        """Decorate the function that runs the job of a contract. It must have the types of the contract.
+
+        Raises:
+            DeclarationError: the types differ, the name is taken, or an option is wrong.
+        """
+        return Handles(self._declarer, contract, handling_options(contract, given))
 
     def on_batch(self, middleware: BatchMiddleware) -> BatchMiddleware:
         """Wrap every call of a batch handler with an async function. It gets the items and the function to call next.

@@ -11,11 +11,11 @@ from fencerow.core.client.submitting import PATIENCE_S
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Procedure
 from fencerow.core.model.change import JobChanged
-from fencerow.core.model.handover import DEFAULT_RECEIVER
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.telemetry import Telemetry
 from fencerow.doctor.why import briefly
 from fencerow.guards.mutex.client import Mutexes
+from fencerow.handovers.terms import DEFAULT_RECEIVER
 from fencerow.operators.job_verbs import JobVerbs
 from fencerow.operators.queue_verbs import QueueVerbs
 from fencerow.operators.workers import Workers

@@ -13,7 +13,6 @@ import pytest
 from fencerow.cli.main import root
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.model.handover import HandoverTerms
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.wanted import SlotGroupNow, Stated
 from fencerow.core.store import store
@@ -23,6 +22,7 @@ from fencerow.events.groups import GroupStart, make_group
 from fencerow.events.sequencer import sequence
 from fencerow.guards.mutex import mutexes
 from fencerow.guards.mutex.mutexes import Taker
+from fencerow.handovers.terms import HandoverTerms
 from fencerow.limits import Limit, Rate, limits
 from tests.cli.conftest import Cli
 from tests.cli.test_json import WITHOUT, commands

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from fencerow import Client
-from fencerow.core.model.handover import HandoverTerms
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Failure, Stop, Success
 from fencerow.handovers import Handover, Receiver
+from fencerow.handovers.terms import HandoverTerms
 from tests.kit import jobs
 from tests.kit.jobs import AnyEngine
 

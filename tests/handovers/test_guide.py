@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from fencerow import App
-from fencerow.core.model.handover import HOLD_S
 from fencerow.handovers import Receiver
 from fencerow.handovers.checks import LATE_S
 from fencerow.handovers.client import LEASE_S
+from fencerow.handovers.terms import HOLD_S
 from fencerow.handovers.wing import CONFIRMED_KEPT_S
 from fencerow.testing import drain
 from tests.cli import conftest as command_line

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.core.model.handover import HandoverTerms
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.errors import HandoverLost
 from fencerow.handovers.handovers import mend
+from fencerow.handovers.terms import HandoverTerms
 from fencerow.testing.clock import DatabaseClock
 from tests.core.store.stage import rows
 from tests.handovers.stage import HOLD_S, end, ids, line, receiver

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import cast
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from fencerow import App, Config
-from fencerow.core import wing
+from fencerow.core import offered, wing
 from fencerow.core.client.submitting import COPY_ROWS_MIN
 from fencerow.core.db import query_files
-from fencerow.core.errors import ConfigError
+from fencerow.core.errors import ConfigError, FencerowError, InvalidInput
 from fencerow.core.model.job import KeyClaim
 from fencerow.core.model.submission import Submission
 from fencerow.core.model.unique import UniqueClaim, UniqueRule
@@ -38,7 +39,7 @@ def app(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
     """A program of which receipts are a part, on a fresh database."""
     monkeypatch.setattr(tables, "_of_wings", [*tables.packages()[1:], *WING.queries])
     monkeypatch.setattr(wing, "_wings", (*wing.wings(), WING))
-    monkeypatch.setattr(terms, "_of_wings", {**terms._of_wings, WING.name: WING.stored})
+    told(monkeypatch)
     _forget_queries()
     path = "sqlite_path" if request.param == "sqlite" else "empty_postgres_url"
     place = str(request.getfixturevalue(path))
@@ -46,6 +47,21 @@ def app(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
         made.migrate()
         yield made
     _forget_queries()
+
+
+def told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `build` tells the core of a wing."""
+    assert WING.offers is not None
+    monkeypatch.setitem(terms._of_wings, WING.name, WING.stored)
+    monkeypatch.setitem(offered._offers, WING.name, offered.Offer(frozenset(WING.options), WING.offers))
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch, sqlite_path: Path) -> Iterator[App]:
+    """The same on a file that nothing comes to."""
+    told(monkeypatch)
+    with App(f"sqlite:///{sqlite_path}", actor="test") as made:
+        yield made
 
 
 def _forget_queries() -> None:
@@ -106,12 +122,39 @@ def test_its_table_its_line_of_the_doctor_and_its_purge_need_nothing_else(app: A
     assert engine.run(counted()) == 0
 
 
-@pytest.mark.xfail(reason="the options of a submit are listed in core/app/options.py", strict=True)
 def test_an_option_of_a_submit_is_its_own(app: App) -> None:
-    @app.job
-    def send() -> None: ...
+    def send(to: str) -> None: ...
 
-    send.using(receipt="please")  # type: ignore[call-arg]
+    declare: Any = app.job
+    job = declare(receipt="declared")(send)
+    ids = [
+        job.submit("a").id,
+        job.using(receipt="said").submit("b").id,
+        job.using(receipt=lambda to: to).submit("computed").id,
+        job.using(receipt=lambda to: None).submit("d").id,
+        job.using(receipt=False).submit("e").id,
+    ]
+
+    assert wishes(engine_of(app)) == dict(zip(ids, ["declared", "said", "computed"], strict=False))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"receipt": 7}, "receipt is of type int"),
+        ({"receipt": "please", "ephemeral": True}, "ephemeral"),
+        ({"receipt": lambda somebody: somebody}, "the function in receipt="),
+        ({"reciept": "please"}, "did you mean receipt"),
+    ],
+)
+def test_an_option_that_cannot_be_is_refused_at_the_door(bare: App, wrong: dict[str, Any], said: str) -> None:
+    def send(to: str) -> None: ...
+
+    declare: Any = bare.job
+    with pytest.raises(FencerowError, match=said):
+        declare(**wrong)(send).submit("ada")
+    with pytest.raises(InvalidInput, match=said):
+        declare(name="other")(send).using(**wrong).submit("ada")
 
 
 def test_it_writes_where_jobs_are_stored_in_whichever_form(app: App) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from fencerow import App, Backoff, Job, Snooze
 from fencerow.batches import BatchItem
-from fencerow.core.app.options import GivenSubmitOptions
 from fencerow.limits import Limit, Rate
+from fencerow.options import GivenSubmitOptions
 from fencerow.testing import Clock, drain, submitted
 from tests.kit.databases import copy_files
 from tests.kit.pace import PATIENCE_S

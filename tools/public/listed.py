@@ -109,7 +109,7 @@ INSIDE = frozenset(
         *("App.handlers", "App.chores", "App.wrap_engine", "Database.wrap_engine"),
         *("Client.run", "Client.outcome", "Client.stop_waiting", "Client.make_ready", "Client.submit"),
         *("Client.drain_submits",),
-        *("DeclaredJob.handler", "Backfill.handler", "Backfill.middleware"),
+        *("DeclaredJob.handler", "DeclaredJob.with_options", "Backfill.handler", "Backfill.middleware"),
         *(
             "Contract.function",
             "Backoff.delay_s",

@@ -140,7 +140,7 @@ def _making(name: str, found: type) -> tuple[str, ...]:
 def _members(name: str, found: type) -> Iterator[Entry]:
     seen: set[str] = set()
     fields = {line.strip().partition(":")[0].partition(" ")[0] for line in _fields(found)}
-    made = [pair for base in reversed(ours(found)) for pair in _made(base)]
+    made = list(dict(pair for base in reversed(ours(found)) for pair in _made(base)).items())
     said = [
         (short, value)
         for base in ours(found)

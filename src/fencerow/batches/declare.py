@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import NoneType
-from typing import Any, Final, TypeVar, Unpack, get_args, get_origin, overload
+from typing import Any, Final, get_args, get_origin
 
 from fencerow.batches.item import BatchItem
-from fencerow.core.app.declare import DeclaredJob, Declarer
+from fencerow.core.app.declare import Declarer
 from fencerow.core.app.handlers import is_async, refuse_generators
-from fencerow.core.app.options import NO_JOB_OPTIONS, GivenOptions, JobOptions, job_options
+from fencerow.core.app.options import NO_JOB_OPTIONS, JobOptions, job_options
 from fencerow.core.errors import DeclarationError
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.codec import ArgumentsCodec
@@ -23,17 +23,14 @@ from fencerow.core.model.signature import name_of, parameter_annotations, return
 from fencerow.core.model.text import shown
 from fencerow.core.model.value import ValueCodec
 
-V = TypeVar("V")
-R = TypeVar("R")
-
 BATCH_MAX: Final = 100
 BATCH_MAX_MAX: Final = 1000  # the most that a worker holds for its slots
 BATCH_WAIT_S_MAX: Final = 60.0  # what waits is claimed: nobody else can take it meanwhile
 SHAPE = "write one parameter annotated Sequence[BatchItem[Value, Result]]"
 
 
-class DeclareBatch:
-    """The decorator behind `@app.batch_job` and `@app.batch_job(...)`."""
+class DeclareBatchBase:
+    """The decorator behind `@app.batch_job` and `@app.batch_job(...)`, as far as it has no types."""
 
     def __init__(
         self,
@@ -47,63 +44,37 @@ class DeclareBatch:
         self._batch_max = batch_max
         self._batch_wait_s = batch_wait_s
 
-    @overload
-    def __call__(
-        self, function: Callable[[Sequence[BatchItem[V, R]]], Coroutine[Any, Any, None]], /
-    ) -> DeclaredJob[[Sequence[BatchItem[V, R]]], [V], R, Coroutine[Any, Any, None]]: ...
+    def __call__(self, *function: Any, **given: Any) -> Any:
+        return self.declared(*function, **given)
 
-    @overload
-    def __call__(
-        self, function: Callable[[Sequence[BatchItem[V, R]]], None], /
-    ) -> DeclaredJob[[Sequence[BatchItem[V, R]]], [V], R, None]: ...
-
-    @overload
-    def __call__(
-        self, /, *, batch_max: int = BATCH_MAX, batch_wait_s: Seconds = 0.0, **given: Unpack[GivenOptions]
-    ) -> DeclareBatch: ...
-
-    def __call__(
+    def declared(
         self,
-        function: Callable[..., Any] | None = None,
+        function: Any = None,
         /,
         *,
         batch_max: int = BATCH_MAX,
         batch_wait_s: Seconds = 0.0,
-        **given: Unpack[GivenOptions],
+        **given: Any,
     ) -> Any:
-        """Declare a job whose handler gets up to `batch_max` of its queued jobs in one call.
-
-            @app.batch_job(batch_max=100)
-            async def send(items: Sequence[BatchItem[Mail, str]]) -> None: ...
-
-            send.submit(Mail(...))     # each job by itself, with the options of any job
-
-        Each `BatchItem` gets its outcome from the handler. `timeout_s` bounds the call. With `batch_wait_s` a call
-        that is not full waits so long (60 seconds at most) for more jobs, counted from the first of them, and takes
-        no slot meanwhile; the wait is no part of `timeout_s`, and no attempt is spent if it is broken off. A batch
-        has no `job.transaction()`, and its middleware is declared with `App.on_batch`. The other options are those of
-        `App.job`.
+        """Declare the function, or take options for it: these two, and those of `App.job`.
 
         Raises:
             DeclarationError: the handler's parameter has another form, `batch_max` or `batch_wait_s` is out of
                 range, or see `App.job`.
         """
         if function is not None:
-            return self._declared(function)
-        options = job_options(given, GivenOptions, "@app.batch_job")
+            make_handler = partial(batch_handler_of, self._batch_max, batch_wait_s=self._batch_wait_s)
+            return self._declarer.declare(function, self._options, make_handler, "@app.batch_job")
+        options = job_options(given, "@app.batch_job")
         if options.process:
             raise DeclarationError(
                 "@app.batch_job was given process=True",
                 "a child process runs one job at a time",
                 "declare it with @app.job, or leave process out",
             )
-        return DeclareBatch(
+        return type(self)(
             self._declarer, options, _checked_batch_max(batch_max), _checked_batch_wait(batch_wait_s)
         )
-
-    def _declared(self, function: Callable[..., Any]) -> DeclaredJob[..., ..., Any, Any]:
-        make_handler = partial(batch_handler_of, self._batch_max, batch_wait_s=self._batch_wait_s)
-        return self._declarer.declare(function, self._options, make_handler, "@app.batch_job")
 
 
 def batch_handler_of(

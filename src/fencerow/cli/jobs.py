@@ -19,7 +19,7 @@ from fencerow.command.app_loading import load_app
 from fencerow.command.database import asked_app, times, working
 from fencerow.command.documents import instants, plain
 from fencerow.command.options import CommandOptions, asked, limit_option, usual_options, utc_option
-from fencerow.core.app.declare import DeclaredJob
+from fencerow.core.app.declare import DeclaredBase
 from fencerow.core.model.ids import parse_prefix
 from fencerow.core.model.job import Happening
 from fencerow.core.model.state import FINAL, LIVE, State
@@ -172,7 +172,7 @@ def delete(context: click.Context, /, **options: Any) -> int:
     return Bulk("delete", lambda _actor, _reason: DeleteMany(), FINAL, FINAL).run(asked(context), options)
 
 
-def _declared(asked: CommandOptions, name: str) -> DeclaredJob[..., ..., Any, Any] | None:
+def _declared(asked: CommandOptions, name: str) -> DeclaredBase[..., ..., Any, Any] | None:
     """The job as the application that was named declares it, if one was."""
     app = asked_app(asked) if asked.app is None else load_app(asked.app)
     return None if app is None else app.jobs.get(name)

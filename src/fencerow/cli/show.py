@@ -9,7 +9,7 @@ from typing import Any
 from fencerow.command import output
 from fencerow.command.layout import Column
 from fencerow.command.times import Times
-from fencerow.core.app.declare import DeclaredJob
+from fencerow.core.app.declare import DeclaredBase
 from fencerow.core.app.secrets import hidden_arguments, hidden_result
 from fencerow.core.model.job import Happening, JobRecord, LogLine
 from fencerow.core.model.packed import told_of
@@ -40,7 +40,7 @@ def show_job(
     handover: PlacedHandover | None = None,
     waits: str | None = None,
     names: Mapping[str, str] = NOBODY,
-    declared: DeclaredJob[..., ..., Any, Any] | None = None,
+    declared: DeclaredBase[..., ..., Any, Any] | None = None,
 ) -> None:
     """Columns first, then what happened, in order.
 

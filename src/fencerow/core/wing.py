@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fencerow.core.composed import compose
+from fencerow.core.offered import Offer, offer
 from fencerow.core.store import limiting, tables
 from fencerow.core.store.terms import when_stored
 from fencerow.core.worker.brought import bring
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from fencerow.core.db.run import Param, Rows
     from fencerow.core.finding import Finding
     from fencerow.core.model.person import Person
+    from fencerow.core.offered import Options
     from fencerow.core.store.limiting import Limiter
     from fencerow.core.store.terms import WhenStored
     from fencerow.core.telemetry import Telemetry
@@ -69,7 +71,8 @@ class Wing:
     `queries`: the packages in which its named queries lie, and what it says at the points of the core's
     (core/store/points.py), each with a folder for each dialect; a folder `schema` in one holds the numbered migrations
     that make its tables, and `shape.json` beside it what they make.
-    `stored`: what it writes where jobs are stored that have its term.
+    `options`: those of jobs and of submits that it offers, by their names, and `offers` what they mean; what a submit
+    says with them becomes its term of the job. `stored`: what it writes where jobs are stored that have its term.
     `chores`: what each worker does for it beside its jobs. `together`, `processes`: how a worker runs several attempts
     in one call, and some in other processes. `hold`: what keeps a claimed job from starting for a while.
     `bound_claim`: how it claims from a queue that has a limit. `limiter`: what the limits say that jobs name.
@@ -81,6 +84,8 @@ class Wing:
 
     name: str
     queries: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    offers: Callable[[], Options] | None = None
     stored: WhenStored | None = None
     chores: Callable[[Site], Sequence[Chore]] | None = None
     together: MakeTogether | None = None
@@ -113,6 +118,8 @@ def build(wings: Sequence[Wing], config: Callable[[], type[CoreConfig]]) -> None
             hold=wing.hold,
             bound_claim=wing.bound_claim,
         )
+        if wing.offers is not None:
+            offer(wing.name, Offer(frozenset(wing.options), wing.offers))
         if wing.stored is not None:
             when_stored(wing.name, wing.stored)
         if wing.limiter is not None:

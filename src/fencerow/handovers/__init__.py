@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from fencerow.core.lazy import lazily
 
 if TYPE_CHECKING:
-    from fencerow.core.app.handover import HandoverTo
     from fencerow.handovers.client import ConfirmAnswer, Receiver
     from fencerow.handovers.errors import HandoverLost, HandoverNotFound
     from fencerow.handovers.handovers import Handover
+    from fencerow.handovers.options import HandoverTo
 else:
     __getattr__ = lazily(
         __name__,
@@ -27,7 +27,7 @@ else:
             "Handover": "fencerow.handovers.handovers",
             "HandoverLost": "fencerow.handovers.errors",
             "HandoverNotFound": "fencerow.handovers.errors",
-            "HandoverTo": "fencerow.core.app.handover",
+            "HandoverTo": "fencerow.handovers.options",
             "Receiver": "fencerow.handovers.client",
         },
     )

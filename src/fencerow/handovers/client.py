@@ -20,7 +20,6 @@ from fencerow.core.db.strikes import SHELTER, Doorway
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import Busy, ConfigError, InvalidInput, NotReady, OutcomeUnknown, Unavailable
 from fencerow.core.model.defaults import DAY_S, check_number
-from fencerow.core.model.handover import DEFAULT_RECEIVER
 from fencerow.core.model.ids import new_id, parse_id
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import check_text
@@ -28,6 +27,7 @@ from fencerow.core.model.wakeup import HandoverFree, encode
 from fencerow.handovers.bell import AsyncBell, Bell
 from fencerow.handovers.errors import HandoverLost, HandoverNotFound
 from fencerow.handovers.handovers import Handover, TakeOf
+from fencerow.handovers.terms import DEFAULT_RECEIVER
 
 log = logging.getLogger("fencerow.handovers")
 

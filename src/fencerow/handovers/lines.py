@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from fencerow.core.db.run import Row, Steps, execute, first_column
-from fencerow.core.model.handover import WING
 from fencerow.core.model.job import NewJob
+from fencerow.handovers.terms import WING
 
 
 def lining_up(jobs: Sequence[NewJob]) -> Steps[None]:

@@ -16,11 +16,18 @@ if TYPE_CHECKING:
     from fencerow.core.db.engine import Engine
     from fencerow.core.db.run import Steps
     from fencerow.core.model.job import NewJob
+    from fencerow.core.offered import Options
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.wing import Purge
 
 CONFIRMED_KEPT_S = 86_400.0  # so long at least a repeated confirmation is told that it is one
 LOOKED_AT = 1000  # rows at a look
+
+
+def _offers() -> Options:
+    from fencerow.handovers.options import HandoverOptions
+
+    return HandoverOptions()
 
 
 def _stored(jobs: Sequence[NewJob], *, again: bool) -> Steps[None]:
@@ -60,6 +67,8 @@ CHANGES = (Change("confirm_handover", "handover", "confirmed", "id", shown=("rec
 WING = Wing(
     "handovers",
     queries=("fencerow.handovers",),
+    options=("handover",),
+    offers=_offers,
     stored=_stored,
     chores=_chores,
     purges=_purges,

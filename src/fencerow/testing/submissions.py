@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from fencerow.app import App
-from fencerow.core.app import DeclaredJob
 from fencerow.core.errors import InvalidInput, UnknownJob
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store import store
+from fencerow.declaring import DeclaredJob
 
 Named = DeclaredJob[..., ..., Any, Any] | str
 PAGE = 500

@@ -21,12 +21,12 @@ from types import ModuleType
 from typing import Any
 
 from fencerow.app import App
-from fencerow.core.app.declare import DeclaredJob
 from fencerow.core.app.options import submit_options
 from fencerow.core.errors import FencerowError, UnknownJob
 from fencerow.core.model.url import SqliteUrl, parse_url
 from fencerow.core.store.connect import DEFAULT_URL
 from fencerow.core.store.tables import postgres_queries, sqlite_queries
+from fencerow.declaring import DeclaredJob
 from fencerow.guards.transitions.machine import DeclaredTable
 from fencerow_proof.check.actor import Subject, play, prepare
 from fencerow_proof.check.places import Places

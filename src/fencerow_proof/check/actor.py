@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from fencerow.app import App
-from fencerow.core.app.declare import DeclaredJob
 from fencerow.core.app.options import submit_options
 from fencerow.core.db.locator import check_tables
 from fencerow.core.db.sqlite import SqliteEngine
@@ -26,6 +25,7 @@ from fencerow.core.model.url import PostgresUrl, parse_url
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.calling import Calls
 from fencerow.core.worker.deciding import Committed, Decider, Decision
+from fencerow.declaring import DeclaredJob
 from fencerow.guards.mutex.renewing import THREAD
 from fencerow.testing.clock import clock_of
 from fencerow_proof.check import audit

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.app.declare import DeclaredJob
+from fencerow.declaring import DeclaredJob
 from fencerow.testing.pg_binaries import BinariesMissing
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.check.answers import answer_all, replace_evidence, undeclared

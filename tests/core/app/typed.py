@@ -80,6 +80,7 @@ async def right(job: Job) -> None:
     assert_type(with_options.submit(n=1).result(), int)
     assert_type(with_job.submit(1), Handle[float])
     assert_type(with_job(job, 1), float)
+    assert_type(bare.using(handover="k", priority=3).submit(1), Handle[list[int]])
     assert_type(await asynchronous.using(key="k").asubmit("a"), Handle[dict[str, int]])
     await assert_type(asynchronous("a"), Coroutine[Any, Any, dict[str, int]])
     assert_type(await (await asynchronous_with_job.asubmit("a")).aresult(), bytes)
@@ -121,6 +122,8 @@ def wrong(job: Job) -> None:
     asynchronous_with_job.submit(1)  # type: ignore[arg-type]  # a str is expected
     asynchronous.call(1)  # type: ignore[arg-type]  # a str is expected
     bare.using(kye="k")  # type: ignore[call-arg]  # no such option
+    bare.using(handover=3)  # type: ignore[arg-type]  # a text, a function or HandoverTo is expected
+    app.job(handover=3)  # type: ignore[call-overload]  # the same where it is declared
     bare.submit_many([asynchronous.call("a")])  # type: ignore[list-item]  # calls of another result
     send.submit("ada")  # type: ignore[arg-type]  # a Mail is expected
     send.submit(Mail("ada"), Mail("bob"))  # type: ignore[call-arg]  # one value

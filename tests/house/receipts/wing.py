@@ -2,19 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
-from fencerow.core.config import CoreConfig
+from fencerow.core.app.turns import computed
+from fencerow.core.config import CoreConfig, Defaults
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Steps, as_int, execute, operation
+from fencerow.core.errors import InvalidInput
 from fencerow.core.finding import Finding, ok
+from fencerow.core.model.codec import ArgumentsCodec
 from fencerow.core.model.job import NewJob
+from fencerow.core.offered import Options
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.wing import Check, Purge, Wing
 
 NAME = "receipts"
+
+
+class ReceiptOptions(Options):
+    """`receipt=`: a wish, or a function of the arguments that gives one."""
+
+    def said(self, given: Mapping[str, Any]) -> Any:
+        wish = given.get("receipt")
+        if wish is None or wish is False or isinstance(wish, str) or callable(wish):
+            return wish
+        raise InvalidInput(f"receipt is of type {type(wish).__name__}", "a text is expected", "say please")
+
+    def functions(self, said: Any) -> Iterator[tuple[str, object]]:
+        yield "receipt", said
+
+    def refuse(self, said: Any, limits: Defaults) -> None:
+        if limits.ephemeral:
+            raise InvalidInput(
+                "an ephemeral job was given receipt=", "nothing of it is left", "leave out one"
+            )
+
+    def term(self, said: Any, args: bytes, arguments: ArgumentsCodec) -> Any:
+        return computed(said, "receipt", args, arguments) if callable(said) else said
 
 
 def _stored(jobs: Sequence[NewJob], *, again: bool) -> Steps[None]:
@@ -50,6 +77,8 @@ def _purges(engine: Engine, _config: CoreConfig, _telemetry: Telemetry) -> Seque
 WING = Wing(
     NAME,
     queries=("tests.house.receipts",),
+    options=("receipt",),
+    offers=ReceiptOptions,
     stored=_stored,
     purges=_purges,
     checks=lambda: (Check("receipts", _examine),),

@@ -6,11 +6,11 @@ import itertools
 from typing import Any
 
 from fencerow.core.db.run import Operation
-from fencerow.core.model.handover import HandoverTerms
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store import store
 from fencerow.handovers.handovers import Handover, TakeOf, confirm, mend, purge, read, take
 from fencerow.handovers.lines import lining_up_again
+from fencerow.handovers.terms import HandoverTerms
 from fencerow_proof.arena.actor import Actor, Script, doing, later, transaction
 from fencerow_proof.arena.race import Scenario, Story
 from tests.proof.race.conftest import Cut, Race, in_modes

@@ -2,9 +2,9 @@
 
 from fencerow.core.app.app import JobsApp
 from fencerow.core.app.calls import Call
-from fencerow.core.app.contract import Contract, contract
+from fencerow.core.app.contract import Contract
 from fencerow.core.app.database import Database, LocalDatabaseWarning
-from fencerow.core.app.declare import DeclaredJob
+from fencerow.core.app.declare import DeclaredBase
 from fencerow.core.app.doors import UntypedParameters
 from fencerow.core.app.submission import Draft
 
@@ -13,9 +13,8 @@ __all__ = [
     "Call",
     "Contract",
     "Database",
-    "DeclaredJob",
+    "DeclaredBase",
     "Draft",
     "LocalDatabaseWarning",
     "UntypedParameters",
-    "contract",
 ]

@@ -9,14 +9,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fencerow.core.app.calls import Call, checked, stored_arguments
-from fencerow.core.app.contract import Contract, Contracts, Handles
 from fencerow.core.app.database import Database
-from fencerow.core.app.declare import DEFAULT_QUEUE, NO_OPTIONS, Declare, DeclaredJob, Declarer
+from fencerow.core.app.declare import DEFAULT_QUEUE, NO_OPTIONS, DeclareBase, DeclaredBase, Declarer
 from fencerow.core.app.foreign import OF_APPS, no_attribute
-from fencerow.core.app.options import HandlingOptions, SubmitOptions, submit_options
+from fencerow.core.app.options import SubmitOptions, submit_options
 from fencerow.core.app.serving import carrying, check_served, warn_of_unknown
 from fencerow.core.app.submission import Layers, SubmitGenerator
 from fencerow.core.app.submitter import Submitter
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("fencerow.app")
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 
@@ -51,6 +49,7 @@ class JobsApp(Database):
     """An app as far as jobs go, without what the wings give it. See `App`."""
 
     client_type = JobsClient
+    job_type: type[DeclaredBase[..., ..., Any, Any]] = DeclaredBase
 
     def __init__(
         self,
@@ -75,11 +74,15 @@ class JobsApp(Database):
         self._submitter = Submitter(lambda: self.client, layers, self.actor, self.telemetry)
         self._packing = packing(self.config)
         self._declarer = declarer = Declarer(
-            self._submitter, self._register, layers, self.config.payload_bytes_max, self._packing
+            self._submitter,
+            self._register,
+            layers,
+            self.config.payload_bytes_max,
+            self._packing,
+            self.job_type,
         )
-        self.job = Declare(declarer)
-        self._contracts = Contracts(declarer)
-        self._jobs: dict[str, DeclaredJob[..., ..., Any, Any]] = {}
+        self.job = DeclareBase(declarer)
+        self._jobs: dict[str, DeclaredBase[..., ..., Any, Any]] = {}
         self._run_middleware: list[RunMiddleware] = []
         self._batch_middleware: list[TogetherMiddleware] = []
         self._middleware = Middleware(  # as it grows
@@ -90,7 +93,7 @@ class JobsApp(Database):
     # --- what it is made of ------------------------------------------------------------------------
 
     @property
-    def jobs(self) -> Mapping[str, DeclaredJob[..., ..., Any, Any]]:
+    def jobs(self) -> Mapping[str, DeclaredBase[..., ..., Any, Any]]:
         """The declared jobs by name."""
         return MappingProxyType(self._jobs)
 
@@ -113,22 +116,6 @@ class JobsApp(Database):
             return client
 
     # --- submitting --------------------------------------------------------------------------------
-
-    def declare(self, contract: Contract[P, R]) -> DeclaredJob[..., P, R, NoReturn]:
-        """Declare a job that another program runs, so that this one can submit it.
-
-        Raises:
-            DeclarationError: its name is taken, or its types cannot be stored.
-        """
-        return self._contracts.declare(contract)
-
-    def handles(self, contract: Contract[P, R], **given: Unpack[HandlingOptions]) -> Handles[P, R]:
-        """Decorate the function that runs the job of a contract. It must have the types of the contract.
-
-        Raises:
-            DeclarationError: the types differ, the name is taken, or an option is wrong.
-        """
-        return self._contracts.handles(contract, given)
 
     def submit(self, call: Call[R]) -> Handle[R]:
         """Submit one call, made by `job.call(...)`. `job.submit(...)` is the short form.
@@ -339,7 +326,7 @@ class JobsApp(Database):
     def _prepare(self) -> None:
         """What wings do once before a worker is made; the tables are there."""
 
-    def _register(self, job: DeclaredJob[..., ..., Any, Any]) -> None:
+    def _register(self, job: DeclaredBase[..., ..., Any, Any]) -> None:
         known = self._jobs.get(job.name)
         if known is not None and (known.runs_here or not job.runs_here):
             raise DeclarationError(

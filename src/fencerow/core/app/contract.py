@@ -12,28 +12,19 @@ async def run(job: Job, path: str, pages: int = 1) -> Summary: ...
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine
-from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, Unpack, overload
+from collections.abc import Callable
+from typing import Any, Generic, NoReturn, ParamSpec, TypeVar
 
-from fencerow.core.app.declare import DeclaredJob, Declarer, stored_name
+from fencerow.core.app.declare import Declarer, stored_name
 from fencerow.core.app.doors import refuse_uncallable
 from fencerow.core.app.handlers import handler_of, job_parameter_of, refuse_generators
-from fencerow.core.app.options import (
-    NO_JOB_OPTIONS,
-    ContractOptions,
-    HandlingOptions,
-    JobOptions,
-    job_options,
-    with_handling,
-)
+from fencerow.core.app.options import HandlingOptions, JobOptions, with_handling
 from fencerow.core.errors import DeclarationError
 from fencerow.core.model.codec import ArgumentsCodec
 from fencerow.core.model.signature import Parameter, name_of, return_annotation
-from fencerow.core.worker.context import Job
 
 P = ParamSpec("P")
 R = TypeVar("R")
-X = TypeVar("X")
 
 
 class Contract(Generic[P, R]):
@@ -61,86 +52,44 @@ class Contract(Generic[P, R]):
         return f"<Contract {self.options.name}>"
 
 
-@overload
-def contract(function: Callable[P, Coroutine[Any, Any, R]], /) -> Contract[P, R]: ...
-@overload
-def contract(function: Callable[P, R], /) -> Contract[P, R]: ...
-@overload
-def contract(**given: Unpack[ContractOptions]) -> ContractMaker: ...
-def contract(function: Callable[..., Any] | None = None, /, **given: Unpack[ContractOptions]) -> Any:
-    """Declare a job without the code that runs it, by a function that is never called.
-
-    It needs no app and opens nothing, so you can put it into a package that both programs install.
-
-    Raises:
-        DeclarationError: it takes a Job, is a generator, or an option is wrong.
-    """
-    if function is not None:
-        return Contract(function, NO_JOB_OPTIONS)
-    options = job_options(given, ContractOptions, "@contract")
-    return ContractMaker(options)
-
-
-class ContractMaker:
-    """The decorator behind `@contract(...)`."""
-
-    def __init__(self, options: JobOptions) -> None:
-        self._options = options
-
-    @overload
-    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Contract[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> Contract[P, R]: ...
-    def __call__(self, function: Callable[..., Any], /) -> Contract[..., Any]:
-        return Contract(function, self._options)
-
-
-class Handles(Generic[P, R]):
-    """The decorator behind `@app.handles(contract)`."""
+class HandlesBase(Generic[P, R]):
+    """The decorator behind `@app.handles(contract)`, as far as it has no types."""
 
     def __init__(self, declarer: Declarer, contract: Contract[P, R], options: JobOptions) -> None:
         self._declarer = declarer
         self._contract = contract
         self._options = options
 
-    @overload
-    def __call__(
-        self, function: Callable[Concatenate[Job, P], Coroutine[Any, Any, R]], /
-    ) -> DeclaredJob[Concatenate[Job, P], P, R, Coroutine[Any, Any, R]]: ...
-    @overload
-    def __call__(
-        self, function: Callable[P, Coroutine[Any, Any, R]], /
-    ) -> DeclaredJob[P, P, R, Coroutine[Any, Any, R]]: ...
-    @overload
-    def __call__(
-        self, function: Callable[Concatenate[Job, P], R], /
-    ) -> DeclaredJob[Concatenate[Job, P], P, R, R]: ...
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> DeclaredJob[P, P, R, R]: ...
-    def __call__(self, function: Callable[..., Any], /) -> Any:
+    def __call__(self, function: Any, /) -> Any:
+        """Declare the function that runs the job.
+
+        Raises:
+            DeclarationError: its types differ from those of the contract, or the name is taken.
+        """
         refuse_uncallable(function, "@app.handles")
         refuse_other_types(self._contract.function, function)
         return self._declarer.declare(function, self._options, handler_of, "@app.handles")
 
 
-class Contracts:
-    """What an app does with contracts."""
+def declared_apart(declarer: Declarer, contract: Contract[P, R]) -> Any:
+    """A job of a contract, which this process can submit and not run.
 
-    def __init__(self, declarer: Declarer) -> None:
-        self._declarer = declarer
+    Raises:
+        DeclarationError: its name is taken, or its types cannot be stored.
+    """
+    options = _options_of(contract)
+    return declarer.declare(
+        contract.function, options, handler_of, "@contract", called=_nothing_here, runs_here=False
+    )
 
-    def declare(self, contract: Contract[P, R]) -> DeclaredJob[..., P, R, NoReturn]:
-        """A job that this process can submit and not run."""
-        options = _options_of(contract)
-        declared: Any = self._declarer.declare(
-            contract.function, options, handler_of, "@contract", called=_nothing_here, runs_here=False
-        )
-        return declared  # type: ignore[no-any-return]  # its types are those of the contract's function
 
-    def handles(self, contract: Contract[P, R], options: HandlingOptions) -> Handles[P, R]:
-        """The decorator for the function that runs it."""
-        merged = with_handling(_options_of(contract), options, "@app.handles")
-        return Handles(self._declarer, contract, merged)
+def handling_options(contract: Contract[P, R], given: HandlingOptions) -> JobOptions:
+    """The options of a contract, and those of its handler beside them.
+
+    Raises:
+        DeclarationError: one of these is unknown, of the wrong type or out of range; or it is no contract.
+    """
+    return with_handling(_options_of(contract), given, "@app.handles")
 
 
 def _options_of(contract: object) -> JobOptions:

@@ -1,16 +1,16 @@
 """`@app.job`: a function becomes a job that can be submitted, and stays callable as the function it is.
 
 The types of `submit` are those of the function without its `job` parameter, so a type checker sees a wrong
-argument where it is written.
+argument where it is written. What it knows of the options is said above the wings: `fencerow/declaring.py`.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 from fencerow.core.app.doors import refuse_uncallable, warn_of_untyped
 from fencerow.core.app.handlers import handler_of
@@ -18,8 +18,6 @@ from fencerow.core.app.options import (
     NAME_LENGTH_MAX,
     NO_JOB_OPTIONS,
     QUEUE_LENGTH_MAX,
-    GivenOptions,
-    GivenSubmitOptions,
     JobOptions,
     SubmitOptions,
     job_options,
@@ -34,8 +32,9 @@ from fencerow.core.model.handler import Handler
 from fencerow.core.model.packing import PLAIN, Packing
 from fencerow.core.model.retry import Matchers
 from fencerow.core.model.text import check_text
+from fencerow.core.offered import functions_in
 from fencerow.core.worker.brought import check_apart
-from fencerow.core.worker.context import NO_MIDDLEWARE, Job, Middleware
+from fencerow.core.worker.context import NO_MIDDLEWARE, Middleware
 
 C = ParamSpec("C")  # the parameters of the function itself
 P = ParamSpec("P")  # those of a submit: without `job`
@@ -46,11 +45,8 @@ DEFAULT_QUEUE = "default"
 NO_OPTIONS = SubmitOptions()
 
 
-class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
-    """A declared job: submit it to run it durably, or call it like the function it was made from.
-
-    The call runs it here and now, without a database: for unit tests.
-    """
+class DeclaredBase(Submittable[P, R], Generic[C, P, R, X]):
+    """A declared job, without the typed options of `using`. Users meet it as `DeclaredJob`."""
 
     def __init__(
         self, submitter: Submitter, declaration: Declaration, function: Callable[C, X], runs_here: bool = True
@@ -85,15 +81,8 @@ class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
         """What a worker needs to run it."""
         return self._declaration.handler
 
-    def using(self, **given: Unpack[GivenSubmitOptions]) -> Submittable[P, R]:
-        """The same job with options (`GivenSubmitOptions`) for the submits made through what is returned.
-
-        `key` is for idempotency and nothing else. One key (in `scope`, by default the job's name) is one job
-        until `key_lifetime_s` after its end; a repeated submit gets that job's handle, with `replay` set.
-        `delay_s` or `run_at` (an aware datetime) says when the job is due. `id` is for repeating a submit
-        whose outcome was lost. An `ephemeral` job leaves no row when it succeeds, so only those who wait for
-        the job already get its result. `connection` submits inside your own transaction: the job is accepted
-        when that commits. A connection in autocommit, or to another database, is refused.
+    def with_options(self, given: Mapping[str, Any]) -> Submittable[P, R]:
+        """The same job with options for the submits made through what is returned.
 
         Raises:
             InvalidInput: an option cannot be used.
@@ -101,7 +90,7 @@ class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
         return Submittable(self._submitter, self._declaration, submit_options(**given))
 
 
-Register = Callable[[DeclaredJob[..., ..., Any, Any]], None]
+Register = Callable[[DeclaredBase[..., ..., Any, Any]], None]
 
 
 class MakeHandler(Protocol):
@@ -122,13 +111,14 @@ class MakeHandler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Declarer:
-    """What every decorator of one app ends in."""
+    """What every decorator of one app ends in. `makes`: the class of its jobs."""
 
     submitter: Submitter
     register: Register
     layers: Layers
     payload_bytes_max: int
     packing: Packing = PLAIN
+    makes: type[DeclaredBase[..., ..., Any, Any]] = DeclaredBase
 
     def declare(
         self,
@@ -139,7 +129,7 @@ class Declarer:
         *,
         called: Callable[..., Any] | None = None,
         runs_here: bool = True,
-    ) -> DeclaredJob[..., ..., Any, Any]:
+    ) -> DeclaredBase[..., ..., Any, Any]:
         """Declare the function under these options.
 
         `called` is what calling the job calls instead. A job that does not run here has no handler for workers.
@@ -174,8 +164,8 @@ class Declarer:
         refuse_other_parameters(options.turns, codec, decorator)
         if options.unique.unique:
             refuse_unfit(options.unique.unique.by, "unique", codec, decorator)
-        if options.handover:
-            refuse_unfit(options.handover.by, "handover", codec, decorator)
+        for option, function_of in functions_in(options.of_wings):
+            refuse_unfit(function_of, option, codec, decorator)
         declaration = Declaration(
             name,
             queue,
@@ -184,55 +174,32 @@ class Declarer:
             handler,
             options.turns,
             options.unique,
-            options.handover,
+            options.of_wings,
         )
-        declared: DeclaredJob[..., ..., Any, Any] = DeclaredJob(
-            self.submitter, declaration, called or function, runs_here
-        )
+        declared = self.makes(self.submitter, declaration, called or function, runs_here)
         self.register(declared)
         return declared
 
 
-class Declare:
-    """The decorator behind `@app.job` and `@app.job(...)`."""
+class DeclareBase:
+    """The decorator behind `@app.job` and `@app.job(...)`, as far as it has no types."""
 
     def __init__(self, declarer: Declarer, options: JobOptions = NO_JOB_OPTIONS) -> None:
         self._declarer = declarer
         self._options = options
 
-    @overload
-    def __call__(
-        self, function: Callable[Concatenate[Job, P], Coroutine[Any, Any, R]], /
-    ) -> DeclaredJob[Concatenate[Job, P], P, R, Coroutine[Any, Any, R]]: ...
+    def __call__(self, *function: Any, **given: Any) -> Any:
+        return self.declared(*function, **given)
 
-    @overload
-    def __call__(
-        self, function: Callable[P, Coroutine[Any, Any, R]], /
-    ) -> DeclaredJob[P, P, R, Coroutine[Any, Any, R]]: ...
-
-    @overload
-    def __call__(
-        self, function: Callable[Concatenate[Job, P], R], /
-    ) -> DeclaredJob[Concatenate[Job, P], P, R, R]: ...
-
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> DeclaredJob[P, P, R, R]: ...
-
-    @overload
-    def __call__(self, /, **given: Unpack[GivenOptions]) -> Declare: ...
-
-    def __call__(self, function: Callable[..., Any] | None = None, /, **given: Unpack[GivenOptions]) -> Any:
-        """Declare a job. Every job stores its name: the function's, unless `name` gives another.
-
-        A function whose first parameter is annotated `Job` gets the running job there. Options (`GivenOptions`)
-        that are left out come from the queue, the app and the settings, in this order.
+    def declared(self, function: Any = None, /, **given: Any) -> Any:
+        """Declare the function, or take options for it.
 
         Raises:
             DeclarationError: the name is taken, a parameter cannot be stored, or an option is wrong.
         """
         if function is not None:
             return self._declarer.declare(function, self._options, handler_of, "@app.job")
-        return Declare(self._declarer, job_options(given, GivenOptions, "@app.job"))
+        return type(self)(self._declarer, job_options(given, "@app.job"))
 
 
 def stored_name(function: Callable[..., Any], decorator: str) -> str:

@@ -7,13 +7,12 @@ contract, what only the running code needs is said where the handler is.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack
+from typing import Any, Final, TypedDict, TypeVar
 
 from fencerow.core.app.foreign import option_meant
-from fencerow.core.app.handover import GivenHandover, HandoverTo, handover_option
 from fencerow.core.app.turns import (
     NO_TURNS,
     LimitsOption,
@@ -34,6 +33,7 @@ from fencerow.core.model.labels import encode_headers, encode_metadata, encode_t
 from fencerow.core.model.retry import Matchers
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import check_text, shown
+from fencerow.core.offered import offered_names, said_of
 
 NAME_LENGTH_MAX: Final = 200
 QUEUE_LENGTH_MAX: Final = 100
@@ -62,8 +62,8 @@ JOB_LIMITS: Final = (
 )
 
 
-class GivenSubmitOptions(GivenUnique, GivenHandover, total=False):
-    """The options of `using`. None means the same as no option."""
+class CoreSubmitOptions(GivenUnique, total=False):
+    """The options of `using`, but for those of wings. None means the same as no option."""
 
     id: str | None  # for repeating a submit whose outcome was lost
     key: str | None  # one job under it, in its scope
@@ -108,20 +108,21 @@ class SubmitOptions:
     limits: Defaults = Defaults()  # noqa: RUF009 - it is frozen
     turns: TurnOptions = NO_TURNS
     unique: UniqueOptions = NOT_UNIQUE
-    handover: HandoverTo | Literal[False] | None = None
+    of_wings: Mapping[str, Any] = field(default_factory=dict)  # what their options say, by their names
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     connection: Any = None
 
 
-def submit_options(**given: Unpack[GivenSubmitOptions]) -> SubmitOptions:
-    """The options of one submit.
+def submit_options(**given: Any) -> SubmitOptions:
+    """The options of one submit, `GivenSubmitOptions`.
 
     Raises:
         InvalidInput: one of them cannot be used. Nothing is stored.
     """
-    _refuse_unknown(given, GivenSubmitOptions, "a submit", InvalidInput)
+    names = CoreSubmitOptions.__annotations__.keys() | offered_names()
+    _refuse_unknown(given, names, "a submit", InvalidInput)
     key, scope = given.get("key"), given.get("scope")
     delay_s, run_at = given.get("delay_s"), given.get("run_at")
     id_, queue = given.get("id"), given.get("queue")
@@ -142,7 +143,7 @@ def submit_options(**given: Unpack[GivenSubmitOptions]) -> SubmitOptions:
         limits=_limits(given),
         turns=_checked(turn_options, given),
         unique=_checked(unique_options, given),
-        handover=handover_option(given),
+        of_wings=_checked(said_of, given),
         tags=tuple(tags),
         metadata=dict(metadata),
         headers=dict(headers),
@@ -162,17 +163,17 @@ def _checked_key_lifetime(given: Seconds | None, kind: Refusal) -> float | None:
     return float(seconds)
 
 
-def _refuse_unknown(given: Mapping[str, Any], known: type[Any], who: str, kind: Refusal) -> None:
+def _refuse_unknown(given: Mapping[str, Any], known: Collection[str], who: str, kind: Refusal) -> None:
     for name in given:
-        if name not in known.__annotations__:
-            names = sorted(known.__annotations__)
+        if name not in known:
+            names = sorted(known)
             close = difflib.get_close_matches(name, names, n=2, cutoff=0.5)
             why = f"did you mean {' or '.join(close)}?" if close else f"it takes {', '.join(names)}"
             why, fix = option_meant(name, names) or (why, "correct or remove it")
             raise kind(f"{who} was given the option {ascii(name)[:60]}", why, fix)
 
 
-def _refuse_contradictions(given: GivenSubmitOptions) -> None:
+def _refuse_contradictions(given: Mapping[str, Any]) -> None:
     backoff: object = given.get("backoff")
     apart = given.get("scope") is not None or given.get("key_lifetime_s") is not None
     if given.get("key") is None and apart:
@@ -207,8 +208,8 @@ def _checked(options: Callable[[Mapping[str, Any]], T], given: Mapping[str, Any]
         raise InvalidInput(error.what, error.why, error.fix) from None
 
 
-class ContractOptions(GivenUnique, GivenHandover, total=False):
-    """The options that a program needs to submit the job."""
+class CoreContractOptions(GivenUnique, total=False):
+    """The options that a program needs to submit the job, but for those of wings."""
 
     name: str | None  # stored with every job; by default the function's own name
     queue: str | None
@@ -247,10 +248,6 @@ class HandlingOptions(TypedDict, total=False):
     upgrade: Upgrade | None  # from arguments of an older version to those of `args_version`
 
 
-class GivenOptions(ContractOptions, HandlingOptions, total=False):
-    """All options of a job whose declaration is its handler."""
-
-
 @dataclass(frozen=True, slots=True)
 class JobOptions:
     """The options of one declaration, checked."""
@@ -263,7 +260,7 @@ class JobOptions:
     key_lifetime_s: float | None = None
     turns: TurnOptions = NO_TURNS
     unique: UniqueOptions = NOT_UNIQUE
-    handover: HandoverTo | Literal[False] | None = None
+    of_wings: Mapping[str, Any] = field(default_factory=dict)  # what their options say, by their names
     payload_bytes_max: int | None = None
     args_version: int = 1
     upgrade: Upgrade | None = None
@@ -284,7 +281,7 @@ def with_handling(declared: JobOptions, given: Mapping[str, Any], decorator: str
     Raises:
         DeclarationError: see `job_options`.
     """
-    own = job_options(given, HandlingOptions, decorator)
+    own = job_options(given, decorator, contract=False)
     return replace(
         declared,
         limits=Defaults.merged(declared.limits, own.limits),
@@ -296,12 +293,16 @@ def with_handling(declared: JobOptions, given: Mapping[str, Any], decorator: str
     )
 
 
-def job_options(given: Mapping[str, Any], known: type[Any], decorator: str) -> JobOptions:
-    """Check what a decorator was given against the options it knows.
+def job_options(
+    given: Mapping[str, Any], decorator: str, *, contract: bool = True, handling: bool = True
+) -> JobOptions:
+    """Check what a decorator was given: the options that a submit needs, or those of the handler, or both.
 
     Raises:
         DeclarationError: an option is unknown, of the wrong type or out of range.
     """
+    known = (CoreContractOptions.__annotations__.keys() | offered_names()) if contract else set[str]()
+    known |= HandlingOptions.__annotations__.keys() if handling else set()
     _refuse_unknown(given, known, decorator, DeclarationError)
     try:
         limits = Defaults(**{name: given[name] for name in JOB_LIMITS if name in given})
@@ -310,7 +311,7 @@ def job_options(given: Mapping[str, Any], known: type[Any], decorator: str) -> J
         turns = turn_options(given)
         refuse_unfit_turns(turns)
         unique = declared_unique(given)
-        handover = handover_option(given)
+        of_wings = said_of(given)
     except (ConfigError, InvalidInput) as error:
         raise DeclarationError(error.what, error.why, error.fix) from None
     return JobOptions(
@@ -322,7 +323,7 @@ def job_options(given: Mapping[str, Any], known: type[Any], decorator: str) -> J
         key_lifetime_s=_checked_key_lifetime(given.get("key_lifetime_s"), DeclarationError),
         turns=turns,
         unique=unique,
-        handover=handover,
+        of_wings=of_wings,
         payload_bytes_max=given.get("payload_bytes_max"),
         args_version=args_version,
         upgrade=_checked_upgrade(given.get("upgrade")),

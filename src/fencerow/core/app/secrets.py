@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from fencerow.core.app.declare import DeclaredJob
+from fencerow.core.app.declare import DeclaredBase
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.secret import Secrets, hide, secrets_in
 
-Job = DeclaredJob[..., ..., Any, Any]
+Job = DeclaredBase[..., ..., Any, Any]
 KEPT_MAX = 1_000
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
-from fencerow.core.app.handover import HandoverTo, refuse_handover, terms_of
 from fencerow.core.app.options import SubmitOptions
 from fencerow.core.app.turns import (
     NO_TURNS,
@@ -30,6 +29,7 @@ from fencerow.core.model.job import KeyClaim, Template
 from fencerow.core.model.labels import encode_headers, encode_metadata, encode_tags
 from fencerow.core.model.submission import Submission
 from fencerow.core.model.unique import UniqueClaim
+from fencerow.core.offered import agreed
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Declaration:
     handler: Handler
     turns: TurnOptions = NO_TURNS
     unique: UniqueOptions = NOT_UNIQUE
-    handover: HandoverTo | Literal[False] | None = None
+    of_wings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -95,14 +95,14 @@ class Recipe:
     What follows from them is decided here once, and not at each submit.
 
     `is_plain`: the caller named neither an id nor a key, so that nobody can have stored the job before.
-    `unique`: how submits are unique, if they are. `handover`: to whom their ends are handed over, if to anybody.
+    `unique`: how submits are unique, if they are. `agreed`: what holds of the options of wings.
     `needs_turn`: it has an exclusive key or limits, or functions that compute them.
     """
 
     __slots__ = (
+        "agreed",
         "declaration",
         "decode",
-        "handover",
         "is_plain",
         "made",
         "needs_turn",
@@ -125,8 +125,7 @@ class Recipe:
             key=options.key is not None,
             due=options.delay_s > 0 or options.run_at_us is not None,
         )
-        handover = declaration.handover if options.handover is None else options.handover
-        self.handover = handover or None
+        self.agreed = agreed(options.of_wings, declaration.of_wings)
         # The template, made for the app that submitted it last: mostly there is but one.
         self.made: tuple[Layers, Template] | None = None
 
@@ -191,10 +190,9 @@ class Recipe:
         Raises:
             InvalidInput: the function that computes one failed, or gave no text.
         """
-        if self.handover is None:
-            return None
-        found = terms_of(self.handover, args, self.declaration.handler.arguments)
-        return None if found is None else found.terms
+        arguments = self.declaration.handler.arguments
+        found = ((each.wing, each.term(args, arguments)) for each in self.agreed)
+        return {wing: term for wing, term in found if term is not None} or None
 
     def label_of(self, args: bytes) -> str | None:
         """The label that a worker must carry to take a job with these arguments; None: anybody takes it.
@@ -258,7 +256,8 @@ def _template_of(recipe: Recipe, layers: Layers, actor: str | None) -> Template:
     if recipe.unique is not None:
         refuse_unique(recipe.unique, ephemeral=bool(limits.ephemeral))
         delay_s = recipe.unique.rule.put_off_s or delay_s
-    refuse_handover(recipe.handover, ephemeral=bool(limits.ephemeral))
+    for each in recipe.agreed:
+        each.options.refuse(each.said, limits)
     _refuse_dead_on_arrival(delay_s, limits)
     return Template(
         queue=queue,

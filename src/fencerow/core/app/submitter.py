@@ -171,7 +171,7 @@ class Submitter:
         turns = recipe.turns_of(args) if recipe.needs_turn and args is not LATER else (None, None)
         share = None if recipe.turns.share is None or args is LATER else recipe.share_of(args)
         label = None if recipe.turns.affinity is None or args is LATER else recipe.label_of(args)
-        terms = None if recipe.handover is None or args is LATER else recipe.terms_of(args)
+        terms = None if not recipe.agreed or args is LATER else recipe.terms_of(args)
         if ahead is not None:
             job_id, stored = ahead
         else:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fencerow.core.app.declare import DeclaredJob
+from fencerow.core.app.declare import DeclaredBase
 from fencerow.core.app.secrets import hidden_arguments, hidden_result
 
 DEPTH_MAX = 64
@@ -45,7 +45,7 @@ class Redactor:
     """
 
     own: Redact | None = None
-    jobs: Mapping[str, DeclaredJob[..., ..., Any, Any]] = field(default_factory=dict)
+    jobs: Mapping[str, DeclaredBase[..., ..., Any, Any]] = field(default_factory=dict)
 
     def arguments(self, job: str, data: Any) -> Any:
         """Arguments of the job of this name, as `shown`."""

@@ -17,12 +17,12 @@ from msgspec import Meta
 
 from fencerow.command.times import iso
 from fencerow.core.errors import FencerowError, InvalidInput, MalformedPayload, NotReady
-from fencerow.core.model.handover import DEFAULT_RECEIVER
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.packed import Bound
 from fencerow.errors import HandoverLost, HandoverNotFound
 from fencerow.handovers.client import LEASE_S, LEASE_S_MAX, RECEIVER_LENGTH_MAX, Receiver
 from fencerow.handovers.handovers import Handover
+from fencerow.handovers.terms import DEFAULT_RECEIVER
 from fencerow.web.gateway.ends import Confirmed, End, Ends, Released
 from fencerow.web.gateway.reached import everywhere
 from fencerow.web.gateway.route import WAIT_S_MAX, Answer, Call, Route

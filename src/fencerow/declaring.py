@@ -1,0 +1,188 @@
+"""What type checkers know of declarations: a job has the types of its function, and the options of all wings.
+
+What a declaration does is in `core/app` and `batches`, which know no option of a wing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
+
+from fencerow.batches.declare import BATCH_MAX, DeclareBatchBase
+from fencerow.batches.item import BatchItem
+from fencerow.core.app.contract import Contract, HandlesBase
+from fencerow.core.app.declare import DeclareBase, DeclaredBase
+from fencerow.core.app.options import NO_JOB_OPTIONS, JobOptions, job_options
+from fencerow.core.app.submitter import Submittable
+from fencerow.core.model.seconds import Seconds
+from fencerow.core.worker.context import Job
+from fencerow.options import ContractOptions, GivenOptions, GivenSubmitOptions
+
+C = ParamSpec("C")  # the parameters of the function itself
+P = ParamSpec("P")  # those of a submit: without `job`
+R = TypeVar("R")  # what the job results in
+V = TypeVar("V")  # the value of an item of a batch
+X = TypeVar("X")  # what calling the function returns: R, or a coroutine of it
+
+
+class DeclaredJob(DeclaredBase[C, P, R, X], Generic[C, P, R, X]):
+    """A declared job: submit it to run it durably, or call it like the function it was made from.
+
+    The call runs it here and now, without a database: for unit tests.
+    """
+
+    def using(self, **given: Unpack[GivenSubmitOptions]) -> Submittable[P, R]:
+        """The same job with options (`GivenSubmitOptions`) for the submits made through what is returned.
+
+        `key` is for idempotency and nothing else. One key (in `scope`, by default the job's name) is one job
+        until `key_lifetime_s` after its end; a repeated submit gets that job's handle, with `replay` set.
+        `delay_s` or `run_at` (an aware datetime) says when the job is due. `id` is for repeating a submit
+        whose outcome was lost. An `ephemeral` job leaves no row when it succeeds, so only those who wait for
+        the job already get its result. `connection` submits inside your own transaction: the job is accepted
+        when that commits. A connection in autocommit, or to another database, is refused.
+
+        Raises:
+            InvalidInput: an option cannot be used.
+        """
+        return self.with_options(given)
+
+
+class Declare(DeclareBase):
+    """The decorator behind `@app.job` and `@app.job(...)`."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Job, P], Coroutine[Any, Any, R]], /
+    ) -> DeclaredJob[Concatenate[Job, P], P, R, Coroutine[Any, Any, R]]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> DeclaredJob[P, P, R, Coroutine[Any, Any, R]]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Job, P], R], /
+    ) -> DeclaredJob[Concatenate[Job, P], P, R, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> DeclaredJob[P, P, R, R]: ...
+
+    @overload
+    def __call__(self, /, **given: Unpack[GivenOptions]) -> Declare: ...
+
+    def __call__(self, function: Callable[..., Any] | None = None, /, **given: Unpack[GivenOptions]) -> Any:
+        """Declare a job. Every job stores its name: the function's, unless `name` gives another.
+
+        A function whose first parameter is annotated `Job` gets the running job there. Options (`GivenOptions`)
+        that are left out come from the queue, the app and the settings, in this order.
+
+        Raises:
+            DeclarationError: the name is taken, a parameter cannot be stored, or an option is wrong.
+        """
+        return self.declared(function, **given)
+
+
+class DeclareBatch(DeclareBatchBase):
+    """The decorator behind `@app.batch_job` and `@app.batch_job(...)`."""
+
+    @overload
+    def __call__(
+        self, function: Callable[[Sequence[BatchItem[V, R]]], Coroutine[Any, Any, None]], /
+    ) -> DeclaredJob[[Sequence[BatchItem[V, R]]], [V], R, Coroutine[Any, Any, None]]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[[Sequence[BatchItem[V, R]]], None], /
+    ) -> DeclaredJob[[Sequence[BatchItem[V, R]]], [V], R, None]: ...
+
+    @overload
+    def __call__(
+        self, /, *, batch_max: int = BATCH_MAX, batch_wait_s: Seconds = 0.0, **given: Unpack[GivenOptions]
+    ) -> DeclareBatch: ...
+
+    def __call__(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        batch_max: int = BATCH_MAX,
+        batch_wait_s: Seconds = 0.0,
+        **given: Unpack[GivenOptions],
+    ) -> Any:
+        """Declare a job whose handler gets up to `batch_max` of its queued jobs in one call.
+
+            @app.batch_job(batch_max=100)
+            async def send(items: Sequence[BatchItem[Mail, str]]) -> None: ...
+
+            send.submit(Mail(...))     # each job by itself, with the options of any job
+
+        Each `BatchItem` gets its outcome from the handler. `timeout_s` bounds the call. With `batch_wait_s` a call
+        that is not full waits so long (60 seconds at most) for more jobs, counted from the first of them, and takes
+        no slot meanwhile; the wait is no part of `timeout_s`, and no attempt is spent if it is broken off. A batch
+        has no `job.transaction()`, and its middleware is declared with `App.on_batch`. The other options are those of
+        `App.job`.
+
+        Raises:
+            DeclarationError: the handler's parameter has another form, `batch_max` or `batch_wait_s` is out of
+                range, or see `App.job`.
+        """
+        return self.declared(function, batch_max=batch_max, batch_wait_s=batch_wait_s, **given)
+
+
+class Handles(HandlesBase[P, R], Generic[P, R]):
+    """The decorator behind `@app.handles(contract)`."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Job, P], Coroutine[Any, Any, R]], /
+    ) -> DeclaredJob[Concatenate[Job, P], P, R, Coroutine[Any, Any, R]]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> DeclaredJob[P, P, R, Coroutine[Any, Any, R]]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Job, P], R], /
+    ) -> DeclaredJob[Concatenate[Job, P], P, R, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> DeclaredJob[P, P, R, R]: ...
+
+    def __call__(self, function: Any, /) -> Any:
+        return super().__call__(function)
+
+
+@overload
+def contract(function: Callable[P, Coroutine[Any, Any, R]], /) -> Contract[P, R]: ...
+@overload
+def contract(function: Callable[P, R], /) -> Contract[P, R]: ...
+@overload
+def contract(**given: Unpack[ContractOptions]) -> ContractMaker: ...
+def contract(function: Callable[..., Any] | None = None, /, **given: Unpack[ContractOptions]) -> Any:
+    """Declare a job without the code that runs it, by a function that is never called.
+
+    It needs no app and opens nothing, so you can put it into a package that both programs install.
+
+    Raises:
+        DeclarationError: it takes a Job, is a generator, or an option is wrong.
+    """
+    if function is not None:
+        return Contract(function, NO_JOB_OPTIONS)
+    return ContractMaker(job_options(given, "@contract", handling=False))
+
+
+class ContractMaker:
+    """The decorator behind `@contract(...)`."""
+
+    def __init__(self, options: JobOptions) -> None:
+        self._options = options
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Contract[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Contract[P, R]: ...
+    def __call__(self, function: Callable[..., Any], /) -> Contract[..., Any]:
+        return Contract(function, self._options)
