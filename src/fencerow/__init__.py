@@ -55,9 +55,9 @@ if TYPE_CHECKING:
     )
     from fencerow.core.model.retry import Fail, Retry, RetryRule, Snooze, is_retryable
     from fencerow.core.model.state import State
-    from fencerow.core.worker.context import Job
     from fencerow.core.worker.worker import Worker
     from fencerow.declaring import contract
+    from fencerow.job import Job
 else:
     __getattr__ = lazily(
         __name__,
@@ -92,7 +92,7 @@ else:
             "Snooze": "fencerow.core.model.retry",
             "is_retryable": "fencerow.core.model.retry",
             "State": "fencerow.core.model.state",
-            "Job": "fencerow.core.worker.context",
+            "Job": "fencerow.job",
             "Worker": "fencerow.core.worker.worker",
         },
     )

@@ -6,7 +6,7 @@ What a declaration does is in `core/app` and `batches`, which know no option of 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from fencerow.batches.declare import BATCH_MAX, DeclareBatchBase
 from fencerow.batches.item import BatchItem
@@ -15,8 +15,10 @@ from fencerow.core.app.declare import DeclareBase, DeclaredBase
 from fencerow.core.app.options import NO_JOB_OPTIONS, JobOptions, job_options
 from fencerow.core.app.submitter import Submittable
 from fencerow.core.model.seconds import Seconds
-from fencerow.core.worker.context import Job
 from fencerow.options import ContractOptions, GivenOptions, GivenSubmitOptions
+
+if TYPE_CHECKING:
+    from fencerow.job import Job
 
 C = ParamSpec("C")  # the parameters of the function itself
 P = ParamSpec("P")  # those of a submit: without `job`

@@ -125,6 +125,12 @@ from fencerow.schedules.errors import InvalidSchedule as InvalidSchedule
 from fencerow.schedules.errors import NoEntities as NoEntities
 from fencerow.schedules.errors import ScheduleTaken as ScheduleTaken
 from fencerow.schedules.errors import UnknownSchedule as UnknownSchedule
+from fencerow.steps.errors import HistoryMismatch as HistoryMismatch
+from fencerow.steps.errors import SignalRefused as SignalRefused
+from fencerow.steps.errors import SignalTimeout as SignalTimeout
+from fencerow.steps.errors import StepNotPossible as StepNotPossible
+from fencerow.steps.errors import StepsSpent as StepsSpent
+from fencerow.steps.errors import StepTwice as StepTwice
 from fencerow.testing.errors import DrainUnfinished as DrainUnfinished
 from fencerow.testing.errors import JobsDidNotSucceed as JobsDidNotSucceed
 from fencerow.testing.errors import NoTestApp as NoTestApp

@@ -22,10 +22,12 @@ from fencerow.planning.wing import WING as PLANNING
 from fencerow.processes.wing import WING as PROCESSES
 from fencerow.retention.wing import WING as RETENTION
 from fencerow.schedules.wing import WING as SCHEDULES
+from fencerow.steps.wing import WING as STEPS
 from fencerow.web.wing import WING as WEB
 
 if TYPE_CHECKING:
     from fencerow.config import Config
+    from fencerow.job import Job
 
 WINGS = (
     PROCESSES,
@@ -36,6 +38,7 @@ WINGS = (
     HANDOVERS,
     FLOWS,
     LIMITS,
+    STEPS,
     DOCTOR,
     RETENTION,
     EVENTS,
@@ -55,4 +58,10 @@ def _config() -> type[Config]:
     return Config
 
 
-build(WINGS, _config)  # whoever imports anything of the package has imported this before
+def _job() -> type[Job]:
+    from fencerow.job import Job
+
+    return Job
+
+
+build(WINGS, _config, _job)  # whoever imports anything of the package has imported this before

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fencerow.core.store.terms import WhenStored
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.worker.brought import BoundClaim, Hold, MakeTogether, Processes
+    from fencerow.core.worker.context import Job
 
 Purge = Callable[[], Awaitable[object]]
 
@@ -104,11 +105,15 @@ class Wing:
 _wings: tuple[Wing, ...] = ()
 
 
-def build(wings: Sequence[Wing], config: Callable[[], type[CoreConfig]]) -> None:
-    """Said once, by the package itself when it is imported: these are all there are, and this has their settings."""
+def build(
+    wings: Sequence[Wing], config: Callable[[], type[CoreConfig]], job: Callable[[], type[Job]]
+) -> None:
+    """Said once, by the package itself when it is imported: these are all there are, this has their settings, and this
+    the verbs that they give a running job."""
     global _wings
     _wings = tuple(wings)
     compose(config)
+    bring(job=job)
     for wing in wings:
         tables.add_packages(wing.queries)
         bring(

@@ -14,7 +14,7 @@ TABLES = (
     "once_keys", "dedupe_windows", "sources", "row_leases",
     "events", "event_marks", "event_groups", "event_cursors", "event_drainers", "event_asides",
     "backfills", "limits", "limit_states", "watched_limits", "limit_failures", "gates", "gate_arrivals", "shares",
-    "unique_jobs", "handovers", "api_tokens",
+    "unique_jobs", "handovers", "job_steps", "job_waits", "job_signals", "api_tokens",
     "flows", "flow_jobs", "flow_edges", "flow_callbacks",
     "webhook_endpoints", "webhook_deliveries", "webhook_attempts", "gateway_maintenance", "audit",
 )  # fmt: skip

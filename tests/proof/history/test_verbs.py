@@ -57,6 +57,13 @@ UNRECORDED = {
         ),
         "flows: what they lead to are jobs that wait, are woken and are cancelled; tests/proof/race/test_flows.py",
     ),
+    **dict.fromkeys(
+        ("remember_step", "note_wait", "forget_wait", "take_signal", "send_signal", "waits_seen"),
+        "what a job remembers and waits for: tests/steps; it is suspended and woken by suspend and wake",
+    ),
+    **dict.fromkeys(
+        ("forget_steps", "forget_waits", "purge_steps"), "what finished or removed jobs remember"
+    ),
     "note_canary": "a line in the timeline of a job of our own, whose submit is recorded",
     **dict.fromkeys(
         ("create_token", "revoke_token", "note_use", "forget_tokens"),

@@ -100,9 +100,14 @@ def _means_job(annotation: Any, function: Callable[..., Any]) -> bool:
         if "Job" not in annotation:
             return False
         annotation = _looked_up(annotation, function)
-    if annotation is Job:
+    if _is_job(annotation):
         return True
-    return get_origin(annotation) in (Union, UnionType) and Job in get_args(annotation)
+    return get_origin(annotation) in (Union, UnionType) and any(map(_is_job, get_args(annotation)))
+
+
+def _is_job(annotation: Any) -> bool:
+    """Whether it is the core's, or what wings have given verbs."""
+    return isinstance(annotation, type) and issubclass(annotation, Job)
 
 
 def _looked_up(annotation: str, function: Callable[..., Any]) -> Any:

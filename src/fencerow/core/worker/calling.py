@@ -21,6 +21,7 @@ from fencerow.core.store.running import Running, running
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.threads import Ending, Threads
 from fencerow.core.worker.attempt import Attempt, Interrupt, OutOfTime, left_behind, thread_raiser
+from fencerow.core.worker.brought import job_type
 from fencerow.core.worker.context import Job, Middleware
 from fencerow.core.worker.deciding import Committed, Decider, Decision
 from fencerow.core.worker.on_loop import OnLoop
@@ -47,6 +48,7 @@ class Calls:
         self.middleware = middleware
         self.kill_s = kill_s
         self.loop = asyncio.get_running_loop()
+        self._job_type = job_type()
         self._on_loop = on_loop or OnLoop()
         self._engine = engine
         self._decider = decider
@@ -59,7 +61,8 @@ class Calls:
 
     def job(self, attempt: Attempt) -> Job:
         """What the attempt's handler is given of it."""
-        return Job(attempt, self._engine, self.loop, self._decider.held_max_s, self.middleware.as_stored)
+        made = self._job_type
+        return made(attempt, self._engine, self.loop, self._decider.held_max_s, self.middleware.as_stored)
 
     # --- a call that can be interrupted --------------------------------------------------------------
 

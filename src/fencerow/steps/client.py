@@ -1,0 +1,79 @@
+"""What `Client` is given for steps and signals: `signal`, `waits`, `steps` and `signals`, sync and async."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fencerow.core.client.base import ClientBase
+from fencerow.core.client.refs import Ref, resolving
+from fencerow.core.db.run import Procedure, ask
+from fencerow.core.db.verb import averb, verb
+
+if TYPE_CHECKING:
+    from fencerow.steps.model import JobWait, SentSignal, Step
+    from fencerow.steps.signals import SignalAnswer
+
+
+class SignalVerbs(ClientBase):
+    """Each method has an async twin with an `a` in front."""
+
+    @verb
+    def signal(
+        self,
+        ref: Ref,
+        name: str,
+        data: Any = None,
+        *,
+        signal_id: str | None = None,
+        connection: object | None = None,
+    ) -> Procedure[SignalAnswer]:
+        """Send a signal to a job: `job.wait_for(name)` gets its `data`, JSON of at most 64 KiB, once.
+
+        It is kept if the job does not wait for it yet, up to 100 for a job. With `connection` it is part of the
+        transaction that is open there, which locks the job's row until it ends. A signal whose answer was lost is sent
+        again with the same `signal_id`, a UUID of the caller's own for this one signal: it is kept once.
+
+        Raises:
+            SignalRefused: the job has ended, or has too many signals that it has not taken. Nothing is kept.
+            InvalidInput: no signal can have such a name, or `data` cannot be kept as JSON.
+            JobNotFound: there is no such job. Busy: a transaction of somebody's locks the job. Send it again.
+        """
+        from fencerow.steps.signals import signalling  # who sends none never loads it
+
+        return (yield from signalling(ref, name, data, signal_id, self.actor, connection))
+
+    asignal = averb(signal)
+
+    @verb
+    def waits(
+        self, ref: Ref | None = None, *, signal: str | None = None, limit: int = 100
+    ) -> Procedure[list[JobWait]]:
+        """What suspended jobs wait for, those first whose time comes first: of one job, for one signal, or of all.
+
+        Raises:
+            InvalidInput: the id is none.
+        """
+        from fencerow.steps.memory import waiting_for
+
+        job_id = None if ref is None else (yield from resolving(ref))
+        return (yield from ask(waiting_for(job_id, signal=signal, limit=limit)))
+
+    awaits = averb(waits)
+
+    @verb
+    def steps(self, ref: Ref) -> Procedure[list[Step]]:
+        """What a job remembers of its run, in the order in which it was asked for; none of a job that is not there."""
+        from fencerow.steps.memory import steps_of
+
+        return (yield from ask(steps_of((yield from resolving(ref)))))
+
+    asteps = averb(steps)
+
+    @verb
+    def signals(self, ref: Ref) -> Procedure[list[SentSignal]]:
+        """The signals that were sent to a job, in order, taken or not; none of a job that is not there."""
+        from fencerow.steps.signals import signals_of
+
+        return (yield from ask(signals_of((yield from resolving(ref)))))
+
+    asignals = averb(signals)

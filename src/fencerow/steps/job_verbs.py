@@ -1,0 +1,260 @@
+"""What a running job is given for durable steps: `step`, `sleep`, `sleep_until`, `wait_for` and `patched`."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Generator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, overload
+
+from fencerow.core.db.run import Operation
+from fencerow.core.errors import InvalidInput
+from fencerow.core.model.backoff import Backoff
+from fencerow.core.model.control import check_delay
+from fencerow.core.model.instants import instant_us
+from fencerow.core.model.seconds import Seconds
+from fencerow.core.model.text import check_text, shown
+from fencerow.core.worker.context import Job
+from fencerow.steps.errors import StepNotPossible
+from fencerow.steps.model import SIGNAL_LENGTH_MAX
+
+if TYPE_CHECKING:
+    from fencerow.steps.history import History
+    from fencerow.steps.run import Run
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+RETRIES_MAX = 1_000
+STEP_BACKOFF = Backoff(base_s=1.0, cap_s=60.0)
+
+
+class StepVerbs(Job):
+    """A running job that remembers.
+
+    In a plain `def` handler a verb returns its value; in an `async def` handler it is awaited. A handler runs again
+    from its top after a retry, a crash or a wait: steps that are done answer from memory, and what stands between them
+    runs again. So effects belong into steps, and the code between them must come to the same in every run.
+    """
+
+    __slots__ = ()
+
+    @overload
+    def step(
+        self,
+        name: str,
+        fn: Callable[[*Ts], Awaitable[T]],
+        *args: *Ts,
+        retries: int = 0,
+        backoff: Backoff = STEP_BACKOFF,
+    ) -> Awaitable[T]: ...
+
+    @overload
+    def step(
+        self,
+        name: str,
+        fn: Callable[[*Ts], T],
+        *args: *Ts,
+        retries: int = 0,
+        backoff: Backoff = STEP_BACKOFF,
+    ) -> T: ...
+
+    def step(
+        self,
+        name: str,
+        fn: Callable[[*Ts], Any],
+        *args: *Ts,
+        retries: int = 0,
+        backoff: Backoff = STEP_BACKOFF,
+    ) -> Any:
+        """The result of `fn(*args)`, remembered across retries and crashes of the job.
+
+            paid = await job.step("charge", charge, order.id)      # in a plain handler without await
+
+        What is remembered is returned without a call. A crash between the end of `fn` and its memory lets it run once
+        more, so give other systems an idempotency key, such as `job.id` with the step's name. The result is kept as
+        JSON by the type that `fn` declares, and the first run gets it as all later ones do. An error of `fn` is not
+        remembered: the next attempt calls it again. `retries`: so often it is called again at once in this attempt,
+        with `backoff` between, after errors that may pass. A plain function in an async handler:
+        `await job.step("read", asyncio.to_thread, read, path)`.
+
+        Raises:
+            StepTwice: this run has asked for a step of this name before.
+            StepNotPossible: the job is ephemeral, `job.transaction()` is open, or `fn` is of the wrong kind.
+            HistoryMismatch: the job's history has another step at this place.
+            StepsSpent: the job remembers 1,000 steps, or 4 MiB of results, already.
+            InvalidInput: no step can have such a name; or the result cannot be kept as JSON. Nothing was stored.
+            LeaseLost: this attempt no longer holds the job, and nothing was remembered. Stop working on it.
+        """
+        run = self._run_of(f"job.step({shown(name)})")
+        self._check_kind(name, fn)
+        if type(retries) is not int or not 0 <= retries <= RETRIES_MAX:
+            raise InvalidInput(
+                f"retries is {shown(retries)}", f"0 to {RETRIES_MAX} are possible", "correct retries"
+            )
+        return self._said(lambda history: run.step(history, name, fn, args, retries, backoff))
+
+    def sleep(self, seconds: Seconds, *, name: str = "sleep") -> Awaitable[None]:
+        """Sleep without a slot, a lease or a turn: the attempt ends here, and the job goes on in another one.
+
+        The time runs from the first attempt that came here. A further sleep of the same name gets a number: "sleep 2".
+        Nothing is spent of attempts and snoozes.
+
+        Raises:
+            InvalidInput: it is no number of seconds above 0, up to a year. And as `step`.
+        """
+        delay_s = check_delay(seconds, "job.sleep(seconds)", zero=False)
+        slept: Awaitable[None] = self._wait(name, {"delay_s": delay_s}, f"sleep of {delay_s:g} s")
+        return slept
+
+    def sleep_until(self, instant: datetime, *, name: str = "sleep") -> Awaitable[None]:
+        """`sleep` until an instant, an aware datetime. One that has passed is no sleep.
+
+        Raises:
+            InvalidInput: it has no time zone. And as `step`.
+        """
+        until_us = instant_us(instant, "job.sleep_until(instant)")
+        slept: Awaitable[None] = self._wait(name, {"until_us": until_us}, "sleep")
+        return slept
+
+    def wait_for(self, signal: str, timeout_s: Seconds | None = None, *, name: str | None = None) -> Any:
+        """The data of a signal, `client.signal(job_id, signal, data)`: of the first that no wait has taken.
+
+        If none is there, the attempt ends here and the job waits without a slot, a lease or a turn, `timeout_s` seconds
+        at most. What came is remembered as a step is. A further wait for the same signal takes the next one.
+
+        Raises:
+            SignalTimeout: none came in time. This is remembered, too.
+            InvalidInput: no signal can have such a name, or `timeout_s` is no number of seconds up to a year. And as
+                `step`.
+        """
+        check_text(signal, "the name of a signal", SIGNAL_LENGTH_MAX)
+        delay_s = None if timeout_s is None else check_delay(timeout_s, "job.wait_for(timeout_s)", zero=False)
+        return self._wait(
+            f"signal {signal}" if name is None else name,
+            {"signal": signal, "delay_s": delay_s},
+            f"signal {shown(signal)}",
+        )
+
+    def patched(self, name: str) -> Any:
+        """Whether this job takes the new branch of code that was changed while jobs were on their way.
+
+            if await job.patched("two signatures"):
+                await job.step("sign again", sign)
+
+        True for a job that has not come further yet, and then for ever: it is remembered as a step is. False for one
+        that an earlier run by the code of before has brought further: it goes on as it began.
+
+        Raises: as `step`.
+        """
+        run = self._run_of(f"job.patched({shown(name)})")
+        return self._said(lambda history: run.patched(history, name))
+
+    def _wait(self, name: str, waiting: dict[str, Any], what: str) -> Any:
+        run = self._run_of(f"job.{'sleep' if 'signal' not in waiting else 'wait_for'}")
+        return self._said(lambda history: run.wait(history, history.numbered(name), waiting, what))
+
+    # --- how it is done ----------------------------------------------------------------------------
+
+    def _run_of(self, what: str) -> Run:
+        """What this attempt has of its steps.
+
+        Raises:
+            StepNotPossible: a transaction of its success is open, and may undo what would be remembered.
+        """
+        if self.opened_transaction is not None and self.opened_transaction.is_open:
+            raise StepNotPossible(
+                f"{what} is asked for while job.transaction() is open",
+                "it commits with the job's success alone, and a step is remembered before that",
+                "do the steps first, and the last effects in job.transaction()",
+            )
+        if self.kept is None:
+            self.kept = {}
+        if "steps" not in self.kept:
+            from fencerow.steps.run import Run  # who remembers nothing never loads it
+
+            self.kept["steps"] = Run(self, self._attempt)
+        found: Run = self.kept["steps"]
+        return found
+
+    def _check_kind(self, name: str, fn: Callable[..., Any]) -> None:
+        if not callable(fn):
+            raise StepNotPossible(
+                f"the step {shown(name)} is {shown(fn)}",
+                "a function is expected, and its arguments after it",
+                "",
+            )
+        is_async = _is_async(getattr(fn, "func", fn))
+        if is_async and not self._on_loop():
+            raise StepNotPossible(
+                f"the step {shown(name)} is an async function",
+                "a plain handler cannot await it",
+                "make the handler async",
+            )
+        if not is_async and self._on_loop():
+            raise StepNotPossible(
+                f"the step {shown(name)} is a plain function",
+                "in an async handler it would keep the event loop from all others",
+                "make it async, or write job.step(name, asyncio.to_thread, fn, *args)",
+            )
+
+    def _said(self, script: Callable[[History], Generator[Any, Any, Any]]) -> Any:
+        if self._on_loop():
+            return self._aperform(script)
+        return self._perform(script)
+
+    def _perform(self, script: Callable[[History], Generator[Any, Any, Any]]) -> Any:
+        run: Run = (self.kept or {})["steps"]
+        doing = script(run.history(self._engine.run))
+        answer: Any = None
+        error: BaseException | None = None
+        while True:
+            try:
+                wanted = doing.send(answer) if error is None else doing.throw(error)
+            except StopIteration as done:
+                return done.value
+            answer, error = None, None
+            try:
+                answer = self._do(wanted)
+            except Exception as raised:
+                error = raised
+
+    def _do(self, wanted: Any) -> Any:
+        if isinstance(wanted, Operation):
+            return self._engine.run(wanted)
+        if isinstance(wanted, float):
+            self.wait_cancelled(wanted)
+            self.raise_if_cancelled()
+            return None
+        return wanted.function(*wanted.args)
+
+    async def _aperform(self, script: Callable[[History], Generator[Any, Any, Any]]) -> Any:
+        run: Run = (self.kept or {})["steps"]
+        doing = script(await run.ahistory(self._engine.arun))
+        answer: Any = None
+        error: BaseException | None = None
+        while True:
+            try:
+                wanted = doing.send(answer) if error is None else doing.throw(error)
+            except StopIteration as done:
+                return done.value
+            answer, error = None, None
+            try:
+                answer = await self._ado(wanted)
+            except Exception as raised:
+                error = raised
+
+    async def _ado(self, wanted: Any) -> Any:
+        if isinstance(wanted, Operation):
+            return await self._engine.arun(wanted)
+        if isinstance(wanted, float):
+            await asyncio.sleep(wanted)
+            return None
+        return await wanted.function(*wanted.args)
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - the method itself is wanted
+    )

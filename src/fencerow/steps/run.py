@@ -1,0 +1,198 @@
+"""The steps of one attempt while it runs: recalled once, done, remembered; for plain handlers and async ones."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from fencerow.core.db.run import Operation
+from fencerow.core.errors import FencerowError
+from fencerow.core.model.backoff import Backoff
+from fencerow.core.model.control import Fail, Retry, Snooze, Suspend
+from fencerow.core.model.job import moment
+from fencerow.core.model.retry import is_retryable
+from fencerow.core.model.value import ValueCodec
+from fencerow.core.worker.attempt import Attempt, lease_lost
+from fencerow.steps import memory
+from fencerow.steps.errors import SignalTimeout, StepNotPossible
+from fencerow.steps.history import Asked, History
+from fencerow.steps.memory import Fencing, Recalled, Remembering, Waited, Waiting
+from fencerow.steps.model import Kind
+from fencerow.steps.results import codec_of, packed, unpacked
+
+if TYPE_CHECKING:
+    from fencerow.steps.job_verbs import StepVerbs
+
+T = TypeVar("T")
+# What a step does in order: each yielded operation is run on the database, each yielded call is made, each yielded
+# number is a pause in seconds; what it returns is the step's result.
+Script = Generator[Any, Any, T]
+
+DATA = ValueCodec.of(Any)
+TIMED_OUT = '{"timed_out":true}'
+THROUGH = (FencerowError, Fail, Retry, Snooze)  # raised in a step, they speak of the attempt
+
+
+class Call:
+    """A call of a user's function, as a script yields it."""
+
+    __slots__ = ("args", "function")
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self.function = function
+        self.args = args
+
+
+class Run:
+    """What one attempt has of its steps. Made at the first of them: until then they cost nothing."""
+
+    def __init__(self, job: StepVerbs, attempt: Attempt) -> None:
+        self._job = job
+        self._attempt = attempt
+        self._fencing = Fencing(job.id, attempt.holder, job.attempt)
+        self._history: History | None = None
+        self._now_us = 0
+        self._recalling = asyncio.Lock()  # of an async handler, whose first steps may be asked for at once
+        self._recalling_plain = threading.Lock()
+
+    # --- recalling ---------------------------------------------------------------------------------
+
+    def history(self, run: Callable[[Operation[Any]], Any]) -> History:
+        """The history, recalled once, for a plain handler."""
+        with self._recalling_plain:
+            if self._history is None:
+                self._take(run(memory.recall(self._fencing)))
+        assert self._history is not None
+        return self._history
+
+    async def ahistory(self, arun: Callable[[Operation[Any]], Any]) -> History:
+        """The same for an async one."""
+        async with self._recalling:
+            if self._history is None:
+                self._take(await arun(memory.recall(self._fencing)))
+        assert self._history is not None
+        return self._history
+
+    def _take(self, recalled: Recalled | None) -> None:
+        if recalled is None:
+            raise lease_lost(self._fencing.id, self._fencing.attempt)
+        if recalled.ephemeral:
+            raise StepNotPossible(
+                f"job {self._fencing.id} is ephemeral",
+                "it leaves nothing behind, and remembers nothing",
+                "declare it without ephemeral=True",
+            )
+        self._now_us = recalled.now_us
+        self._history = History(recalled.steps)
+
+    # --- what steps do -----------------------------------------------------------------------------
+
+    def step(
+        self,
+        history: History,
+        name: str,
+        function: Callable[..., T],
+        args: tuple[Any, ...],
+        retries: int,
+        backoff: Backoff,
+    ) -> Script[T]:
+        """The remembered result of a step, or its function's, which is remembered."""
+        codec = codec_of(function)
+        asked = history.ask(name, Kind.STEP)
+        try:
+            if asked.known is not None:
+                known = unpacked(self._packing, self._fencing.id, name, asked.known.result)
+                return codec.decode(known)  # type: ignore[no-any-return]
+            began = time.monotonic()
+            value = yield from _tried(Call(function, args), retries, backoff)
+            encoded = codec.encode(value)
+            result = packed(self._packing, self._fencing.id, name, encoded)
+            yield from self._remember(history, asked, result, time.monotonic() - began)
+            return codec.decode(encoded)  # type: ignore[no-any-return]
+        finally:
+            history.left()
+
+    def patched(self, history: History, name: str) -> Script[bool]:
+        """Whether this execution takes the new branch; the first that comes here says it for all."""
+        if not history.knows(name) and history.is_ahead():
+            return False
+        asked = history.ask(name, Kind.PATCH)
+        try:
+            if asked.known is None:
+                yield from self._remember(history, asked, "true", None)
+            return True
+        finally:
+            history.left()
+
+    def wait(self, history: History, name: str, waiting: dict[str, Any], what: str) -> Script[Any]:
+        """What came of a wait, if it is over; else the job is suspended."""
+        signal = waiting.get("signal")
+        asked = history.ask(name, Kind.SLEEP if signal is None else Kind.SIGNAL)
+        try:
+            if asked.known is not None:
+                return _came(asked.known.result, what)
+            over = "null" if signal is None else TIMED_OUT
+            wanted = Waiting(name=name, seq=asked.seq, beside=asked.beside, over=over, **waiting)
+            waited: Waited | None = yield memory.wait(self._fencing, wanted)
+            if waited is None:
+                raise lease_lost(self._fencing.id, self._fencing.attempt)
+            if waited.result is None:
+                raise Suspend(
+                    what
+                    if waited.until_us is None
+                    else f"{what}, until {moment(waited.until_us):%Y-%m-%d %H:%M:%S} UTC"
+                )
+            history.remembered(waited.result)
+            return _came(waited.result, what)
+        finally:
+            history.left()
+
+    def _remember(self, history: History, asked: Asked, result: str, took_s: float | None) -> Script[None]:
+        history.check_room(asked.name, result)
+        step = Remembering(
+            name=asked.name, kind=asked.kind, seq=asked.seq, beside=asked.beside, result=result, took_s=took_s
+        )
+        if not (yield memory.remember(self._fencing, step)):
+            raise lease_lost(self._fencing.id, self._fencing.attempt)
+        history.remembered(result)
+
+    @property
+    def _packing(self) -> Any:
+        return self._attempt.handler.packing
+
+
+def _tried(call: Call, retries: int, backoff: Backoff) -> Script[Any]:
+    """The value of a call, tried again after errors that may pass."""
+    failures = 0
+    while True:
+        try:
+            return (yield call)
+        except THROUGH:
+            raise
+        except Exception as error:
+            failures += 1
+            if failures > retries or not is_retryable(error):
+                raise
+            yield backoff.delay_s(failures, random.random)
+
+
+def _came(result: str, what: str) -> Any:
+    """What a wait brought.
+
+    Raises:
+        SignalTimeout: its time came first.
+    """
+    if result == TIMED_OUT:
+        raise SignalTimeout(
+            f"no signal came: {what}",
+            "its timeout_s is over",
+            "catch this error where the job can go on without it",
+        )
+    found = msgspec.json.decode(result)
+    return None if found is None else found["data"]

@@ -1,0 +1,57 @@
+"""Jobs whose sleep is over, or that waited in vain for long enough: every worker wakes them, with no leader.
+
+One look at an index finds those that are due. However many sleep, the others cost nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fencerow.core.chore import Chore, Site
+from fencerow.core.db.run import Steps, execute, operation
+from fencerow.core.store.attempts import Requeued
+from fencerow.core.store.suspending import lock_waiters, wake_locked
+from fencerow.steps.hints import hints_of
+
+LOOK_S_MAX = 1.0  # between two looks: so much later a job wakes whose wait was written after the last one
+LOOK_S_MIN = 0.01
+WAITS_MAX = 500  # at a look
+
+
+class Woken(NamedTuple):
+    """The jobs that were woken, and in how many seconds the next wait is due, if there is one."""
+
+    jobs: list[Requeued]
+    next_s: float | None
+
+
+@operation()
+def wake_due(*, limit: int, actor: str | None) -> Steps[Woken]:
+    """Wake suspended jobs of which the time has come. Locked rows are left for the next look. May be repeated."""
+    rows = yield from execute("due_waits", limit=limit)
+    looked = list(dict.fromkeys(str(row[0]) for row in rows))
+    woken: list[Requeued] = []
+    if looked:
+        ids = [each.id for each in (yield from lock_waiters(looked, skip_locked=True))]
+        woken = yield from wake_locked(ids, actor=actor, anyway=False)
+        yield from execute("waits_seen", looked=looked, ids=ids)
+    following = yield from execute("next_wait")
+    return Woken(woken, float(str(following[0][0])) if following else None)
+
+
+class Waker(Chore):
+    """Looks when the next wait is due, and once a second at least."""
+
+    name = "steps"
+    jitter = 0.0
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    async def tick(self) -> float:
+        """Wake those that are due; returns the pause until the next look."""
+        woken = await self._site.engine.arun(wake_due(limit=WAITS_MAX, actor=self._site.worker))
+        if woken.jobs:
+            self._site.telemetry.counters.add("jobs_woken", len(woken.jobs))
+            self._site.engine.wake(hints_of(woken.jobs))
+        return LOOK_S_MAX if woken.next_s is None else min(LOOK_S_MAX, max(LOOK_S_MIN, woken.next_s))

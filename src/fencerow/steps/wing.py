@@ -1,0 +1,36 @@
+"""Durable steps, as the core is told of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fencerow.core.wing import Wing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fencerow.core.chore import Chore, Site
+    from fencerow.core.config import CoreConfig
+    from fencerow.core.db.engine import Engine
+    from fencerow.core.telemetry import Telemetry
+    from fencerow.core.wing import Purge
+
+LOOKED_AT = 1000  # jobs at a look
+
+
+def _chores(site: Site) -> Sequence[Chore]:
+    from fencerow.steps.waker import Waker
+
+    return (Waker(site),)
+
+
+def _purges(engine: Engine, _config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
+    from functools import partial
+
+    from fencerow.core.removal import RemovalInRounds
+    from fencerow.steps.memory import NOWHERE, purge
+
+    return (RemovalInRounds(engine, partial(purge, limit=LOOKED_AT), NOWHERE).round,)
+
+
+WING = Wing("steps", queries=("fencerow.steps",), chores=_chores, purges=_purges)
