@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from fencerow.core.db.run import Operation
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow_proof.arena.actor import Script, doing
+from fencerow.steps import memory
+from fencerow.steps.memory import Fencing, Waiting
+from fencerow.steps.signals import signal
+from fencerow.steps.waker import wake_due
+from fencerow_proof.arena.actor import Script, doing, later
 from fencerow_proof.arena.race import Scenario, Story
-from tests.proof.race.conftest import Cut, Race
+from tests.proof.race.conftest import Cut, Race, in_modes
 from tests.proof.race.named import named
 from tests.proof.race.people import (
     FIRST,
@@ -26,6 +33,7 @@ from tests.proof.race.people import (
     stop,
     suspend,
     sweep,
+    uid,
     with_running,
 )
 
@@ -126,3 +134,65 @@ def test_a_turn_is_forgotten_where_nobody_tells_that_it_is_free(race: Race) -> N
             ("SELECT 'key:' || job.exclusive", "SELECT 'key:another'"),
         ),
     )
+
+
+# --- what the job waits for comes meanwhile ----------------------------------------------------------
+
+
+def about_to_wait() -> Script:
+    """A setup: the first attempt has written that it waits for a signal, a minute at most."""
+    yield from with_running()()
+    yield memory.wait(
+        Fencing(JOB, FIRST, 1), Waiting(name="wait", seq=1, beside=False, signal="approved", delay_s=60.0)
+    )
+
+
+def sent(number: int, name: str = "approved") -> Operation[Any]:
+    return signal(uid(900 + number), JOB, name, str(number), actor="someone")
+
+
+def time_passes() -> Script:
+    yield later(61.0)
+    return (yield wake_due(limit=10, actor="worker"))
+
+
+def is_woken(story: Story) -> None:
+    story.run(suspend(FIRST))  # a worker goes on with what it found locked
+    assert state(story) == State.QUEUED, "what the job waits for is there, and it sleeps on"
+
+
+def is_woken_by_the_next_look(story: Story) -> None:
+    story.run(suspend(FIRST))
+    story.run(wake_due(limit=10, actor="worker"))
+    assert state(story) == State.QUEUED, "its time is over, and it sleeps on"
+
+
+signalled = Scenario(
+    "suspend × signal", about_to_wait, [doing("worker", suspend(FIRST)), doing("client", sent(1))], is_woken
+)
+two_signals = Scenario(
+    "suspend × signal × signal", about_to_wait,
+    [doing("worker", suspend(FIRST)), doing("client", sent(1)), doing("other", sent(2, "another"))], is_woken,
+)  # fmt: skip
+timed_out = Scenario(
+    "suspend × its time comes", about_to_wait, [doing("worker", suspend(FIRST)), acting("waker", time_passes)],
+    is_woken_by_the_next_look,
+)  # fmt: skip
+
+
+@named(76)
+@pytest.mark.parametrize("raced", [signalled, two_signals, timed_out], ids=lambda raced: raced.name)
+def test_no_wake_up_is_lost(race: Race, raced: Scenario) -> None:
+    race(raced)
+
+
+@named(76)
+@in_modes("plain", "held")
+def test_a_wake_up_is_lost_without_the_lock(race: Race) -> None:
+    race.turns_red(signalled, Cut("lock_waiters", ("FOR UPDATE", "")))
+
+
+@named(76)
+def test_a_wake_up_is_lost_without_the_later_look(race: Race) -> None:
+    blind = ("sent.taken_as IS NULL", "sent.taken_as IS NULL AND false")
+    race.turns_red(signalled, Cut("wake", blind, blind))
