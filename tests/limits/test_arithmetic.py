@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencerow.limits.breaking import CLOSED, BreakerState, Breaking, started
+from fencerow.limits.breaking import BreakerState, Breaking, FailedAttempt, started
 from fencerow.limits.pacing import Pace
 
 T0 = 1_800_000_000_000_000
@@ -88,6 +88,7 @@ class Slowly:
         self.failed: list[int] = []
         self.opened: int | None = None
         self.trials: set[str] = set()
+        self.since = 0
 
     def is_open(self, now: int) -> bool:
         return self.opened is not None and now < self.opened + self.breaking.stop_us
@@ -96,18 +97,19 @@ class Slowly:
         if self.opened is not None:
             self.trials.add(job)
 
-    def ends(self, job: str, how: str, now: int) -> None:
+    def ends(self, job: str, how: str, now: int, began: int) -> None:
         was_trial = job in self.trials
         self.trials.discard(job)
+        since = self.since if self.opened is None else self.opened + self.breaking.stop_us
         if self.is_open(now):
             return
-        if how == "failed":
+        if how == "failed" and began >= since:
             self.failed.append(now)
             lately = [each for each in self.failed if each > now - self.breaking.within_us]
             if self.opened is not None or len(lately) >= self.breaking.failures:
                 self.opened, self.trials, self.failed = now, set(), []
         elif how == "succeeded" and was_trial:
-            self.opened, self.trials = None, set()
+            self.opened, self.trials, self.since = None, set(), since
 
     def room(self, now: int) -> int | None:
         if self.opened is None:
@@ -124,24 +126,26 @@ ENDS = ("failed", "failed", "succeeded", "cancelled")
 def test_a_breaker_stops_and_tries_as_the_slow_one_does(
     breaking: Breaking, steps: list[tuple[int, str, int]]
 ) -> None:
-    slowly, state, now = Slowly(breaking), CLOSED, T0
+    slowly, state, now = Slowly(breaking), BreakerState(), T0
     running: list[str] = []
+    began: dict[str, int] = {}
     for number, (later, step, which) in enumerate(steps):
         now += later
-        failed_us: list[int] = []
+        failed: list[FailedAttempt] = []
         succeeded = False
         if step != "start" and running:
             job = running.pop(which % len(running))
-            failed_us = [now] if step == "failed" else []
+            failed = [FailedAttempt(now, began[job])] if step == "failed" else []
             succeeded = step == "succeeded" and job in state.trials
-            slowly.ends(job, step, now)
-        state = breaking.seen(state, now, failed_us=failed_us, trying=running, succeeded=succeeded)
+            slowly.ends(job, step, now, began[job])
+        state = breaking.seen(state, now, failed=failed, trying=running, succeeded=succeeded)
 
         room = breaking.room(state, now)
 
         assert room == slowly.room(now)
         if step == "start" and room != 0:
             running.append(str(number))
+            began[str(number)] = now
             state = started(state, [str(number)])
             slowly.starts(str(number))
 
@@ -150,9 +154,10 @@ def test_a_breaker_that_was_opened_before_the_clock_went_back_stays_open_no_long
     breaking = Breaking(1, 10, 1_000, 1)
 
     def look(state: BreakerState, now: int, *failed_us: int) -> BreakerState:
-        return breaking.seen(state, now, failed_us=failed_us, trying=(), succeeded=False)
+        failed = [FailedAttempt(each, each) for each in failed_us]
+        return breaking.seen(state, now, failed=failed, trying=(), succeeded=False)
 
-    state = look(CLOSED, T0, T0)
+    state = look(BreakerState(), T0, T0)
     assert breaking.room(look(state, T0 + 999), T0 + 999) == 0
     assert breaking.room(look(state, T0 + 1_000), T0 + 1_000) == 1
     back = T0 - 10**9
@@ -167,8 +172,17 @@ def test_a_breaker_that_was_opened_before_the_clock_went_back_stays_open_no_long
 
 def test_failures_of_jobs_that_ran_when_it_opened_are_told_late_and_change_nothing() -> None:
     breaking = Breaking(1, 10, 1_000, 1)
-    opened = breaking.seen(CLOSED, T0, failed_us=[T0], trying=(), succeeded=False)
+    opened = breaking.seen(BreakerState(), T0, failed=[FailedAttempt(T0, T0)], trying=(), succeeded=False)
+    straggler = FailedAttempt(T0 + 4_000, T0 - 1)
 
-    late = breaking.seen(opened, T0 + 5_000, failed_us=[T0 + 999], trying=(), succeeded=False)
+    trying = breaking.seen(opened, T0 + 5_000, failed=[straggler], trying=(), succeeded=False)
+    assert breaking.room(trying, T0 + 5_000) == 1
 
-    assert breaking.room(late, T0 + 5_000) == 1
+    closed = breaking.seen(trying, T0 + 6_000, failed=[straggler], trying=(), succeeded=True)
+    later = breaking.seen(closed, T0 + 6_000, failed=[straggler], trying=(), succeeded=False)
+    assert breaking.room(later, T0 + 6_000) is None, "it is closed, and stays so"
+    mine = FailedAttempt(T0 + 6_000, T0 + 5_000)
+    assert (
+        breaking.room(breaking.seen(later, T0 + 6_000, failed=[mine], trying=(), succeeded=False), T0 + 6_000)
+        == 0
+    )

@@ -12,7 +12,7 @@ from fencerow.limits.definition import Limit as Definition
 from fencerow.limits.pacing import CATCH_UP_US, Pace
 from fencerow.limits.room import LimitState, after_starts
 from fencerow.testing.clock import DatabaseClock
-from tests.kit.jobs import AnyEngine, register
+from tests.kit.jobs import AnyEngine, claim, register
 from tests.limits.test_named import define, hand_over, limited
 from tests.limits.test_queues import bounded, many
 
@@ -125,11 +125,33 @@ def test_jobs_that_wait_at_a_limit_get_the_turns_that_a_late_look_missed(
 ) -> None:
     define(engine, Limit("a", rate=SLOW), Limit("b", rate=SLOW))
     ids, lone = limited(engine, "a", count=20), limited(engine, "b")
-    assert hand_over(engine) == [ids[0], *lone]
+    assert looked(engine) == [ids[0], *lone]
 
     clock.advance(105)
     late = limited(engine, "b", count=5)
-    assert [job.id for job in engine.run(store.hand_over()).queued] == [*ids[1:11], late[0]]
+    assert looked(engine) == [ids[1], late[0]]
+    assert [each for _ in range(12) for each in looked(engine)] == ids[2:11]
+
+
+def looked(engine: AnyEngine) -> list[str]:
+    """Who is given a turn by a look at both limits; they start at once."""
+    given = [job.id for job in engine.run(store.hand_over(["limit:a", "limit:b"])).queued]
+    claim(engine, register(engine), limit=100)
+    return given
+
+
+def test_turns_that_nobody_starts_are_no_more_than_the_burst(engine: AnyEngine, clock: DatabaseClock) -> None:
+    """They would all start at once when somebody comes, whatever the rate."""
+    define(engine, Limit("a", rate=Rate(5, per_s=1, burst=2)))
+    ids = limited(engine, "a", count=20)
+    assert hand_over(engine) == ids[:2]
+    clock.advance(8)
+    assert engine.run(store.hand_over()).queued == []
+
+    claim(engine, register(engine), limit=100)
+    clock.advance(1)
+    given = [job.id for job in engine.run(store.hand_over()).queued]
+    assert given == ids[2:4], "no claim tells, so it is looked at again all the same"
 
 
 @pytest.mark.usefixtures("patient")
@@ -140,6 +162,7 @@ def test_a_look_that_comes_too_early_forgets_nothing(engine: AnyEngine, clock: D
     later = limited(engine, "a")
     assert hand_over(engine) == []
 
+    claim(engine, register(engine))
     clock.advance(105)
-    assert [job.id for job in engine.run(store.hand_over()).queued] == ids[1:11]
+    assert [each for _ in range(12) for each in looked(engine)] == ids[1:11]
     assert later

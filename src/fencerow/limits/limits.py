@@ -7,14 +7,16 @@ from datetime import datetime
 
 import msgspec
 
+from fencerow.core.db.locks import take_lock
 from fencerow.core.db.run import Operation, Steps, as_int, execute, operation, text_or_none
 from fencerow.core.model.job import Claimed, instant
 from fencerow.core.model.value import UNREADABLE
 from fencerow.core.store.attempts import lanes
 from fencerow.core.store.decoding import elements, salvaged
+from fencerow.core.store.limiting import Held
 from fencerow.core.worker.brought import BoundedClaim
 from fencerow.limits.definition import Limit
-from fencerow.limits.locked import LockedLimit, looked_at, queue_of, remembered
+from fencerow.limits.locked import LockedLimit, lock_of, looked_at, queue_of, remembered
 from fencerow.limits.room import LimitState
 
 
@@ -89,21 +91,33 @@ class NewestDeclaration(msgspec.Struct, frozen=True):
 
 @operation(repeatable=True)
 def declare(limit: Limit, *, actor: str | None) -> Steps[NewestDeclaration]:
-    """Store what code declares, unless the same or a newer declaration is known. May be repeated."""
-    document = limit.document()
-    changed = yield from execute(
-        "declare_limit", name=limit.name, definition=document, version=limit.version, actor=actor
-    )
-    if changed:
-        yield from _bound(limit)
-    ((version, definition, by),) = yield from execute("declared_limit", name=limit.name)
-    return NewestDeclaration(bool(changed), as_int(version), text_or_none(definition), text_or_none(by))
+    """Store what code declares, unless the same or a newer declaration is known. May be repeated.
+
+    One that is known waits for nobody: most workers that start change nothing.
+    """
+    known = yield from execute("declared_limit", name=limit.name)
+    changed = False
+    if not known or as_int(known[0][0]) < limit.version:
+        yield from take_lock(lock_of(limit.name))
+        stored = yield from execute(
+            "declare_limit",
+            name=limit.name,
+            definition=limit.document(),
+            version=limit.version,
+            actor=actor,
+        )
+        if changed := bool(stored):
+            yield from _bound(limit)
+        known = yield from execute("declared_limit", name=limit.name)
+    ((version, definition, by),) = known
+    return NewestDeclaration(changed, as_int(version), text_or_none(definition), text_or_none(by))
 
 
 @operation()
 def define(limit: Limit, *, actor: str | None, reason: str | None) -> Steps[bool]:
     """Make a limit; false if there is one of that name."""
     document = limit.document()
+    yield from take_lock(lock_of(limit.name))
     made = yield from execute(
         "define_limit", name=limit.name, definition=document, actor=actor, reason=reason
     )
@@ -116,6 +130,7 @@ def define(limit: Limit, *, actor: str | None, reason: str | None) -> Steps[bool
 @operation()
 def redefine(limit: Limit, *, revision: int, actor: str | None, reason: str | None) -> Steps[bool]:
     """Change a limit; false if somebody else has changed it since `revision`."""
+    yield from take_lock(lock_of(limit.name))
     changed = yield from execute(
         "redefine_limit",
         name=limit.name,
@@ -133,6 +148,7 @@ def redefine(limit: Limit, *, revision: int, actor: str | None, reason: str | No
 @operation()
 def remove(name: str, *, revision: int) -> Steps[bool]:
     """Forget a limit and what is remembered of it; false if somebody else has changed it since `revision`."""
+    yield from take_lock(lock_of(name))
     if not (yield from execute("remove_limit", name=name, revision=revision)):
         return False
     yield from execute("ignore_failures", name=name)
@@ -187,7 +203,7 @@ def bound_claim(
         held = {queue: as_int(of_queue), "": as_int(of_all)}
     room, again_us, why = wanted, None, ""
     for each in locked:
-        found = each.room(held=held[queue_of(each.name) or ""], wanted=wanted)
+        found = each.room(Held(held[queue_of(each.name) or ""]), wanted=wanted)
         if found.count < room:
             room, why = found.count, f"{each.name}: {found.why}"
             again_us = None if found.again_us is None else found.again_us - each.now_us

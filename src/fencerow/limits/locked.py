@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from fencerow.core.db.locks import lock_number
 from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, text_or_none
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.state import State
 from fencerow.core.model.text import amount
 from fencerow.core.model.value import UNREADABLE
+from fencerow.core.store.limiting import Held
+from fencerow.limits.breaking import FailedAttempt
 from fencerow.limits.definition import FLEET, QUEUE, Limit
 from fencerow.limits.room import Fate, LimitState, StartRoom, after_look, after_starts, room_now
 
@@ -23,6 +26,11 @@ def queue_of(name: str) -> str | None:
     if name == FLEET:
         return ""
     return name.removeprefix(QUEUE) if name.startswith(QUEUE) else None
+
+
+def lock_of(name: str) -> int:
+    """The number that stands for a limit and all its keys: shared by those who give turns under it."""
+    return lock_number("limit", name if queue_of(name) is not None else name.partition("/")[0])
 
 
 def remembered(state: str | None) -> LimitState:
@@ -81,18 +89,18 @@ class LockedLimit:
         for_s = f"for {(after - self.now_us) / 1e6:g} s"
         return f"the breaker of the limit {self.name} is open: nothing starts {for_s}, {again}"
 
-    def looked(self, failed_us: Sequence[int], fates: Mapping[str, Fate]) -> LockedLimit:
+    def looked(self, failed: Sequence[FailedAttempt], fates: Mapping[str, Fate]) -> LockedLimit:
         """The same after a look at what became of its jobs."""
         if self.limit is None:
             return self
-        seen = after_look(self.limit, self.state, self.now_us, failed_us=failed_us, fates=fates)
+        seen = after_look(self.limit, self.state, self.now_us, failed=failed, fates=fates)
         return replace(self, state=seen)
 
-    def room(self, *, held: int, wanted: int) -> StartRoom:
+    def room(self, held: Held, *, wanted: int) -> StartRoom:
         """How many may start now. What cannot be understood lets nothing through: the doctor tells of it."""
         if self.limit is None:
             return StartRoom(0, None, "what is stored of it cannot be understood here: `fencerow doctor`")
-        return room_now(self.limit, self.state, self.now_us, held=held, wanted=wanted)
+        return room_now(self.limit, self.state, self.now_us, held, wanted=wanted)
 
     def after(self, ids: Sequence[str], *, waits: bool | None = None) -> LockedLimit:
         """The same after these jobs got their turn. `waits`: whether somebody is left who is due, as far as known."""
@@ -124,10 +132,10 @@ def looked_at(locked: Sequence[LockedLimit], told: Collection[str] = ()) -> Step
     watched = {job_id for each in locked for job_id in each.state.watched}
     rows = (yield from execute("fates_of", ids=sorted(watched))) if watched else []
     names = {each.name for each in locked if each.limit is not None and each.limit.breaker is not None}
-    failed: dict[str, list[int]] = {}
+    failed: dict[str, list[FailedAttempt]] = {}
     if names := names.union(told):
-        for name, at_us in (yield from execute("take_failures", names=sorted(names))):
-            failed.setdefault(str(name), []).append(as_int(at_us))
+        for name, at_us, started_us in (yield from execute("take_failures", names=sorted(names))):
+            failed.setdefault(str(name), []).append(FailedAttempt(as_int(at_us), as_int(started_us)))
     return [each.looked(failed.get(each.name, []), _fates(rows, each.name)) for each in locked]
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from fencerow.core.db.run import Steps, execute, operation, text_or_none
 from fencerow.core.store.gates import LIMIT
+from fencerow.core.store.limiting import Held
 from fencerow.exclusive.keys import COUNTED_MAX, Holder, Waiter, read, waiting_at
 from fencerow.limits.limits import LimitRecord, record_of
 from fencerow.limits.locked import queue_of
@@ -39,7 +40,12 @@ class LimitTurns(msgspec.Struct, frozen=True, kw_only=True):
             InvalidInput: somebody changed the row by hand, and it means nothing any more.
         """
         record = self.limit
-        return room_now(record.limit, record.memory, self.now_us, held=len(self.holders), wanted=COUNTED_MAX)
+        return room_now(record.limit, record.memory, self.now_us, self._held, wanted=COUNTED_MAX)
+
+    @property
+    def _held(self) -> Held:
+        unclaimed = sum(each.started_us is None or each.started_us < each.since_us for each in self.holders)
+        return Held(len(self.holders), unclaimed if queue_of(self.limit.name) is None else None)
 
 
 @operation(repeatable=True, writes="")

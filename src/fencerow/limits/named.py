@@ -14,10 +14,10 @@ import msgspec
 from fencerow.core.db.run import Steps, as_int, execute, first_column, operation
 from fencerow.core.model.looked import Looked
 from fencerow.core.store.gates import ROOM_MAX
-from fencerow.core.store.limiting import LimitRule
+from fencerow.core.store.limiting import Held, LimitRule
 from fencerow.limits.definition import Limit, check_name
 from fencerow.limits.errors import UnknownLimit
-from fencerow.limits.locked import LockedLimit, looked_at, queue_of, remembered, understood
+from fencerow.limits.locked import LockedLimit, lock_of, looked_at, queue_of, remembered, understood
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class NamedLimit:
     @property
     def counts(self) -> bool:
         """Whether it must be known how many have a turn."""
-        return self.locked.counts
+        return self.locked.counts or self.locked.is_paced
 
     @property
     def is_paced(self) -> bool:
@@ -46,13 +46,13 @@ class NamedLimit:
         """What people are to be told of it."""
         return self.locked.news
 
-    def room(self, held: int) -> int:
+    def room(self, held: Held) -> int:
         """How many may get a turn now."""
-        return self.locked.room(held=held, wanted=ROOM_MAX).count
+        return self.locked.room(held, wanted=ROOM_MAX).count
 
-    def again_us(self, held: int, given: Sequence[str]) -> int | None:
+    def again_us(self, held: Held, given: Sequence[str]) -> int | None:
         """When time makes room after these jobs got a turn."""
-        return self.locked.after(given).room(held=held + len(given), wanted=1).again_us
+        return self.locked.after(given).room(held.beside(len(given)), wanted=1).again_us
 
     def keep(self, given: Sequence[str], *, waits: bool | None) -> Steps[None]:
         """Keep what is remembered after these jobs got a turn."""
@@ -61,12 +61,13 @@ class NamedLimit:
 
 
 def locked(names: Sequence[str]) -> Steps[Mapping[str, LimitRule]]:
-    """Those of these limits that are defined, locked against a change in the order of their names."""
+    """Those of these limits that are defined, kept from being changed until the transaction ends."""
     found: dict[str, LockedLimit] = {}
     told: set[str] = set()
     # A name itself comes after the part before its slash, and so wins.
+    yield from execute("keep_limits", locks=sorted({lock_of(name) for name in names}))
     for name, known, definition, state, now_us in (
-        yield from execute("lock_named_limits", names=list(names))
+        yield from execute("read_named_limits", names=list(names))
     ):
         limit = understood(str(known), str(definition))
         if limit is not None and limit.breaker is not None:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Final
 
 CATCH_UP_US: Final = 1_000_000
+UNCLAIMED_US: Final = 100_000  # beside the burst, turns of so long may wait for whoever starts them
+CLAIMED_US_MAX: Final = 5_000_000  # nobody tells that a turn was claimed: it is looked at so often, at least
 LOOK_US: Final = 20_000  # quick rates are looked at no more often than this, for several starts at once
 
 
@@ -41,6 +43,15 @@ class Pace:
     def taken(self, tat_us: int, now_us: int, count: int, *, owed: bool = False) -> int:
         """`tat` after so many starts."""
         return self._settled(tat_us, now_us, owed) + count * self.interval_us
+
+    @property
+    def unclaimed_max(self) -> int:
+        """How many turns there may be that nobody has started: those start together when somebody comes."""
+        return self.burst + UNCLAIMED_US // self.interval_us
+
+    def claimed_us(self, now_us: int) -> int:
+        """When to look whether one of these was claimed."""
+        return now_us + min(CLAIMED_US_MAX, max(UNCLAIMED_US, self.interval_us))
 
     def look_us(self, start_us: int, now_us: int) -> int:
         """When to look whether the start of that instant, and those after it, may come."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.limits.breaking import CLOSED, BreakerState, started
+from fencerow.core.store.limiting import Held
+from fencerow.limits.breaking import CLOSED, BreakerState, FailedAttempt, started
 from fencerow.limits.definition import Limit
 from fencerow.limits.hours import open_until
 from fencerow.limits.pacing import CATCH_UP_US
@@ -35,7 +36,7 @@ class LimitState(msgspec.Struct, frozen=True, omit_defaults=True):
         """Whether to forget it changes nothing: the bucket is full, the breaker knows of no failure, and no start is
         waited for."""
         full_us = self.tat_us + (CATCH_UP_US if self.owed else 0)
-        return full_us <= now_us and self.breaker == CLOSED and not self.last
+        return full_us <= now_us and self.breaker.is_as_new and not self.last
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +62,14 @@ class StartRoom:
 
 
 def after_look(
-    limit: Limit, state: LimitState, now_us: int, *, failed_us: Sequence[int], fates: Mapping[str, Fate]
+    limit: Limit,
+    state: LimitState,
+    now_us: int,
+    *,
+    failed: Sequence[FailedAttempt],
+    fates: Mapping[str, Fate],
 ) -> LimitState:
-    """What is remembered once it was looked what became of its jobs. `failed_us`: the failures that were told."""
+    """What is remembered after it was looked what became of its jobs. `failed`: the failures that were told."""
     tat_us, last = state.tat_us, ""
     if limit.rate is not None:
         pace = limit.rate.pace
@@ -79,15 +85,19 @@ def after_look(
         breaker = limit.breaker.breaking.seen(
             state.breaker,
             now_us,
-            failed_us=failed_us,
+            failed=failed,
             trying={job_id for job_id, fate in fates.items() if fate.holds},
             succeeded=any(fates[each].succeeded for each in state.breaker.trials if each in fates),
         )
     return LimitState(tat_us, breaker, last, state.owed)
 
 
-def room_now(limit: Limit, state: LimitState, now_us: int, *, held: int, wanted: int) -> StartRoom:
-    """The room for as many as are wanted. `held`: how many run, or have a turn."""
+def room_now(limit: Limit, state: LimitState, now_us: int, held: Held, *, wanted: int) -> StartRoom:
+    """The room for as many as are wanted. `held`: those that run, or have a turn.
+
+    No slot, and only an end makes room: `again_us` says nothing. No token, or as many turns that nobody has started as
+    a rate may have: time tells.
+    """
     is_open, changes_us = open_until(limit.openings, now_us) if limit.hours else (True, None)
     if not is_open:
         return StartRoom(0, changes_us, "closed at this hour")
@@ -98,8 +108,8 @@ def room_now(limit: Limit, state: LimitState, now_us: int, *, held: int, wanted:
             return StartRoom(0, state.breaker.open_until_us, f"its breaker is open: {limit.breaker}")
         if trials is not None and trials < room:
             room, why = trials, f"its breaker lets {limit.breaker.trials} try"
-    if limit.slots is not None and limit.slots - held < room:
-        room, why = max(0, limit.slots - held), f"{held} of {limit.slots} run"
+    if limit.slots is not None and limit.slots - held.taken < room:
+        room, why = max(0, limit.slots - held.taken), f"{held.taken} of {limit.slots} run"
     again_us = None
     if limit.rate is not None:
         pace = limit.rate.pace
@@ -110,6 +120,13 @@ def room_now(limit: Limit, state: LimitState, now_us: int, *, held: int, wanted:
             if not state.last:
                 next_us = pace.start_us(state.tat_us, now_us, room, owed=state.owed)
                 again_us = pace.look_us(next_us, now_us)
+        unclaimed = held.unclaimed if not limit.rate.strict else None
+        if unclaimed is not None and pace.unclaimed_max - unclaimed < room:
+            room, why = (
+                max(0, pace.unclaimed_max - unclaimed),
+                f"{unclaimed} have a turn and have not started",
+            )
+            again_us = pace.claimed_us(now_us)
     return StartRoom(room, again_us, why)
 
 
@@ -126,5 +143,5 @@ def after_starts(
             last = ids[-1] if limit.rate.strict else ""
         if waits is not None:
             empty = pace.room(tat_us, now_us, at_most=1, owed=state.owed) == 0
-            owed = waits and empty and not limit.rate.strict
+            owed = waits and (empty or state.owed) and not limit.rate.strict
     return LimitState(tat_us, started(state.breaker, ids), last, owed)

@@ -12,7 +12,7 @@ from fencerow.core.store import store
 from fencerow.operators.queues import PausedQueue, pause_queue, paused_queues, resume_queue
 
 QUEUE_LENGTH_MAX = 100
-GATE_ROUNDS_MAX = 20  # of 500 gates each; what lies behind them is found by the sweeps of the workers
+GATE_ROUNDS_MAX = 20  # of 2,000 gates each; what lies behind them is found by the sweeps of the workers
 
 
 class QueueVerbs(ClientBase):
@@ -66,7 +66,17 @@ class QueueVerbs(ClientBase):
             if lane.first_us <= now_us
         ]
         yield WakeUp([encode(message) for message in due])  # its workers, for what has gathered
+        yield from self._tell_gates(queue)
         return True
+
+    def _tell_gates(self, queue: str) -> Procedure[None]:
+        """Workers do the same at their sweeps: nothing is lost if this is broken off."""
+        after = ""
+        for _ in range(GATE_ROUNDS_MAX):
+            after = yield from ask(store.tell_gates(queue, after))
+            yield WakeUp([encode(Arrived())])
+            if not after:
+                return
 
     aresume_queue = averb(resume_queue)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from heapq import heappop, heappush
 
+from fencerow.core.store.limiting import Held
 from fencerow.limits.definition import Limit
 from fencerow.limits.room import LimitState, after_starts, room_now
 from fencerow.planning.bounds import is_bound
@@ -59,7 +60,7 @@ class Slots:
     def _may_start(self, job: SimulatedJob, now_us: int, again_us: list[int]) -> bool:
         for limit in self._of(job):
             state = self._states.get(limit.name, LimitState())
-            room = room_now(limit, state, now_us, held=self._held[limit.name], wanted=1)
+            room = room_now(limit, state, now_us, Held(self._held[limit.name]), wanted=1)
             if not room.count:
                 again_us += [] if room.again_us is None else [room.again_us]
                 self._states[limit.name] = after_starts(limit, state, now_us, (), waits=True)

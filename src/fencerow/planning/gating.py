@@ -7,7 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from fencerow.core.store.gates import KEY, LIMIT, Candidate, Gate, KeyGate, LimitGate, by_room, choose
+from fencerow.core.store.gates import KEY, LIMIT, Candidate, Gate, choose
+from fencerow.core.store.limiting import Held
 from fencerow.core.store.turns import BESIDE_MAX
 from fencerow.limits.definition import Limit
 from fencerow.limits.locked import LockedLimit
@@ -76,10 +77,7 @@ class Gates:
         while todo:
             gates = {name: self._opened(name, now_us) for name in sorted(self._with_those_beside(todo))}
             found = {str(job.number): job for job in self._first(gates)}
-            choice = choose(
-                [Candidate(each, job.at, self._slots_of(job), job.gates) for each, job in found.items()],
-                gates,
-            )
+            choice = choose([self._candidate(job) for job in found.values()], gates)
             for number in choice.given:
                 self._remove(found[number])
                 self._taken.update(found[number].gates)
@@ -100,31 +98,28 @@ class Gates:
         return names.union(*beside)
 
     def _first(self, gates: Mapping[str, Gate]) -> list[SimulatedJob]:
-        """As many of each gate as there is room for; those of gates with as much room in their order."""
-        found: list[SimulatedJob] = []
-        for room, names in sorted(by_room(gates.values()).items()):
-            these = sorted(
-                (each for name in names for each in self._waiting[name][:room]), key=lambda each: each[0]
-            )
-            found += [job for _, job in these]
-        return found
+        """As many of each gate as are wanted there."""
+        return [job for name, gate in gates.items() for _, job in self._waiting[name][: gate.wanted]]
+
+    def _candidate(self, job: SimulatedJob) -> Candidate:
+        return Candidate(
+            str(job.number), job.at, self._slots_of(job), job.gates, (0, job.due_us, f"{job.number:012}")
+        )
 
     def _opened(self, name: str, now_us: int) -> Gate:
-        waiting, taken = self._waiting[name], self._taken[name]
+        waiting, held = self._waiting[name], Held(self._taken[name])
         if name.startswith(KEY):
-            slots = self._slots_of(waiting[0][1]) if waiting else None
-            return KeyGate(name, taken, least=slots if taken else None, head=slots)
+            return Gate(name, held, slots=self._slots_of(waiting[0][1]) if waiting and held.taken else None)
         plain = name.removeprefix(LIMIT)
         state = self._states.get(name, LimitState())
-        return LimitGate(
-            name, taken, NamedLimit(LockedLimit(plain, self._limit(plain), state, state, now_us))
-        )
+        rule = NamedLimit(LockedLimit(plain, self._limit(plain), state, state, now_us))
+        return Gate(name, held, rule=rule)
 
     def _kept(self, gates: Iterable[Gate]) -> dict[str, int]:
         """What limits remember, and when they are to be looked at again."""
         again: dict[str, int] = {}
         for gate in gates:
-            if isinstance(gate, LimitGate) and isinstance(gate.rule, NamedLimit):
+            if isinstance(gate.rule, NamedLimit):
                 self._states[gate.name] = gate.rule.locked.after(gate.given, waits=gate.waits).state
                 if not gate.is_free and gate.again_us is not None and self._waiting[gate.name]:
                     again[gate.name] = gate.again_us

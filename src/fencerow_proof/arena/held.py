@@ -13,7 +13,8 @@ TABLES = (
     "schedule_programs",
     "once_keys", "dedupe_windows", "sources", "row_leases",
     "events", "event_marks", "event_groups", "event_cursors", "event_drainers", "event_asides",
-    "backfills", "limits", "limit_states", "watched_limits", "limit_failures", "gates", "gate_arrivals", "shares",
+    "backfills", "limits", "limit_states", "watched_limits", "limit_failures", "gates", "gate_arrivals",
+    "passed_queues", "shares",
     "unique_jobs", "handovers", "job_steps", "job_waits", "job_signals", "api_tokens",
     "flows", "flow_jobs", "flow_edges", "flow_callbacks",
     "webhook_endpoints", "webhook_deliveries", "webhook_attempts", "gateway_maintenance", "audit",
@@ -64,9 +65,8 @@ HELD_SELECTS = {
         ("WHERE ", "WHERE fencerow.hold() AND "),
     ),
     "lock_queue_limits": ("WHERE ", "WHERE fencerow.hold() AND "),
-    "lock_gates": ("WHERE ", "WHERE fencerow.hold() AND "),
-    "find_turns": ("WHERE waiting.gate = ", "WHERE fencerow.hold() AND waiting.gate = "),
-    "lock_named_limits": ("ORDER BY ", "WHERE fencerow.hold() ORDER BY "),
+    "find_turns": ("AND waiting.queue = lane.queue", "AND fencerow.hold() AND waiting.queue = lane.queue"),
+    "read_named_limits": ("ORDER BY ", "WHERE fencerow.hold() ORDER BY "),
     "guard_mutex": ("WHERE ", "WHERE fencerow.hold() AND "),
 }
 LATER = "UPDATE fencerow.race_clock SET offset_s = offset_s + CAST(:s AS double precision)"

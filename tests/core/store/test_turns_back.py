@@ -37,7 +37,7 @@ def test_pausing_a_queue_lets_jobs_of_other_queues_go(engine: AnyEngine) -> None
     assert states(engine, [first, second, other]) == ["waiting"] * 3
     assert hand_over(engine) == [other]
     (said,) = [each for each in engine.run(looking.events(first)) if each.kind == "yielded"]
-    assert (said.actor, said.detail) == ("ada", {"why": "paused", "key": "k", "gate": None})
+    assert (said.actor, said.detail) == ("ada", {"why": "paused", "gate": "key:k"})
     engine.run(resume_queue("else"))
     claim(engine, holder := register(engine))
     engine.run(store.succeed([store.Success(other, 1, "1")], holder=holder))
@@ -62,7 +62,7 @@ def test_a_turn_that_nobody_claims_goes_to_a_job_of_another_queue(
     assert swept(engine) == [other], "the second of the queue is passed over, too"
 
     (said,) = [each for each in engine.run(looking.events(first)) if each.kind == "yielded"]
-    assert said.detail == {"why": "unclaimed", "key": "k", "gate": None}
+    assert said.detail == {"why": "unclaimed", "gate": "key:k"}
     claim(engine, holder := register(engine))
     engine.run(store.succeed([store.Success(other, 1, "1")], holder=holder))
     assert swept(engine) == [], "it is passed over for as long"

@@ -459,6 +459,21 @@ def moved_and_given() -> Script:
 TURN_BACK = store.take_turns_back(["key:k"], unclaimed_s=None)
 
 
+def resumed() -> Script:
+    """The queue was paused when its jobs came to their gate, and nobody has told the gate that it is not."""
+    yield from workers()
+    yield pause_queue("mail", actor="ada")
+    yield store.submit_gated([new_job(exclusive="k"), new_job(OTHER_JOB, exclusive="k")])
+    yield store.hand_over()
+    yield resume_queue("mail")
+
+
+def told_and_given() -> Script:
+    """Nobody looks where no arrival tells."""
+    yield store.tell_gates("mail")
+    yield store.hand_over()
+
+
 def turns_back_and_given() -> Script:
     """The queue goes on, and who waited in another one is cancelled: nobody here serves that."""
     yield TURN_BACK
@@ -537,7 +552,9 @@ CASES: list[Case] = [
         (JOB, OTHER_JOB),
     ),
     Case("take_turns_back", paused_turn, TURN_BACK, turns_back_and_given, (JOB, OTHER_JOB)),
+    Case("tell_gates", resumed, store.tell_gates("mail"), told_and_given, (JOB, OTHER_JOB)),
     reading(store.gates_after()),
+    reading(store.gates_left(["key:k"])),
     reading(store.turns_wanted()),
     reading(store.unaware_workers("exclusive")),
     # written while the clock stood ahead

@@ -175,7 +175,7 @@ def test_between_its_attempts_a_strict_job_keeps_turns_and_no_room_of_its_queue(
 
 @pytest.mark.parametrize("counted", [True, False])
 def test_a_hand_over_that_does_not_count_is_found(engine: AnyEngine, tmp_path: Path, counted: bool) -> None:
-    cut = ("look_at_keys", "('queued', 'running')", "('failed')")
+    cut = ("count_turns", "('queued', 'running')", "('failed')")
     with altered(engine, [] if counted else [cut]) as used:
         play = Play(used, tmp_path)
         play.run(store.submit_gated([new_job(exclusive="k") for _ in range(3)]))

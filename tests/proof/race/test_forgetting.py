@@ -11,7 +11,18 @@ from fencerow.limits.named import forget_states
 from fencerow_proof.arena.actor import Script, doing, later
 from fencerow_proof.arena.race import Scenario, Story
 from tests.proof.race.conftest import Cut, Race, in_modes
-from tests.proof.race.people import FIRST, JOB, OTHER_JOB, claim, new_job, of_a_key, register, state, succeed
+from tests.proof.race.people import (
+    FIRST,
+    JOB,
+    OTHER_JOB,
+    SECOND,
+    claim,
+    new_job,
+    of_a_key,
+    register,
+    state,
+    succeed,
+)
 
 FORGET = store.forget_gates("", limit=10)
 HAND_OVER = store.hand_over()
@@ -120,11 +131,14 @@ def long_idle() -> Script:
     yield define(PACED, actor=None, reason=None)
     yield store.submit_gated([new_job("00000000-0000-4000-8000-000000000009", limits=("tenant/a",))])
     yield HAND_OVER
+    yield claim(FIRST)
     yield later(AGE_S + 1)
+    yield register(SECOND)
     yield store.submit_gated([new_job(each, limits=("tenant/a",)) for each in (JOB, OTHER_JOB)])
 
 
 def one_started(story: Story) -> None:
+    story.run(claim(SECOND))  # or nobody else would get a turn whatever the rate
     story.run(store.hand_over(GATE))  # as the sweep looks, though no time was said to have come
     one_has_the_turn(story)
 

@@ -28,9 +28,9 @@ from tests.proof.race.people import (
 )
 
 A, B = Limit("a", slots=1), Limit("b", slots=1)
-UNLOCKED = Cut("lock_gates", ("\nFOR UPDATE", ""))
+UNLOCKED = Cut("lock_gates", ("DO UPDATE\nSET name = EXCLUDED.name\nWHERE false", "DO NOTHING"))
 UNCOUNTED = Cut(
-    "count_limited",
+    "count_turns",
     ("holder.state IN ('queued', 'running')", "false"),
     ("holder.state IN ('queued', 'running')", "0"),
 )
@@ -179,7 +179,7 @@ def test_a_lower_limit_holds_from_its_commit_on(race: Race) -> None:
 @named(66)
 @in_modes("plain", "held")
 def test_a_turn_is_given_past_a_lower_limit_that_is_not_locked(race: Race) -> None:
-    race.turns_red(lowered, Cut("lock_named_limits", ("FOR SHARE OF known", "")))
+    race.turns_red(lowered, Cut("keep_limits", ("pg_advisory_xact_lock_shared(each.lock)", "each.lock")))
 
 
 def removing(_: Any) -> Script:

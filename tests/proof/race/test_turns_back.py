@@ -92,12 +92,16 @@ def test_a_turn_is_used_or_goes_to_another_queue(race: Race, raced: Scenario) ->
 # The same guard more than once: the jobs are locked as they were found, and what moves them says from which state.
 NO_GUARD = (
     Cut(
-        "find_idle_turns",
-        ("AND turned.state = 'queued'", "AND turned.state IN ('queued', 'running')"),
-        ("\n  AND turned.state = 'queued'", ""),
+        "find_unused_turns",
+        ("holder.state = 'queued'", "holder.state IN ('queued', 'running')"),
+        ("holder.state = 'queued'", "holder.state IN ('queued', 'running')"),
     ),
     Cut(
-        "find_idle_turns",
+        "find_unused_turns",
+        *[("WHERE turned.state = 'queued'", "WHERE turned.state IN ('queued', 'running')")] * 2,
+    ),
+    Cut(
+        "find_unused_turns",
         ("AND COALESCE(turned.claimed_at < turned.turned_at, true)", ""),
         ("AND COALESCE(turned.claimed_at < turned.turned_at, 1)", ""),
     ),
@@ -133,7 +137,7 @@ def test_a_turn_comes_back_at_once_where_its_queue_is_not_passed_over(race: Race
         two_sweeps,
         Cut(
             "find_turns",
-            ("AND back.turned_at > (SELECT fencerow.now())", "AND false"),
-            ("AND back.turned_at > fencerow.now()", "AND 0"),
+            ("AND passed.until > (SELECT fencerow.now())", "AND false"),
+            ("AND passed.until > fencerow.now()", "AND 0"),
         ),
     )

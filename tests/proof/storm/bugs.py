@@ -54,8 +54,7 @@ BUGS: Mapping[str, Mapping[str, tuple[tuple[str, str, str], ...]]] = {
     "nobody counts": dict.fromkeys(
         ("postgres", "sqlite"),
         (
-            ("look_at_keys", "IN ('queued', 'running')", "IN ('failed')"),
-            ("count_limited", "IN ('queued', 'running')", "IN ('failed')"),
+            ("count_turns", "IN ('queued', 'running')", "IN ('failed')"),
             ("count_running", "job.state = 'running'", "job.state = 'failed'"),
         ),
     ),

@@ -1,12 +1,15 @@
 """The gates that a hand-over has locked, and who of those that wait there may go. No I/O.
 
+There is one kind of gate. It has room for some, and each job says how many it lets run beside itself: that is how the
+slots of an exclusive key are said. A limit has a rule that says how much room there is.
+
 A job goes when there is room at all of its gates at once. One that does not fit at another gate than the one where it
 waits is sent on to that gate, so that nobody looks at it again before that gate has room.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -14,7 +17,7 @@ from typing import Final
 import msgspec
 
 from fencerow.core.model.value import UNREADABLE
-from fencerow.core.store.limiting import LimitRule
+from fencerow.core.store.limiting import Held, LimitRule
 
 KEY: Final = "key:"
 LIMIT: Final = "limit:"
@@ -23,100 +26,65 @@ NOWHERE: Final = (
 )
 NAME_LENGTH_MAX: Final = 420  # of a gate: our own are shorter, and an index of PostgreSQL holds no long ones
 ROOM_MAX: Final = 500  # that one look gives at a gate
-SLOTS_MAX: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A job that waits at a gate and is due. `gates`: all at which it needs a turn."""
+    """A job that waits at a gate and may go. `gates`: all at which it needs a turn. `slots`: how many it allows at that
+    of its key. `order`: who comes first is least."""
 
     id: str
     gate: str
     slots: int
     gates: tuple[str, ...]
+    order: tuple[int, int, str]
 
 
-class Gate(ABC):
-    """A locked gate. `taken`: how many had a turn there when it was locked; `given`: the jobs that got one since.
+class Gate:
+    """A locked gate. `given`: the jobs that got a turn there since.
 
     `closed`: one that waits there does not fit, and nobody goes past it. `overfull`: nothing was left for it.
     """
 
-    def __init__(self, name: str, taken: int) -> None:
+    def __init__(
+        self, name: str, held: Held = Held(), *, slots: int | None = None, rule: LimitRule | None = None
+    ) -> None:
+        """`held`: the turns that are taken there. `slots`: of a key, the least that one of those allows. `rule`: of a
+        limit; without one nobody defined it, and it bounds nobody."""
         self.name = name
-        self.taken = taken
+        self.rule = rule
         self.given: list[str] = []
         self.closed = False
         self.overfull = False
+        self._held = held
+        self._room = ROOM_MAX
+        if rule is not None:
+            self._room = min(ROOM_MAX, rule.room(held))
+        elif slots is not None:
+            self._room = min(ROOM_MAX, max(0, slots - held.taken))
 
     @property
-    @abstractmethod
     def wanted(self) -> int:
         """How many of those who wait there are to be looked at; 0: none of them may get a turn."""
+        left = self._room - len(self.given)
+        if self.is_key and not self._held.taken and not self.given:
+            return 1  # whoever is first says how many it allows
+        return left + self.is_paced if left > 0 else 0
 
     @property
-    @abstractmethod
+    def is_key(self) -> bool:
+        """Whether it is that of an exclusive key."""
+        return self.name.startswith(KEY)
+
+    @property
+    def is_paced(self) -> bool:
+        """Whether it must be known if somebody is left there."""
+        return self.rule is not None and self.rule.is_paced
+
+    @property
     def is_free(self) -> bool:
         """Whether one more may get a turn, if the right one comes."""
-
-    @property
-    def again_us(self) -> int | None:
-        """When time makes it free, in microseconds since 1970; None: only an end does."""
-        return None
-
-    @abstractmethod
-    def fits(self, job: Candidate, /) -> bool:
-        """Whether it may have a turn beside those that have one."""
-
-    def give(self, job: Candidate, /) -> None:
-        """It has a turn now."""
-        self.given.append(job.id)
-
-
-class KeyGate(Gate):
-    """That of an exclusive key. `least`: what the least of those allows who have a turn; `head`: the first who waits,
-    None where nobody does."""
-
-    def __init__(self, name: str, taken: int, *, least: int | None, head: int | None) -> None:
-        super().__init__(name, taken)
-        self.least = least
-        self.head = head
-
-    @property
-    def wanted(self) -> int:
-        return 0 if self.head is None else self._allowed(self.head) - self.taken
-
-    @property
-    def is_free(self) -> bool:
-        return self.taken + len(self.given) < self._allowed(SLOTS_MAX if self.least is not None else 1)
-
-    def fits(self, job: Candidate, /) -> bool:
-        return not self.closed and self.taken + len(self.given) < self._allowed(job.slots)
-
-    def give(self, job: Candidate, /) -> None:
-        super().give(job)
-        self.least = self._allowed(job.slots)
-
-    def _allowed(self, slots: int) -> int:
-        return slots if self.least is None else min(self.least, slots)
-
-
-class LimitGate(Gate):
-    """That of a limit. Without a rule nobody defined it, and it bounds nobody."""
-
-    def __init__(self, name: str, taken: int, rule: LimitRule | None) -> None:
-        super().__init__(name, taken)
-        self.rule = rule
-        self._room = ROOM_MAX if rule is None else rule.room(taken)  # as of the lock
-
-    @property
-    def wanted(self) -> int:
-        one_more = self.rule is not None and self.rule.is_paced
-        return self._room + one_more if self._room else 0
-
-    @property
-    def is_free(self) -> bool:
-        return self._room > len(self.given)
+        return not self.closed and self._room > len(self.given)
 
     @property
     def waits(self) -> bool | None:
@@ -125,19 +93,38 @@ class LimitGate(Gate):
 
     @property
     def again_us(self) -> int | None:
-        return None if self.rule is None else self.rule.again_us(self.taken, self.given)
+        """When time makes it free, in microseconds since 1970; None: only an end does."""
+        return None if self.rule is None else self.rule.again_us(self._held, self.given)
 
-    def fits(self, _job: Candidate, /) -> bool:
-        return not self.closed and self.is_free
+    def fits(self, job: Candidate) -> bool:
+        """Whether it may have a turn beside those that have one."""
+        return not self.closed and self._allowed(job) > len(self.given)
+
+    def give(self, job: Candidate) -> None:
+        """It has a turn now."""
+        self._room = self._allowed(job)
+        self.given.append(job.id)
+
+    def _allowed(self, job: Candidate) -> int:
+        """How much room there was, if it is to run beside the others."""
+        return min(self._room, job.slots - self._held.taken) if self.is_key else self._room
 
 
 @dataclass(slots=True)
 class Choice:
-    """Who gets a turn, who is to wait elsewhere, and which gates are to be looked at again."""
+    """Who gets a turn, who is to wait elsewhere, and which gates are to be looked at again. `more`: those that may give
+    more now, for as many were found as were asked for."""
 
     given: list[str] = field(default_factory=list)
     sent: dict[str, str] = field(default_factory=dict)  # job to gate
     again: set[str] = field(default_factory=set)
+    more: set[str] = field(default_factory=set)
+
+    def then(self, later: Choice) -> None:
+        """What was chosen after that."""
+        self.given += later.given
+        self.sent |= later.sent
+        self.again |= later.again
 
     @property
     def unreadable(self) -> list[str]:
@@ -160,38 +147,46 @@ def gates_of(exclusive: str | None, limits: str | None) -> tuple[str, ...]:
 
 
 def choose(candidates: Iterable[Candidate], gates: Mapping[str, Gate]) -> Choice:
-    """Give turns to those who come first. `gates`: those that are locked."""
+    """Give turns to those who come first, at whichever gate they wait. `gates`: those that are locked."""
     choice = Choice()
-    for job in candidates:
-        own = gates[job.gate]
-        if job.gate not in job.gates:  # nobody's code wrote that: out of the way of those behind it
-            choice.sent[job.id] = NOWHERE
-            choice.again.add(job.gate)
-            continue
-        if not own.fits(job):
-            own.overfull = own.overfull or not own.closed
-            own.closed = True
-            continue
-        if any(name not in gates for name in job.gates):
-            # Somebody else came first when it was looked which gates are needed. The next look knows them.
-            own.closed = True
-            choice.again.update((job.gate, *job.gates))
-            continue
-        full = next((name for name in job.gates if not gates[name].fits(job)), None)
-        if full is None:
-            choice.given.append(job.id)
-            for name in job.gates:
-                gates[name].give(job)
-        else:
-            choice.sent[job.id] = full
-            choice.again.add(job.gate)  # its place is free for the next
+    wanted = {name: gate.wanted for name, gate in gates.items()}
+    seen = Counter[str]()
+    for job in sorted(candidates, key=lambda each: each.order):
+        seen[job.gate] += 1
+        _choose(job, gates, choice)
+    for name, gate in gates.items():
+        if len(gate.given) >= ROOM_MAX:
+            choice.again.add(name)
+        elif gate.is_free and gate.given and 0 < wanted[name] <= seen[name]:
+            choice.more.add(name)
     return choice
 
 
-def by_room(gates: Iterable[Gate]) -> dict[int, list[str]]:
-    """The gates that have room, by how much."""
+def _choose(job: Candidate, gates: Mapping[str, Gate], choice: Choice) -> None:
+    own = gates[job.gate]
+    if job.gate not in job.gates:  # nobody's code wrote that: out of the way of those behind it
+        choice.sent[job.id] = NOWHERE
+        choice.again.add(job.gate)
+    elif not own.fits(job):
+        own.overfull = own.overfull or not own.closed
+        own.closed = True
+    elif any(name not in gates for name in job.gates):
+        # Somebody else came first when it was looked which gates are needed. The next look knows them.
+        own.closed = True
+        choice.again.update((job.gate, *job.gates))
+    elif (full := next((name for name in job.gates if not gates[name].fits(job)), None)) is None:
+        choice.given.append(job.id)
+        for name in job.gates:
+            gates[name].give(job)
+    else:
+        choice.sent[job.id] = full
+        choice.again.add(job.gate)  # its place is free for the next
+
+
+def by_wanted(gates: Iterable[Gate]) -> dict[int, list[str]]:
+    """The gates that have room, by how many of those who wait there are to be looked at."""
     found: dict[int, list[str]] = {}
     for gate in gates:
         if gate.wanted > 0:
-            found.setdefault(min(gate.wanted, ROOM_MAX), []).append(gate.name)
+            found.setdefault(gate.wanted, []).append(gate.name)
     return found

@@ -6,10 +6,22 @@ Said once, when the package is imported; see `core/wing.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from fencerow.core.db.run import Steps
+
+
+class Held(NamedTuple):
+    """The turns that are taken at a gate, or the jobs that run. `unclaimed`: of these turns nobody has started so many;
+    None: to run is to have started."""
+
+    taken: int = 0
+    unclaimed: int | None = None
+
+    def beside(self, given: int) -> Held:
+        """With so many more, which are unclaimed."""
+        return Held(self.taken + given, None if self.unclaimed is None else self.unclaimed + given)
 
 
 class LimitRule(Protocol):
@@ -35,11 +47,11 @@ class LimitRule(Protocol):
         """What people are to be told of it, once the transaction is committed."""
         ...
 
-    def room(self, held: int) -> int:
-        """How many may get a turn now, beside so many who have one."""
+    def room(self, held: Held) -> int:
+        """How many may get a turn now, beside those who have one."""
         ...
 
-    def again_us(self, held: int, given: Sequence[str]) -> int | None:
+    def again_us(self, held: Held, given: Sequence[str]) -> int | None:
         """When time makes room after these jobs got a turn, in microseconds since 1970; None: it does not."""
         ...
 

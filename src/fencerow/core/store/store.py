@@ -124,8 +124,10 @@ from fencerow.core.store.turns import (
     HandedOver as HandedOver,
     forget_gates as forget_gates,
     gates_after as gates_after,
+    gates_left as gates_left,
     hand_over as hand_over,
     take_turns_back as take_turns_back,
+    tell_gates as tell_gates,
     turns_wanted as turns_wanted,
 )
 from fencerow.core.store.unique import (

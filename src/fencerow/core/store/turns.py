@@ -26,22 +26,20 @@ from fencerow.core.model.job import NewJob
 from fencerow.core.model.looked import Looked
 from fencerow.core.store.attempts import Requeued, requeued_rows
 from fencerow.core.store.gates import (
-    KEY,
     LIMIT,
     Candidate,
     Choice,
     Gate,
-    KeyGate,
-    LimitGate,
-    by_room,
+    by_wanted,
     choose,
     gates_of,
 )
-from fencerow.core.store.limiting import locked_limits, refuse_unknown_limits
+from fencerow.core.store.limiting import Held, locked_limits, refuse_unknown_limits
 
 GATES_MAX = 500  # that one hand-over looks at
-BESIDE_MAX = 50  # of the first at each gate: those behind them are looked at when they come first
-ROUNDS_MAX = 5  # of making a gate's row and locking it; each loses only to somebody who removed it
+SWEPT_MAX = 2000  # that a part of a sweep looks at
+BESIDE_MAX = 50  # of the first in each lane: those behind them are looked at when they come first
+SOON_S = 0.5  # until the next look at a gate where somebody had locked who comes first
 
 
 class HandedOver(msgspec.Struct, frozen=True):
@@ -76,7 +74,26 @@ def turns_wanted() -> Steps[TurnsWanted]:
 @operation(alone=True, repeatable=True, writes="")
 def gates_after(after: str = "") -> Steps[list[str]]:
     """The next gates where jobs wait, by their names: what a sweep looks at, so that no lost arrival matters."""
-    return first_column((yield from execute("gates_after", after=after, limit=GATES_MAX)))
+    return first_column((yield from execute("gates_after", after=after, limit=SWEPT_MAX)))
+
+
+@operation(alone=True, repeatable=True, writes="")
+def gates_left(gates: Sequence[str], *, due: Due = OWN) -> Steps[list[str]]:
+    """Those of these gates where somebody may go who has got no turn, as far as a look without locks tells."""
+    return sorted(first_column((yield from execute("gates_left", gates=list(gates), **_until(due)))))
+
+
+@operation(repeatable=True)
+def tell_gates(queue: str, after: str = "") -> Steps[str]:
+    """After a queue was resumed, say at the next gates where its jobs wait that they are to be looked at.
+
+    Returns after which gate to go on; empty behind the last. In a transaction that begins after the queue was resumed:
+    so it sees all whose arrivals were used up while it was paused, and whoever comes later has an arrival of his own.
+    """
+    gates = first_column((yield from execute("gates_after", after=after, limit=SWEPT_MAX)))
+    if gates:
+        yield from execute("arrive_of_queue", gates=gates, queue=queue)
+    return gates[-1] if len(gates) == SWEPT_MAX else ""
 
 
 @operation(repeatable=True)
@@ -93,18 +110,19 @@ def hand_over(gates: Iterable[str] = (), *, due: Due = OWN) -> Steps[HandedOver]
     names = {str(row[0]) for row in rows}.union(gates)
     if not names:
         return HandedOver([], more=False)
-    again_us = yield from _locked((yield from _with_those_beside(names, due)))
-    locked = yield from _opened(list(again_us))
+    locked, known_us = yield from _opened((yield from _with_those_beside(names, due)))
     yield from _stop(locked.values())
-    choice = choose((yield from _candidates(locked, due)), locked)
-    given = requeued_rows((yield from execute("give_turns", ids=choice.given))) if choice.given else []
-    if choice.sent:
-        sent: list[dict[str, object]] = [{"id": each, "gate": gate} for each, gate in choice.sent.items()]
-        yield from execute("send_on", sent=_document(sent))
+    choice, given = Choice(), list[Requeued]()
+    todo: Mapping[str, Gate] = locked
+    while todo:
+        part = choose((yield from _candidates(todo, due)), locked)
+        given += yield from _done(part)
+        choice.then(part)
+        todo = {name: locked[name] for name in part.more}
     if choice.again:
         yield from execute("arrive", gates=sorted(choice.again))
-    yield from _noted(locked.values(), again_us)
-    return HandedOver(given, bool(choice.sent) or len(rows) >= GATES_MAX, _news(locked.values(), choice))
+    yield from _noted(locked.values(), known_us)
+    return HandedOver(given, bool(choice.again) or len(rows) >= GATES_MAX, _news(locked.values(), choice))
 
 
 def _with_those_beside(names: set[str], due: Due) -> Steps[list[str]]:
@@ -125,6 +143,7 @@ def forget_gates(after: str, *, limit: int) -> Steps[Looked[str]]:
     ones are left.
     """
     ((looked, last),) = yield from execute("gate_rows_after", after=after, limit=limit)
+    yield from execute("forget_passed_queues")
     if not looked:
         return Looked("")
     idle = first_column((yield from execute("lock_idle_gates", after=after, last=str(last))))
@@ -139,88 +158,82 @@ def take_turns_back(
     """At these gates, let turns go on that nobody uses, where a job of another queue could have them.
 
     These are turns of jobs whose queue is paused, and turns that nobody has claimed for `unclaimed_s` (None: only the
-    former). The jobs wait again, in their places; at their gates the queues where nobody claims are passed over for as
+    former). The jobs wait again, in their places; at these gates the queues where nobody claims are passed over for as
     long. A claim that comes first keeps the job. Locked jobs are left. May be repeated, by anybody at any time.
     """
-    rows = yield from execute("find_idle_turns", gates=list(gates), unclaimed_s=unclaimed_s)
-    back: list[str] = []
-    for why, ids, passed_s in (
-        ("paused", [str(row[0]) for row in rows if row[1]], None),
-        ("unclaimed", [str(row[0]) for row in rows if not row[1]], unclaimed_s),
-    ):
-        if ids:
-            back += first_column(
-                (
-                    yield from execute(
-                        "take_turns_back", ids=ids, gate=None, passed_s=passed_s, why=why, actor=actor
-                    )
-                )
-            )
-    return back
+    return (yield from _taken_back(list(gates), stopped=[], unclaimed_s=unclaimed_s, actor=actor))
 
 
-def _locked(names: list[str]) -> Steps[dict[str, int | None]]:
-    """Lock the gates, after making the rows of those that have none. A row may be removed between the two.
+def _taken_back(
+    gates: Sequence[str], *, stopped: Sequence[str], unclaimed_s: float | None, actor: str | None
+) -> Steps[list[str]]:
+    """Take back what nobody uses of the turns at these gates, and of those at `stopped` ones all."""
+    rows = yield from execute(
+        "find_unused_turns", gates=list(gates), stopped=list(stopped), unclaimed_s=unclaimed_s
+    )
+    taken: dict[str, dict[str, object]] = {}
+    for job_id, gate, why in rows:  # one that nobody uses at several gates waits at the first
+        passed_s = unclaimed_s if why == "unclaimed" else None
+        taken.setdefault(
+            str(job_id), {"id": str(job_id), "gate": str(gate), "why": str(why), "passed_s": passed_s}
+        )
+    if not taken:
+        return []
+    document = _document(list(taken.values()))
+    return first_column((yield from execute("take_turns_back", ids=list(taken), taken=document, actor=actor)))
 
-    Returns them with the instants at which they are to be looked at again.
+
+def _opened(names: list[str]) -> Steps[tuple[dict[str, Gate], dict[str, int | None]]]:
+    """Lock these gates, and count how many turns are taken there; also when each was to be looked at next.
+
+    They are counted in a later statement, or it would be as it was before the wait for the locks.
     """
-    locked: dict[str, int | None] = {}
-    for _ in range(ROUNDS_MAX):
-        yield from execute("know_gates", gates=names)
-        rows = yield from execute("lock_gates", gates=names)
-        locked = {str(name): as_int_or_none(next_us) for name, next_us in rows}
-        if len(locked) == len(names):
-            break
-    return locked
-
-
-def _opened(names: Sequence[str]) -> Steps[dict[str, Gate]]:
-    """How many turns are taken at these gates, which are locked: counted in later statements, or it would be as it was
-    before the wait for the locks."""
-    keys = [name for name in names if name.startswith(KEY)]
+    yield from execute("lock_gates", gates=names)
     limits = [name for name in names if name.startswith(LIMIT)]
-    opened: dict[str, Gate] = {}
-    if keys:
-        for name, taken, least, head in (yield from execute("look_at_keys", gates=keys)):
-            opened[str(name)] = KeyGate(
-                str(name), as_int(taken), least=as_int_or_none(least), head=as_int_or_none(head)
-            )
-    if limits:
-        rules = yield from locked_limits([name.removeprefix(LIMIT) for name in limits])
-        counted = [name for name in limits if (rule := rules.get(name.removeprefix(LIMIT))) and rule.counts]
-        rows = (yield from execute("count_limited", gates=counted)) if counted else []
-        taken_of = {str(name): as_int(taken) for name, taken in rows}
-        for name in limits:
-            rule = rules.get(name.removeprefix(LIMIT))
-            opened[name] = LimitGate(name, taken_of.get(name, 0), rule)
-    return opened
+    found = (yield from locked_limits([name.removeprefix(LIMIT) for name in limits])) if limits else {}
+    rules = {f"{LIMIT}{name}": rule for name, rule in found.items()}
+    counted = [name for name, rule in rules.items() if rule.counts]
+    gates: dict[str, Gate] = {}
+    known_us: dict[str, int | None] = {}
+    for row in (yield from execute("count_turns", gates=names, counted=counted)):
+        name = str(row[0])
+        known_us[name] = as_int_or_none(row[1])
+        held = Held(as_int(row[2]), as_int(row[3]))
+        gates[name] = Gate(name, held, slots=as_int_or_none(row[4]), rule=rules.get(name))
+    return gates, known_us
 
 
 def _candidates(gates: Mapping[str, Gate], due: Due) -> Steps[list[Candidate]]:
-    """The first who wait at each of these gates, as many as there is room for, locked; in the order of all."""
+    """The first who wait at each of these gates, as many as there is room for, locked."""
     found: list[Candidate] = []
-    for count, names in sorted(by_room(gates.values()).items()):
+    for count, names in by_wanted(gates.values()).items():
         rows = yield from execute("find_turns", gates=names, wanted=count, **_until(due))
-        for gate, job_id, slots, exclusive, limits in rows:
+        for gate, job_id, slots, exclusive, limits, priority, run_at_us in rows:
             needed = gates_of(text_or_none(exclusive), text_or_none(limits))
-            found.append(Candidate(str(job_id), str(gate), as_int(slots), needed))
+            order = (-as_int(priority), as_int(run_at_us), str(job_id))
+            found.append(Candidate(str(job_id), str(gate), as_int(slots), needed, order))
     return found
+
+
+def _done(choice: Choice) -> Steps[list[Requeued]]:
+    """Queue those whose turn it is, and let the others wait where they are to."""
+    given = requeued_rows((yield from execute("give_turns", ids=choice.given))) if choice.given else []
+    if choice.sent:
+        sent: list[dict[str, object]] = [{"id": each, "gate": gate} for each, gate in choice.sent.items()]
+        yield from execute("send_on", sent=_document(sent))
+    return given
 
 
 def _stop(gates: Iterable[Gate]) -> Steps[None]:
     """Where a limit has stopped, let those who have a turn and have not started wait again. They were counted: what is
     given now is rather too little, and their leaving tells of the rest."""
-    for gate in gates:
-        if isinstance(gate, LimitGate) and gate.rule is not None and gate.rule.is_stopped:
-            ids = first_column((yield from execute("find_stopped_turns", gate=gate.name)))
-            if ids:
-                yield from execute(
-                    "take_turns_back", ids=ids, gate=gate.name, passed_s=None, why="breaker", actor=None
-                )
+    stopped = [gate.name for gate in gates if gate.rule is not None and gate.rule.is_stopped]
+    if stopped:
+        yield from _taken_back(stopped, stopped=stopped, unclaimed_s=None, actor=None)
 
 
 def _news(gates: Iterable[Gate], choice: Choice) -> list[str]:
-    rules = [gate.rule for gate in gates if isinstance(gate, LimitGate) and gate.rule is not None]
+    rules = [gate.rule for gate in gates if gate.rule is not None]
     apart = [
         f"job {job_id} gets no turn: its key and limits name no gate where it could wait; `fencerow doctor`"
         for job_id in choice.unreadable
@@ -238,16 +251,18 @@ def _noted(gates: Iterable[Gate], known_us: Mapping[str, int | None]) -> Steps[N
 
     Where only an end makes room again nothing is to be noted: its arrival tells. Most gates are like that.
     """
+    free: list[str] = []
     noted: list[dict[str, object]] = []
     for gate in gates:
-        if isinstance(gate, LimitGate) and gate.rule is not None:
+        if gate.rule is not None:
             yield from gate.rule.keep(gate.given, waits=gate.waits)
-        free = gate.is_free
-        again_us = None if free else gate.again_us
-        if free or again_us is not None or known_us[gate.name] is not None:
-            noted.append({"gate": gate.name, "free": free, "again_us": again_us})
+        again_us = None if gate.is_free else gate.again_us
+        if gate.is_free:
+            free.append(gate.name)
+        if gate.is_free or again_us is not None or known_us[gate.name] is not None:
+            noted.append({"gate": gate.name, "again_us": again_us})
     if noted:
-        yield from execute("note_gates", noted=_document(noted))
+        yield from execute("note_gates", gates=free, noted=_document(noted), soon_s=SOON_S)
 
 
 def _document(rows: list[dict[str, object]]) -> str:

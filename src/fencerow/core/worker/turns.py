@@ -10,21 +10,24 @@ that nobody uses: of jobs in paused queues, and of those that nobody claims.
 from __future__ import annotations
 
 import logging
+import random
 import time
 from collections import Counter
 
 from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.engine import Engine
 from fencerow.core.store import store
-from fencerow.core.store.turns import HandedOver, TurnsWanted
+from fencerow.core.store.turns import GATES_MAX, HandedOver, TurnsWanted
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.wakeups import WakeUps
 
 log = logging.getLogger("fencerow.worker")
 
 SWEEP_S_MIN = 5.0
-SWEEP_SHARE = 50.0  # of its cost: the pause between two parts of a sweep
-SWEEP_S_MAX = 15.0  # but no longer: a part that waited for a lock or for the database cost nobody that time
+SWEEP_SHARE = (
+    10.0  # of its cost: the pause after a part of a sweep that gave no turn; after one that did there is none
+)
+SWEEP_S_MAX = 5.0  # but no longer: a part that waited for a lock or for the database cost nobody that time
 TAKEN_S = 0.02  # until the next look, where another worker had taken what was there
 
 
@@ -84,7 +87,10 @@ class Turns:
     async def _hand_over(self, wanted: TurnsWanted) -> float:
         """Give the turns that are free; returns the seconds until the next look at gates."""
         if not wanted.at_once:
-            return self._poll_max_s if wanted.due_us is None else wanted.due_us / 1e6
+            if wanted.due_us is None:
+                return self._poll_max_s
+            # All workers sleep until that instant: whoever wakes first does it, and the others see that it is done.
+            return wanted.due_us / 1e6 + random.uniform(0, TAKEN_S)  # noqa: S311 (a moment, no secret)
         handed = await self._engine.arun(store.hand_over(due=self._clock.due()))
         self._tell(handed)
         return 0.0 if handed.more else TAKEN_S
@@ -103,15 +109,20 @@ class Turns:
         """Look at the next gates, those without room too; from the beginning when the last was reached."""
         began = time.monotonic()
         gates = await self._engine.arun(store.gates_after(self._swept))
+        given = False
         if gates:
             back = store.take_turns_back(gates, unclaimed_s=self._turn_claim_s, actor=self._actor)
             await self._engine.arun(back)
             was_told = (await self._engine.arun(store.turns_wanted())).at_once
-            handed = await self._engine.arun(store.hand_over(gates, due=self._clock.due()))
-            self._tell(handed)
-            if not was_told:
-                self._count(handed)
+            left = await self._engine.arun(store.gates_left(gates, due=self._clock.due()))
+            for first in range(0, len(left), GATES_MAX):
+                some = left[first : first + GATES_MAX]
+                handed = await self._engine.arun(store.hand_over(some, due=self._clock.due()))
+                given = given or bool(handed.queued)
+                self._tell(handed)
+                if not was_told:
+                    self._count(handed)
         self._swept = gates[-1] if gates else ""
         cost_s = time.monotonic() - began
-        pause_s = min(SWEEP_S_MAX, cost_s * SWEEP_SHARE)
+        pause_s = 0.0 if given else min(SWEEP_S_MAX, cost_s * SWEEP_SHARE)
         self._sweep_at = time.monotonic() + max(0.0 if gates else SWEEP_S_MIN, pause_s)

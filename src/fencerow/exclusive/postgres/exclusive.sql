@@ -1,32 +1,52 @@
 -- Looking at exclusive keys: who has their turns, who waits for one. Nothing here changes anything.
 
--- name: known_keys
--- Keys of which jobs are live, those first where somebody has waited longest. Two skip scans, each of at most :look steps:
--- the lanes (gate and priority) where jobs wait, and the keys of which jobs have turns. No more than 1,000 jobs are counted.
--- The last column says whether a scan ended before it had seen all.
-WITH RECURSIVE lane AS (
-    (SELECT waiting.gate, waiting.priority, waiting.run_at
+-- fragment: lanes of a gate
+-- Each queue of which jobs wait at asked.gate, and each of its priorities: one step of the index for each.
+lane_there AS (
+    (SELECT waiting.gate, waiting.queue, waiting.priority
      FROM fencerow.jobs AS waiting
-     WHERE waiting.state = 'waiting' AND waiting.gate IS NOT NULL
-     ORDER BY waiting.gate, waiting.priority DESC, waiting.run_at
+     WHERE waiting.state = 'waiting' AND waiting.gate = asked.gate
+     ORDER BY waiting.queue, waiting.priority
      LIMIT 1)
     UNION ALL
-    SELECT next.gate, next.priority, next.run_at
+    SELECT lane_there.gate, next.queue, next.priority
+    FROM lane_there
+    CROSS JOIN LATERAL (
+        SELECT waiting.queue, waiting.priority
+        FROM fencerow.jobs AS waiting
+        WHERE waiting.state = 'waiting' AND waiting.gate = lane_there.gate
+          AND (waiting.queue, waiting.priority) > (lane_there.queue, lane_there.priority)
+        ORDER BY waiting.queue, waiting.priority
+        LIMIT 1
+    ) AS next
+)
+
+-- fragment: waits in the lane
+-- One of those who wait there.
+waiting.state = 'waiting'
+AND waiting.gate = lane_there.gate
+AND waiting.queue = lane_there.queue
+AND waiting.priority = lane_there.priority
+
+-- name: known_keys
+-- Keys of which jobs are live, those first where somebody has waited longest. Two skip scans, each of at most :look steps:
+-- the lanes (gate, queue and priority) where jobs wait, and the keys of which jobs have turns. No more than 1,000 jobs are counted.
+-- The last column says whether a scan ended before it had seen all.
+WITH RECURSIVE lane AS (
+    (SELECT waiting.gate, waiting.queue, waiting.priority, waiting.run_at
+     FROM fencerow.jobs AS waiting
+     WHERE waiting.state = 'waiting' AND waiting.gate IS NOT NULL
+     ORDER BY waiting.gate, waiting.queue, waiting.priority, waiting.run_at
+     LIMIT 1)
+    UNION ALL
+    SELECT next.gate, next.queue, next.priority, next.run_at
     FROM lane
     CROSS JOIN LATERAL (
-        SELECT either.gate, either.priority, either.run_at
-        FROM ((SELECT below.gate, below.priority, below.run_at, 1 AS rank
-               FROM fencerow.jobs AS below
-               WHERE below.state = 'waiting' AND below.gate = lane.gate AND below.priority < lane.priority
-               ORDER BY below.priority DESC, below.run_at
-               LIMIT 1)
-              UNION ALL
-              (SELECT behind.gate, behind.priority, behind.run_at, 2
-               FROM fencerow.jobs AS behind
-               WHERE behind.state = 'waiting' AND behind.gate > lane.gate
-               ORDER BY behind.gate, behind.priority DESC, behind.run_at
-               LIMIT 1)) AS either
-        ORDER BY either.rank
+        SELECT behind.gate, behind.queue, behind.priority, behind.run_at
+        FROM fencerow.jobs AS behind
+        WHERE behind.state = 'waiting' AND behind.gate IS NOT NULL
+          AND (behind.gate, behind.queue, behind.priority) > (lane.gate, lane.queue, lane.priority)
+        ORDER BY behind.gate, behind.queue, behind.priority, behind.run_at
         LIMIT 1
     ) AS next
 ),
@@ -62,6 +82,7 @@ SELECT known.key, holders.running, holders.queued, holders.least, fencerow.us(ho
        fencerow.us(known.since), fencerow.us(fencerow.now()),
        (SELECT count(*) FROM lanes) >= CAST(:look AS integer) OR (SELECT count(*) FROM held) >= CAST(:look AS integer)
 FROM known
+CROSS JOIN LATERAL (SELECT 'key:' || known.key) AS asked (gate)
 CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE few.state = 'running') AS running,
            count(*) FILTER (WHERE few.state = 'queued') AS queued,
@@ -80,10 +101,17 @@ CROSS JOIN LATERAL (
           LIMIT 1000) AS few
 ) AS waiters
 LEFT JOIN LATERAL (
-    SELECT COALESCE(waiting.exclusive_slots, 1) AS slots
-    FROM fencerow.jobs AS waiting
-    WHERE waiting.gate = 'key:' || known.key AND waiting.state = 'waiting'
-    ORDER BY waiting.priority DESC, waiting.run_at, waiting.id
+    WITH RECURSIVE {{lanes of a gate}}
+    SELECT first.slots
+    FROM lane_there
+    CROSS JOIN LATERAL (
+        SELECT waiting.priority, waiting.run_at, waiting.id, COALESCE(waiting.exclusive_slots, 1) AS slots
+        FROM fencerow.jobs AS waiting
+        WHERE {{waits in the lane}}
+        ORDER BY waiting.run_at, waiting.id
+        LIMIT 1
+    ) AS first
+    ORDER BY first.priority DESC, first.run_at, first.id
     LIMIT 1
 ) AS head ON true
 ORDER BY known.since NULLS LAST, known.key;
@@ -103,6 +131,22 @@ WHERE holder.exclusive = :key AND holder.state IN ('queued', 'running')
 ORDER BY COALESCE(holder.turned_at, holder.claimed_at, holder.run_at), holder.id
 LIMIT CAST(:limit AS integer);
 
+-- fragment: waiters
+-- The first :limit jobs of each lane where jobs wait at the gate.
+FROM (VALUES (CAST(:gate AS text))) AS asked (gate)
+CROSS JOIN LATERAL (
+    WITH RECURSIVE {{lanes of a gate}}
+    SELECT each.*
+    FROM lane_there
+    CROSS JOIN LATERAL (
+        SELECT waiting.*
+        FROM fencerow.jobs AS waiting
+        WHERE {{waits in the lane}}
+        ORDER BY waiting.run_at, waiting.id
+        LIMIT CAST(:limit AS integer)
+    ) AS each
+) AS waiting
+
 -- name: gate_waiters
 -- The first jobs that wait at a gate, in the order in which they get their turns.
 SELECT CAST(json_build_object(
@@ -112,31 +156,36 @@ SELECT CAST(json_build_object(
     'paused', EXISTS (SELECT 1 FROM fencerow.queues AS queue
                       WHERE queue.name = waiting.queue AND queue.paused_at IS NOT NULL)
 ) AS text)
-FROM fencerow.jobs AS waiting
-WHERE waiting.gate = :gate AND waiting.state = 'waiting'
+{{waiters}}
 ORDER BY waiting.priority DESC, waiting.run_at, waiting.id
 LIMIT CAST(:limit AS integer);
 
 -- name: count_at_gate
--- How many jobs wait at a gate, and how many of them come before this place: are due, in open queues. Of each at most
--- 1,000 are looked at.
+-- How many jobs wait at a gate, and how many of them come before this place: are due, in open queues. Of each lane at most
+-- 1,000 are counted.
 SELECT (SELECT count(*)
         FROM (SELECT 1
               FROM fencerow.jobs AS waiting
               WHERE waiting.gate = :gate AND waiting.state = 'waiting'
               LIMIT 1000) AS few),
-       (SELECT count(*)
-        FROM (SELECT waiting.queue
-              FROM fencerow.jobs AS waiting
-              WHERE waiting.gate = :gate AND waiting.state = 'waiting'
-                AND waiting.run_at <= (SELECT fencerow.now())
-                AND (waiting.priority > CAST(:priority AS smallint)
-                     OR waiting.priority = CAST(:priority AS smallint)
-                        AND (waiting.run_at, waiting.id) < (fencerow.at(CAST(:run_at_us AS bigint)), CAST(:id AS uuid)))
-              ORDER BY waiting.priority DESC, waiting.run_at, waiting.id
-              LIMIT 1000) AS before
-        WHERE NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
-                          WHERE queue.name = before.queue AND queue.paused_at IS NOT NULL)),
+       (SELECT CAST(COALESCE(least(sum(before.count), 1000), 0) AS bigint)
+        FROM (VALUES (CAST(:gate AS text))) AS asked (gate)
+        CROSS JOIN LATERAL (
+            WITH RECURSIVE {{lanes of a gate}}
+            SELECT (SELECT count(*)
+                    FROM (SELECT 1
+                          FROM fencerow.jobs AS waiting
+                          WHERE {{waits in the lane}}
+                            AND waiting.run_at <= (SELECT fencerow.now())
+                            AND (waiting.priority > CAST(:priority AS smallint)
+                                 OR (waiting.run_at, waiting.id)
+                                    < (fencerow.at(CAST(:run_at_us AS bigint)), CAST(:id AS uuid)))
+                          LIMIT 1000) AS few)
+            FROM lane_there
+            WHERE lane_there.priority >= CAST(:priority AS smallint)
+              AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
+                              WHERE queue.name = lane_there.queue AND queue.paused_at IS NOT NULL)
+        ) AS before (count)),
        fencerow.us(fencerow.now());
 
 -- name: count_gates
@@ -154,9 +203,9 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM fencerow.gates AS gate LIMIT CAST(:l
        COALESCE((SELECT fencerow.us(fencerow.now()) - fencerow.us(min(gate.next_at)) FROM fencerow.gates AS gate), 0);
 
 -- name: unreadable_jobs
--- Jobs that wait apart, because their rows name no gate, those that come first there.
+-- Jobs that wait apart, because their rows name no gate.
 SELECT CAST(waiting.id AS text)
 FROM fencerow.jobs AS waiting
 WHERE waiting.gate = :gate AND waiting.state = 'waiting'
-ORDER BY waiting.priority DESC, waiting.run_at, waiting.id
+ORDER BY waiting.queue, waiting.priority, waiting.run_at, waiting.id
 LIMIT CAST(:limit AS integer);

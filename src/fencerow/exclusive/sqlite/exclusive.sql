@@ -2,35 +2,38 @@
 
 -- name: known_keys
 -- Keys of which jobs are live, those first where somebody has waited longest. Two skip scans, each of at most :look steps:
--- the lanes (gate and priority) where jobs wait, and the keys of which jobs have turns. No more than 1,000 jobs are counted.
+-- the lanes (gate, queue and priority) where jobs wait, and the keys of which jobs have turns. No more than 1,000 jobs are counted.
 -- The last column says whether a scan ended before it had seen all.
-WITH RECURSIVE lane (gate, priority) AS (
-    SELECT (SELECT min(waiting.gate) FROM fencerow.jobs AS waiting WHERE waiting.state = 'waiting' AND waiting.gate IS NOT NULL),
-           NULL
-    UNION ALL
-    -- The next lane of this gate; behind its last one, the gate alone: the lane after that is its first.
-    SELECT COALESCE(below.gate, (SELECT min(behind.gate)
-                                 FROM fencerow.jobs AS behind
-                                 WHERE behind.state = 'waiting' AND behind.gate > lane.gate)),
-           below.priority
-    FROM lane
-    LEFT JOIN fencerow.jobs AS below ON below.rowid = (
-        SELECT next.rowid
-        FROM fencerow.jobs AS next
-        WHERE next.state = 'waiting' AND next.gate = lane.gate AND next.priority < COALESCE(lane.priority, 1000000)
-        ORDER BY next.priority DESC
+WITH RECURSIVE lane (gate, queue, priority) AS (
+    SELECT first.gate, first.queue, first.priority
+    FROM fencerow.jobs AS first
+    WHERE first.rowid = (
+        SELECT waiting.rowid
+        FROM fencerow.jobs AS waiting
+        WHERE waiting.state = 'waiting' AND waiting.gate IS NOT NULL
+        ORDER BY waiting.gate, waiting.queue, waiting.priority
         LIMIT 1
     )
-    WHERE lane.gate IS NOT NULL
+    UNION ALL
+    SELECT behind.gate, behind.queue, behind.priority
+    FROM lane
+    JOIN fencerow.jobs AS behind ON behind.rowid = (
+        SELECT next.rowid
+        FROM fencerow.jobs AS next
+        WHERE next.state = 'waiting' AND next.gate IS NOT NULL
+          AND (next.gate, next.queue, next.priority) > (lane.gate, lane.queue, lane.priority)
+        ORDER BY next.gate, next.queue, next.priority
+        LIMIT 1
+    )
     LIMIT :look
 ),
 lanes AS MATERIALIZED (
     SELECT lane.gate,
            (SELECT min(first.run_at)
             FROM fencerow.jobs AS first
-            WHERE first.gate = lane.gate AND first.state = 'waiting' AND first.priority = lane.priority) AS run_at
+            WHERE first.gate = lane.gate AND first.queue = lane.queue AND first.priority = lane.priority
+              AND first.state = 'waiting') AS run_at
     FROM lane
-    WHERE lane.priority IS NOT NULL
 ),
 turned (key) AS (
     SELECT (SELECT min(holder.exclusive) FROM fencerow.jobs AS holder
@@ -141,9 +144,9 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM fencerow.gates AS gate LIMIT :limit)
        COALESCE((SELECT fencerow.now() - min(gate.next_at) FROM fencerow.gates AS gate), 0);
 
 -- name: unreadable_jobs
--- Jobs that wait apart, because their rows name no gate, those that come first there.
+-- Jobs that wait apart, because their rows name no gate.
 SELECT waiting.id
 FROM fencerow.jobs AS waiting
 WHERE waiting.gate = :gate AND waiting.state = 'waiting'
-ORDER BY waiting.priority DESC, waiting.run_at, waiting.id
+ORDER BY waiting.queue, waiting.priority, waiting.run_at, waiting.id
 LIMIT :limit;

@@ -139,7 +139,7 @@ WHERE spent.id = ANY(CAST(:ids AS uuid[]));
 -- back if it does not commit.
 DELETE FROM fencerow.limit_failures AS failure
 WHERE failure.name = ANY(CAST(:names AS text[]))
-RETURNING failure.name, fencerow.us(failure.at);
+RETURNING failure.name, fencerow.us(failure.at), fencerow.us(COALESCE(failure.started_at, failure.at));
 
 -- name: watch_failures
 -- From the commit on, failures under this limit are told. Guard: none; whoever was first was enough.
@@ -158,16 +158,21 @@ DELETE FROM fencerow.limit_failures AS failure
 USING known
 WHERE failure.name = known.name OR starts_with(failure.name, known.name || '/');
 
--- name: lock_named_limits
--- What is said of these limits, and what is remembered of each; locked until the transaction ends, in the order of the
--- names, so that nobody changes them while turns are given. The gates are locked before, and who writes a state holds
--- its gate: so what is read of it here is what the last one wrote.
+-- name: keep_limits
+-- Keep these limits from being changed until the transaction ends, in a sorted order. An advisory lock, not the rows: whoever
+-- comes later waits behind a change that waits. Of a row, others would go on sharing it, and the change would never come.
+SELECT pg_advisory_xact_lock_shared(each.lock)
+FROM (SELECT wanted.lock FROM unnest(CAST(:locks AS bigint[])) AS wanted (lock) ORDER BY wanted.lock OFFSET 0) AS each;
+
+-- name: read_named_limits
+-- What is said of these limits, and what is remembered of each. Nobody changes them by now: a statement of its own after the
+-- wait for that. The gates are locked before, and who writes a state holds its gate: so what is read of it here is
+-- what the last one wrote.
 SELECT wanted.name, known.name, known.definition, state.state, fencerow.us(fencerow.now())
 FROM unnest(CAST(:names AS text[])) AS wanted (name)
 JOIN fencerow.limits AS known ON known.name IN (wanted.name, split_part(wanted.name, '/', 1))
 LEFT JOIN fencerow.limit_states AS state ON state.name = wanted.name
-ORDER BY known.name COLLATE "C", wanted.name
-FOR SHARE OF known;
+ORDER BY known.name COLLATE "C", wanted.name;
 
 -- name: defined_limits
 -- Those of these limits that are defined, and those of which they may be keys.

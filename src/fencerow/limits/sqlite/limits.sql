@@ -130,7 +130,7 @@ WHERE spent.id IN (SELECT value FROM json_each(:ids));
 -- Take what was told of failures under these limits. What is taken comes back if the transaction does not commit.
 DELETE FROM fencerow.limit_failures
 WHERE name IN (SELECT value FROM json_each(:names))
-RETURNING name, at;
+RETURNING name, at, COALESCE(started_at, at);
 
 -- name: watch_failures
 -- From the commit on, failures under this limit are told. Guard: none; whoever was first was enough.
@@ -146,7 +146,11 @@ WHERE (name = :name OR substr(name, 1, length(:name) + 1) = :name || '/')
 DELETE FROM fencerow.watched_limits
 WHERE name = :name;
 
--- name: lock_named_limits
+-- name: keep_limits
+-- Nothing: the transaction has the file's one write lock already.
+SELECT value FROM json_each(:locks) WHERE false;
+
+-- name: read_named_limits
 -- What is said of these limits, and what is remembered of each. The transaction has the file's one write lock already.
 SELECT wanted.value, known.name, known.definition, state.state, fencerow.now()
 FROM json_each(:names) AS wanted

@@ -46,7 +46,7 @@ GROUP BY job.queue, job.name;
 SELECT job.queue, count(*)
 FROM (SELECT gated.queue FROM fencerow.jobs AS gated
       WHERE gated.state = 'waiting' AND gated.gate IS NOT NULL
-      ORDER BY gated.gate, gated.priority DESC, gated.run_at, gated.id
+      ORDER BY gated.gate, gated.queue, gated.priority, gated.run_at, gated.id
       LIMIT :jobs_max + 1) AS job
 GROUP BY job.queue;
 

@@ -35,8 +35,8 @@ FROM moved WHERE moved.state = 'waiting' AND moved.limits IS NOT NULL
 -- fragment: failures of the moved
 -- A failure is told to each limit with a breaker that binds its job, whoever knows what that makes of it. Where nobody has
 -- a breaker, one look at a table of nothing is all.
-INSERT INTO fencerow.limit_failures (name, at)
-SELECT told.name, moved.at
+INSERT INTO fencerow.limit_failures (name, at, started_at)
+SELECT told.name, moved.at, moved.claimed_at
 FROM moved
 CROSS JOIN LATERAL (
     SELECT named.name, split_part(named.name, '/', 1) AS known FROM unnest(moved.limits) AS named (name)

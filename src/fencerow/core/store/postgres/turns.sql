@@ -12,6 +12,15 @@ INSERT INTO fencerow.gate_arrivals (gate)
 SELECT come.gate
 FROM unnest(CAST(:gates AS text[])) AS come (gate);
 
+-- name: arrive_of_queue
+-- Say that those of these gates are to be looked at where jobs of this queue wait.
+INSERT INTO fencerow.gate_arrivals (gate)
+SELECT come.gate
+FROM unnest(CAST(:gates AS text[])) AS come (gate)
+WHERE EXISTS (SELECT 1
+              FROM fencerow.jobs AS waiting
+              WHERE waiting.gate = come.gate AND waiting.queue = :queue AND waiting.state = 'waiting');
+
 -- at: when jobs have ended
 -- Where a turn is free now, or somebody waits no longer: an arrival says that the gate is to be looked at.
 left_gates AS (
@@ -93,114 +102,141 @@ UNION ALL
  ORDER BY gate.next_at
  LIMIT CAST(:limit AS integer));
 
--- name: know_gates
--- Make the rows of gates that have none. Waits for a hand-over that makes the same one.
--- Guard: the primary key. Written in sorted order, so that two never wait for each other in a ring.
-INSERT INTO fencerow.gates (name)
+-- name: lock_gates
+-- Lock the gates until the transaction ends, and make the rows of those that have none: who gives turns there waits.
+-- A statement of its own, before the one that counts: the snapshot of this one may be older than the turns that were
+-- given by whoever held a lock. One by one in sorted order, whether made or there, so that nobody waits in a ring.
+INSERT INTO fencerow.gates AS known (name)
 SELECT wanted.name
 FROM unnest(CAST(:gates AS text[])) AS wanted (name)
-WHERE NOT EXISTS (SELECT 1 FROM fencerow.gates AS known WHERE known.name = wanted.name)
 ORDER BY wanted.name COLLATE "C"
-ON CONFLICT (name) DO NOTHING;
+ON CONFLICT (name) DO UPDATE
+SET name = EXCLUDED.name
+WHERE false;
 
--- name: lock_gates
--- Lock the gates, in sorted order, until the transaction ends: who gives turns there waits.
--- A statement of its own, before the one that counts: the snapshot of this one may be older than the turns that were
--- given by whoever held the lock.
-SELECT gate.name, fencerow.us(gate.next_at)
-FROM fencerow.gates AS gate
-WHERE gate.name = ANY(CAST(:gates AS text[]))
-ORDER BY gate.name COLLATE "C"
-FOR UPDATE;
+-- fragment: lanes at gates
+-- Where jobs wait at these gates: each queue there and each of its priorities, one step of the index for each. So a queue
+-- that is paused or passed over costs a step, however many of its jobs wait, and so do those that are not due.
+lane (gate, queue, priority) AS (
+    SELECT gate.name, first.queue, first.priority
+    FROM unnest(CAST(:gates AS text[])) AS gate (name)
+    CROSS JOIN LATERAL (
+        SELECT waiting.queue, waiting.priority
+        FROM fencerow.jobs AS waiting
+        WHERE waiting.gate = gate.name AND waiting.state = 'waiting'
+        ORDER BY waiting.queue, waiting.priority
+        LIMIT 1
+    ) AS first
+    UNION ALL
+    SELECT lane.gate, next.queue, next.priority
+    FROM lane
+    CROSS JOIN LATERAL (
+        SELECT waiting.queue, waiting.priority
+        FROM fencerow.jobs AS waiting
+        WHERE waiting.gate = lane.gate AND waiting.state = 'waiting'
+          AND (waiting.queue, waiting.priority) > (lane.queue, lane.priority)
+        ORDER BY waiting.queue, waiting.priority
+        LIMIT 1
+    ) AS next
+)
 
--- fragment: comes to its turn
--- It is due, has not expired, and nobody has paused its queue. Whoever asks for the first that wait at a gate says it in a CASE: the server
--- takes these conditions to be rare, and would read and sort all that wait there to find one for which they hold.
-{{due}}
-AND COALESCE(waiting.expires_at > (SELECT fencerow.now()), true)
-AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
-                WHERE queue.name = waiting.queue AND queue.paused_at IS NOT NULL)
+-- fragment: is passed over
+-- Nobody claimed the turn of a job of this queue at this gate: others go first for a while. Not so if that was noted in an
+-- hour to come, before the clock went back.
+EXISTS (SELECT 1
+        FROM fencerow.passed_queues AS passed
+        WHERE passed.gate = lane.gate AND passed.queue = lane.queue
+          AND passed.since <= (SELECT fencerow.now()) AND passed.until > (SELECT fencerow.now()))
+
+-- fragment: is open
+-- Nobody has paused its queue, and it is not passed over.
+NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue WHERE queue.name = lane.queue AND queue.paused_at IS NOT NULL)
+AND NOT {{is passed over}}
+
+-- fragment: may go
+-- It waits in this lane, is due, and has not expired. The instant stands first by itself: it bounds the walk over the index. The rest
+-- stands in a CASE: the server takes it to be rare, and would read and sort all that wait there to find one.
+waiting.gate = lane.gate
+AND waiting.queue = lane.queue
+AND waiting.priority = lane.priority
+AND waiting.state = 'waiting'
+AND waiting.run_at <= (SELECT greatest(fencerow.now(), least(fencerow.at(CAST(:due_us AS bigint)),
+                                                             fencerow.now() + INTERVAL '1 day')))
+AND CASE WHEN {{due}} AND COALESCE(waiting.expires_at > (SELECT fencerow.now()), true) THEN true END IS NOT NULL
 
 -- name: gates_beside
 -- Which other gates those need who wait at these and come first: all are locked in one sorted order, or in none.
-SELECT next.exclusive, CAST(to_json(next.limits) AS text)
-FROM unnest(CAST(:gates AS text[])) AS gate (name)
+WITH RECURSIVE {{lanes at gates}}
+SELECT DISTINCT next.exclusive, CAST(to_json(next.limits) AS text)
+FROM lane
 CROSS JOIN LATERAL (
     SELECT waiting.exclusive, waiting.limits
     FROM fencerow.jobs AS waiting
-    WHERE waiting.gate = gate.name
-      AND waiting.state = 'waiting'
-      AND CASE WHEN {{comes to its turn}} THEN true END IS NOT NULL
-    ORDER BY waiting.priority DESC, waiting.run_at, waiting.id
+    WHERE {{may go}}
+    ORDER BY waiting.run_at, waiting.id
     LIMIT CAST(:limit AS integer)
 ) AS next
-WHERE next.limits IS NOT NULL
-GROUP BY next.exclusive, next.limits;
+WHERE {{is open}}
+  AND next.limits IS NOT NULL;
 
--- name: look_at_keys
--- How many turns of each key are taken, the least number of slots that one of its jobs allows, and what the first that
--- waits there allows, if anybody does.
-SELECT gate.name, holders.taken, holders.least, head.slots
-FROM fencerow.gates AS gate
+-- name: gates_left
+-- Those of these gates where somebody may go who has got no turn: at those of keys where one is free, and at those of limits,
+-- whose rules are not read here.
+WITH RECURSIVE {{lanes at gates}}
+SELECT DISTINCT lane.gate
+FROM lane
 CROSS JOIN LATERAL (
-    SELECT count(*) AS taken, min(COALESCE(holder.exclusive_slots, 1)) AS least
-    FROM fencerow.jobs AS holder
-    WHERE holder.exclusive = substr(gate.name, 5)
-      AND holder.state IN ('queued', 'running')
-) AS holders
-LEFT JOIN LATERAL (
     SELECT COALESCE(waiting.exclusive_slots, 1) AS slots
     FROM fencerow.jobs AS waiting
-    WHERE waiting.gate = gate.name
-      AND waiting.state = 'waiting'
-    ORDER BY waiting.priority DESC, waiting.run_at, waiting.id
+    WHERE {{may go}}
+    ORDER BY waiting.run_at, waiting.id
     LIMIT 1
-) AS head ON true
+) AS first
+WHERE {{is open}}
+  AND (NOT starts_with(lane.gate, 'key:')
+       OR (SELECT count(*)
+           FROM fencerow.jobs AS holder
+           WHERE holder.exclusive = substr(lane.gate, 5) AND holder.state IN ('queued', 'running')) < first.slots);
+
+-- name: count_turns
+-- Of each of these gates when it is to be looked at next, how many jobs have a turn there, how many of these nobody has started
+-- with it (told of limits), and the least number of slots that one of a key allows. Under limits only those of :counted
+-- are counted.
+SELECT gate.name, fencerow.us(gate.next_at), held.taken, held.unclaimed, held.least
+FROM fencerow.gates AS gate
+CROSS JOIN LATERAL (
+    SELECT count(*) AS taken, count(*) FILTER (WHERE either.unclaimed) AS unclaimed, min(either.slots) AS least
+    FROM (SELECT COALESCE(holder.exclusive_slots, 1) AS slots, false AS unclaimed
+          FROM fencerow.jobs AS holder
+          WHERE starts_with(gate.name, 'key:')
+            AND holder.exclusive = substr(gate.name, 5)
+            AND holder.state IN ('queued', 'running')
+          UNION ALL
+          SELECT NULL, holder.state = 'queued' AND COALESCE(holder.claimed_at < holder.turned_at, true)
+          FROM fencerow.jobs AS holder
+          WHERE gate.name = ANY(CAST(:counted AS text[]))
+            AND holder.limits @> ARRAY[substr(gate.name, 7)]
+            AND holder.state IN ('queued', 'running')) AS either
+) AS held
 WHERE gate.name = ANY(CAST(:gates AS text[]));
 
--- name: count_limited
--- How many jobs have a turn under each of these limits.
-SELECT gate.name, (SELECT count(*)
-                   FROM fencerow.jobs AS holder
-                   WHERE holder.limits @> ARRAY[substr(gate.name, 7)]
-                     AND holder.state IN ('queued', 'running'))
-FROM unnest(CAST(:gates AS text[])) AS gate (name);
-
--- fragment: is passed over
--- Nobody claimed the turn of a job of this queue at this gate: others go first for a while. Whatever a clock that went back
--- makes of times: one that has run since is none of those, and none whose turn was taken back in an hour to come.
-(SELECT back.id
- FROM fencerow.jobs AS back
- WHERE back.gate = waiting.gate
-   AND back.queue = waiting.queue
-   AND back.state = 'waiting'
-   AND back.turned_at > (SELECT fencerow.now())
-   AND COALESCE(back.claimed_at < back.turned_at, true)
-   AND (SELECT event.at
-        FROM fencerow.job_events AS event
-        WHERE event.job_id = back.id AND event.kind = 'yielded'
-        ORDER BY event.id DESC
-        LIMIT 1) <= (SELECT fencerow.now())
- LIMIT 1) IS NOT NULL
-
 -- name: find_turns
--- The first :wanted jobs that wait at each of these gates and are due, locked. Those of paused queues, of queues
--- where nobody claims, and those that somebody locks are passed over: they block nobody.
+-- The first :wanted jobs of each lane at these gates that may go, locked. Those of paused queues, of queues where nobody
+-- claims, and those that somebody locks are passed over: they block nobody.
 -- The limit stands in a LATERAL of its own: as an array of a correlated subquery it gave a gate's turns many times.
-SELECT gate.name, next.id, next.slots, next.exclusive, CAST(to_json(next.limits) AS text)
-FROM unnest(CAST(:gates AS text[])) AS gate (name)
+WITH RECURSIVE {{lanes at gates}}
+SELECT lane.gate, next.id, next.slots, next.exclusive, CAST(to_json(next.limits) AS text), lane.priority,
+       fencerow.us(next.run_at)
+FROM lane
 CROSS JOIN LATERAL (
-    SELECT waiting.id, COALESCE(waiting.exclusive_slots, 1) AS slots, waiting.priority, waiting.run_at,
-           waiting.exclusive, waiting.limits
+    SELECT waiting.id, COALESCE(waiting.exclusive_slots, 1) AS slots, waiting.run_at, waiting.exclusive, waiting.limits
     FROM fencerow.jobs AS waiting
-    WHERE waiting.gate = gate.name
-      AND waiting.state = 'waiting'
-      AND CASE WHEN {{comes to its turn}} AND NOT {{is passed over}} THEN true END IS NOT NULL
-    ORDER BY waiting.priority DESC, waiting.run_at, waiting.id
+    WHERE {{may go}}
+    ORDER BY waiting.run_at, waiting.id
     LIMIT CAST(:wanted AS integer)
     FOR UPDATE SKIP LOCKED
 ) AS next
-ORDER BY next.priority DESC, next.run_at, next.id;
+WHERE {{is open}};
 
 -- name: give_turns
 -- Queue jobs whose turn it is. They keep their place in their lane; whoever calls lowers the marks. They are due now for
@@ -225,67 +261,82 @@ WHERE job.id = sent.id
   AND job.state = 'waiting'
   AND job.gate IS NOT NULL;
 
--- name: find_idle_turns
--- Turns at these gates that are to go on, with the reason: the queue of the job is paused, or nobody has claimed it for so
--- long, no attempt has used the turn, and a job of another queue could have it. Of those that wait the first 1,000 are
--- looked at. A turn of an hour to come was given before the clock went back: nobody has claimed it for longer than can be
--- told. What a strict job has started it keeps. The jobs are locked; those that somebody locks are left.
-SELECT idle.id, idle.paused
-FROM unnest(CAST(:gates AS text[])) AS gate (name)
-CROSS JOIN LATERAL (
-    SELECT turned.id, EXISTS (SELECT 1 FROM fencerow.queues AS queue
-                              WHERE queue.name = turned.queue AND queue.paused_at IS NOT NULL) AS paused
-    FROM fencerow.jobs AS turned
-    WHERE turned.exclusive = substr(gate.name, 5)
-      AND turned.state = 'queued'
-      AND (EXISTS (SELECT 1 FROM fencerow.queues AS queue
+-- name: find_unused_turns
+-- Turns at these gates that nobody uses and that are to go on, with the reason: the gate is one of those that have stopped;
+-- or a job of another queue could have the turn, and the queue of the job is paused, or nobody has claimed it for so long and
+-- no attempt has used it. A turn of an hour to come was given before the clock went back: nobody has claimed it for
+-- longer than can be told. What a strict job has started it keeps. The jobs are locked; those that somebody locks are left.
+WITH RECURSIVE {{lanes at gates}},
+wanted AS MATERIALIZED (
+    SELECT lane.gate, lane.queue
+    FROM lane
+    WHERE {{is open}}
+      AND EXISTS (SELECT 1
+                  FROM fencerow.jobs AS waiting
+                  WHERE waiting.gate = lane.gate
+                    AND waiting.queue = lane.queue
+                    AND waiting.priority = lane.priority
+                    AND waiting.state = 'waiting'
+                    AND waiting.run_at <= (SELECT fencerow.now()))
+),
+held AS MATERIALIZED (
+    SELECT gate.name AS gate, holder.id
+    FROM unnest(CAST(:gates AS text[])) AS gate (name)
+    JOIN fencerow.jobs AS holder ON holder.exclusive = substr(gate.name, 5) AND holder.state = 'queued'
+    WHERE starts_with(gate.name, 'key:')
+    UNION ALL
+    SELECT gate.name, holder.id
+    FROM unnest(CAST(:gates AS text[])) AS gate (name)
+    JOIN fencerow.jobs AS holder ON holder.limits @> ARRAY[substr(gate.name, 7)] AND holder.state = 'queued'
+    WHERE starts_with(gate.name, 'limit:')
+)
+SELECT turned.id, held.gate,
+       CASE WHEN held.gate = ANY(CAST(:stopped AS text[])) THEN 'breaker'
+            WHEN EXISTS (SELECT 1 FROM fencerow.queues AS queue
+                         WHERE queue.name = turned.queue AND queue.paused_at IS NOT NULL) THEN 'paused'
+            ELSE 'unclaimed' END
+FROM held
+JOIN fencerow.jobs AS turned ON turned.id = held.id
+WHERE turned.state = 'queued'
+  AND NOT (turned.strict AND COALESCE(turned.claimed_at >= turned.turned_at, false))
+  AND (held.gate = ANY(CAST(:stopped AS text[]))
+       OR (EXISTS (SELECT 1 FROM fencerow.queues AS queue
                    WHERE queue.name = turned.queue AND queue.paused_at IS NOT NULL)
-           AND NOT (turned.strict AND COALESCE(turned.claimed_at >= turned.turned_at, false))
            OR turned.turned_at
               NOT BETWEEN (SELECT fencerow.now()) - fencerow.seconds(CAST(:unclaimed_s AS double precision))
                       AND (SELECT fencerow.now()) + fencerow.seconds(CAST(:unclaimed_s AS double precision))
               AND COALESCE(turned.claimed_at < turned.turned_at, true))
-      AND EXISTS (SELECT 1
-                  FROM (SELECT waiting.gate, waiting.queue
-                        FROM fencerow.jobs AS waiting
-                        WHERE waiting.gate = gate.name
-                          AND waiting.state = 'waiting'
-                          AND waiting.run_at <= (SELECT fencerow.now())
-                        ORDER BY waiting.priority DESC, waiting.run_at, waiting.id
-                        LIMIT 1000) AS waiting
-                  WHERE waiting.queue <> turned.queue
-                    AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
-                                    WHERE queue.name = waiting.queue AND queue.paused_at IS NOT NULL)
-                    AND NOT {{is passed over}})
-    FOR UPDATE SKIP LOCKED
-) AS idle
-WHERE starts_with(gate.name, 'key:');
-
--- name: find_stopped_turns
--- Turns under a limit that has stopped, which nobody has claimed. What a strict job has started it keeps. The jobs are
--- locked; those that somebody locks are left: a claim has them.
-SELECT turned.id
-FROM fencerow.jobs AS turned
-WHERE turned.limits @> ARRAY[substr(:gate, 7)]
-  AND turned.state = 'queued'
-  AND NOT (turned.strict AND COALESCE(turned.claimed_at >= turned.turned_at, false))
-FOR UPDATE SKIP LOCKED;
+          AND EXISTS (SELECT 1 FROM wanted WHERE wanted.gate = held.gate AND wanted.queue <> turned.queue))
+FOR UPDATE OF turned SKIP LOCKED;
 
 -- name: take_turns_back
--- Let jobs that nobody has claimed wait for their turns again, in their places: at this gate, or at that of their key. With :passed_s the jobs of their queues are
--- passed over at their gates for so long.
+-- Let jobs that nobody has claimed wait for their turns again, in their places, each at the gate where that was found. Where
+-- :taken says for how long, their queues are passed over there.
 -- Guard: queued; a claim, a cancel or an expiry that came first makes this change nothing.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
+taken AS MATERIALIZED (
+    SELECT each.id, each.gate, each.why, each.passed_s
+    FROM json_to_recordset(CAST(:taken AS json)) AS each (id uuid, gate text, why text, passed_s double precision)
+),
 moved AS (
     UPDATE fencerow.jobs AS job
     SET state = 'waiting',
-        gate = COALESCE(CAST(:gate AS text), 'key:' || job.exclusive),
-        turned_at = COALESCE(clock.now + fencerow.seconds(CAST(:passed_s AS double precision)), job.turned_at)
-    FROM clock
+        gate = taken.gate
+    FROM taken
     WHERE job.id = ANY(CAST(:ids AS uuid[]))
+      AND job.id = taken.id
       AND job.state = 'queued'
-      AND COALESCE(job.exclusive, CAST(:gate AS text)) IS NOT NULL
-    RETURNING job.id, job.attempt, job.state, job.exclusive, job.limits, job.turned_at, clock.now AS at
+    RETURNING job.id, job.attempt, job.state, job.exclusive, job.limits, job.gate, job.queue, taken.why, taken.passed_s
+),
+passed AS (
+    INSERT INTO fencerow.passed_queues (gate, queue, since, until)
+    SELECT moved.gate, moved.queue, clock.now, clock.now + fencerow.seconds(max(moved.passed_s))
+    FROM moved CROSS JOIN clock
+    WHERE moved.passed_s IS NOT NULL
+    GROUP BY moved.gate, moved.queue, clock.now
+    ORDER BY moved.gate COLLATE "C", moved.queue COLLATE "C"
+    ON CONFLICT (gate, queue) DO UPDATE
+    SET since = EXCLUDED.since, until = EXCLUDED.until
 ),
 left_gates AS (
     INSERT INTO fencerow.gate_arrivals (gate)
@@ -293,71 +344,59 @@ left_gates AS (
 ),
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
-    SELECT moved.id, moved.attempt, moved.at, 'yielded', CAST(:actor AS text),
-           json_build_object('why', CAST(:why AS text), 'key', moved.exclusive, 'gate', CAST(:gate AS text))
-    FROM moved
+    SELECT moved.id, moved.attempt, clock.now, 'yielded', CAST(:actor AS text),
+           json_build_object('why', moved.why, 'gate', moved.gate)
+    FROM moved CROSS JOIN clock
 )
 SELECT CAST(id AS text) FROM moved;
 
 -- name: note_gates
--- Write when each gate is to be looked at next. Where a turn is free, that is when the next job that waits there will be
--- due; where none is, when time makes room for those who wait; and if only an end does, its arrival will tell. Only what
--- is new is written.
-WITH RECURSIVE seen AS MATERIALIZED (
-    SELECT gate.name, gate.next_at, noted.free, noted.again_us
-    FROM json_to_recordset(CAST(:noted AS json)) AS noted (gate text, free boolean, again_us bigint)
-    JOIN fencerow.gates AS gate ON gate.name = noted.gate
-),
-lane AS (
-    SELECT seen.name, first.priority
-    FROM seen
-    CROSS JOIN LATERAL (
-        SELECT waiting.priority
-        FROM fencerow.jobs AS waiting
-        WHERE waiting.gate = seen.name AND waiting.state = 'waiting'
-        ORDER BY waiting.priority DESC
-        LIMIT 1
-    ) AS first
-    WHERE seen.free
-    UNION ALL
-    SELECT lane.name, below.priority
-    FROM lane
-    CROSS JOIN LATERAL (
-        SELECT waiting.priority
-        FROM fencerow.jobs AS waiting
-        WHERE waiting.gate = lane.name AND waiting.state = 'waiting' AND waiting.priority < lane.priority
-        ORDER BY waiting.priority DESC
-        LIMIT 1
-    ) AS below
-),
+-- Write when each gate is to be looked at next. Where a turn is free (:gates), that is when the next job that waits there may
+-- go. Who may go now and got no turn was locked by somebody, who may leave it as it was and tell nobody: it is
+-- looked at again soon. Where no turn is free, it is when time makes room for those who wait; and if only an end does, its
+-- arrival will tell. Only what is new is written.
+WITH RECURSIVE {{lanes at gates}},
 coming AS MATERIALIZED (
-    SELECT lane.name, min(first.run_at) AS at
+    SELECT lane.gate,
+           min(greatest(CASE WHEN first.run_at <= (SELECT fencerow.now())
+                             THEN (SELECT fencerow.now()) + fencerow.seconds(CAST(:soon_s AS double precision))
+                             ELSE first.run_at END, passed.until)) AS at
     FROM lane
     CROSS JOIN LATERAL (
         SELECT waiting.run_at
         FROM fencerow.jobs AS waiting
-        WHERE waiting.gate = lane.name
-          AND waiting.state = 'waiting'
+        WHERE waiting.gate = lane.gate
+          AND waiting.queue = lane.queue
           AND waiting.priority = lane.priority
-          AND waiting.run_at > (SELECT fencerow.now())
+          AND waiting.state = 'waiting'
         ORDER BY waiting.run_at
         LIMIT 1
     ) AS first
-    GROUP BY lane.name
+    LEFT JOIN fencerow.passed_queues AS passed
+           ON passed.gate = lane.gate AND passed.queue = lane.queue AND {{is passed over}}
+    WHERE NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue WHERE queue.name = lane.queue AND queue.paused_at IS NOT NULL)
+    GROUP BY lane.gate
 ),
 next AS (
-    SELECT seen.name, seen.next_at AS known,
-           CASE WHEN seen.free THEN coming.at
+    SELECT gate.name, gate.next_at AS known,
+           CASE WHEN gate.name = ANY(CAST(:gates AS text[])) THEN coming.at
                 WHEN EXISTS (SELECT 1 FROM fencerow.jobs AS waiting
-                             WHERE waiting.gate = seen.name AND waiting.state = 'waiting')
-                THEN fencerow.at(seen.again_us) END AS at
-    FROM seen LEFT JOIN coming ON coming.name = seen.name
+                             WHERE waiting.gate = gate.name AND waiting.state = 'waiting')
+                THEN fencerow.at(noted.again_us) END AS at
+    FROM json_to_recordset(CAST(:noted AS json)) AS noted (gate text, again_us bigint)
+    JOIN fencerow.gates AS gate ON gate.name = noted.gate
+    LEFT JOIN coming ON coming.gate = gate.name
 )
 UPDATE fencerow.gates AS gate
 SET next_at = next.at
 FROM next
 WHERE gate.name = next.name
   AND next.known IS DISTINCT FROM next.at;
+
+-- name: forget_passed_queues
+-- Forget whom nobody passes over any more.
+DELETE FROM fencerow.passed_queues AS passed
+WHERE passed.until <= (SELECT fencerow.now()) OR passed.since > (SELECT fencerow.now());
 
 -- name: gate_rows_after
 -- How far some gates reach, in the order of the primary key: what a removal looks at in one go.

@@ -57,8 +57,8 @@ EXISTS (SELECT 1
 -- fragment: failures of the outcomes
 -- A failure is told to each limit with a breaker that binds its job, whoever knows what that makes of it. Ends at once
 -- where nobody has a breaker.
-INSERT INTO fencerow.limit_failures (name, at)
-SELECT told.value, fencerow.now()
+INSERT INTO fencerow.limit_failures (name, at, started_at)
+SELECT told.value, fencerow.now(), job.claimed_at
 FROM json_each(:outcomes) AS o
 JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
 JOIN json_each({{limits of the job}}) AS told

@@ -187,8 +187,8 @@ WHERE job.id IN (SELECT json_extract(said.value, '$[0]')
                  WHERE worker.state = 'alive')
   AND job.state = 'running'
   AND note.kind IN ('timed_out', 'released');
-INSERT INTO fencerow.limit_failures (name, at)
-SELECT told.value, fencerow.now()
+INSERT INTO fencerow.limit_failures (name, at, started_at)
+SELECT told.value, fencerow.now(), job.claimed_at
 FROM fencerow.workers AS worker, json_each(worker.stated, '$.overdue') AS said
 CROSS JOIN fencerow.jobs AS job ON job.id = json_extract(said.value, '$[0]')
 JOIN fencerow.job_events AS note ON note.job_id = job.id AND note.attempt = job.attempt AND note.kind = 'timed_out'

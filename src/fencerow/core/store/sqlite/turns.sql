@@ -10,6 +10,15 @@ INSERT INTO fencerow.gate_arrivals (gate)
 SELECT come.value
 FROM json_each(:gates) AS come;
 
+-- name: arrive_of_queue
+-- Say that those of these gates are to be looked at where jobs of this queue wait.
+INSERT INTO fencerow.gate_arrivals (gate)
+SELECT come.value
+FROM json_each(:gates) AS come
+WHERE EXISTS (SELECT 1
+              FROM fencerow.jobs AS waiting
+              WHERE waiting.gate = come.value AND waiting.queue = :queue AND waiting.state = 'waiting');
+
 -- at: when jobs have ended
 -- Where a turn is free now, or somebody waits no longer: an arrival says that the gate is to be looked at.
 INSERT INTO fencerow.gate_arrivals (gate)
@@ -68,103 +77,139 @@ WHERE gate.next_at <= fencerow.now()
 ORDER BY gate.next_at
 LIMIT :limit;
 
--- name: know_gates
--- Make the rows of gates that have none. Guard: the primary key.
+-- name: lock_gates
+-- Make the rows of gates that have none; the file's one write lock is held already. Guard: the primary key.
 INSERT INTO fencerow.gates (name)
 SELECT wanted.value
 FROM json_each(:gates) AS wanted
 WHERE true
 ON CONFLICT (name) DO NOTHING;
 
--- name: lock_gates
--- The gates; the write lock is held already.
-SELECT gate.name, gate.next_at
-FROM fencerow.gates AS gate
-WHERE gate.name IN (SELECT value FROM json_each(:gates));
+-- fragment: lanes at gates
+-- Where jobs wait at these gates: each queue there and each of its priorities, one step of the index for each. So a queue
+-- that is paused or passed over costs a step, however many of its jobs wait, and so do those that are not due.
+lane (gate, queue, priority) AS (
+    SELECT gate.value, first.queue, first.priority
+    FROM json_each(:gates) AS gate
+    JOIN fencerow.jobs AS first ON first.rowid = (
+        SELECT waiting.rowid
+        FROM fencerow.jobs AS waiting
+        WHERE waiting.gate = gate.value AND waiting.state = 'waiting'
+        ORDER BY waiting.queue, waiting.priority
+        LIMIT 1
+    )
+    UNION ALL
+    SELECT lane.gate, next.queue, next.priority
+    FROM lane
+    JOIN fencerow.jobs AS next ON next.rowid = (
+        SELECT waiting.rowid
+        FROM fencerow.jobs AS waiting
+        WHERE waiting.gate = lane.gate AND waiting.state = 'waiting'
+          AND (waiting.queue, waiting.priority) > (lane.queue, lane.priority)
+        ORDER BY waiting.queue, waiting.priority
+        LIMIT 1
+    )
+)
 
--- fragment: comes to its turn
--- It waits at this gate, is due, has not expired, and nobody has paused its queue.
-waiting.gate = gate.value
+-- fragment: is passed over
+-- Nobody claimed the turn of a job of this queue at this gate: others go first for a while. Not so if that was noted in an
+-- hour to come, before the clock went back.
+EXISTS (SELECT 1
+        FROM fencerow.passed_queues AS passed
+        WHERE passed.gate = lane.gate AND passed.queue = lane.queue
+          AND passed.since <= fencerow.now() AND passed.until > fencerow.now())
+
+-- fragment: is open
+-- Nobody has paused its queue, and it is not passed over.
+NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue WHERE queue.name = lane.queue AND queue.paused_at IS NOT NULL)
+AND NOT {{is passed over}}
+
+-- fragment: may go
+-- It waits in this lane, is due, and has not expired.
+waiting.gate = lane.gate
+AND waiting.queue = lane.queue
+AND waiting.priority = lane.priority
 AND waiting.state = 'waiting'
 AND {{due}}
 AND COALESCE(waiting.expires_at > fencerow.now(), 1)
-AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
-                WHERE queue.name = waiting.queue AND queue.paused_at IS NOT NULL)
 
 -- name: gates_beside
 -- Which other gates those need who wait at these and come first.
+WITH RECURSIVE {{lanes at gates}}
 SELECT DISTINCT next.exclusive, next.limits
-FROM json_each(:gates) AS gate
-JOIN fencerow.jobs AS next ON next.id IN (
-    SELECT waiting.id
+FROM lane
+JOIN fencerow.jobs AS next ON next.rowid IN (
+    SELECT waiting.rowid
     FROM fencerow.jobs AS waiting
-    WHERE {{comes to its turn}}
-    ORDER BY waiting.priority DESC, waiting.run_at, waiting.id
+    WHERE {{may go}}
+    ORDER BY waiting.run_at, waiting.id
     LIMIT :limit
 )
-WHERE next.limits IS NOT NULL;
+WHERE {{is open}}
+  AND next.limits IS NOT NULL;
 
--- name: look_at_keys
--- How many turns of each key are taken, the least number of slots that one of its jobs allows, and what the first that
--- waits there allows, if anybody does.
-SELECT wanted.value,
-       (SELECT count(*)
-        FROM fencerow.jobs AS holder
-        WHERE holder.exclusive = substr(wanted.value, 5)
-          AND holder.state IN ('queued', 'running')),
-       (SELECT min(COALESCE(holder.exclusive_slots, 1))
-        FROM fencerow.jobs AS holder
-        WHERE holder.exclusive = substr(wanted.value, 5)
-          AND holder.state IN ('queued', 'running')),
-       (SELECT COALESCE(waiting.exclusive_slots, 1)
-        FROM fencerow.jobs AS waiting
-        WHERE waiting.gate = wanted.value
-          AND waiting.state = 'waiting'
-        ORDER BY waiting.priority DESC, waiting.run_at, waiting.id
-        LIMIT 1)
-FROM json_each(:gates) AS wanted;
+-- name: gates_left
+-- Those of these gates where somebody may go who has got no turn: at those of keys where one is free, and at those of limits,
+-- whose rules are not read here.
+WITH RECURSIVE {{lanes at gates}}
+SELECT DISTINCT lane.gate
+FROM lane
+JOIN fencerow.jobs AS first ON first.rowid = (
+    SELECT waiting.rowid
+    FROM fencerow.jobs AS waiting
+    WHERE {{may go}}
+    ORDER BY waiting.run_at, waiting.id
+    LIMIT 1
+)
+WHERE {{is open}}
+  AND (substr(lane.gate, 1, 4) <> 'key:'
+       OR (SELECT count(*)
+           FROM fencerow.jobs AS holder
+           WHERE holder.exclusive = substr(lane.gate, 5) AND holder.state IN ('queued', 'running'))
+          < COALESCE(first.exclusive_slots, 1));
 
--- name: count_limited
--- How many jobs have a turn under each of these limits.
-SELECT wanted.value, count(held.value)
+-- name: count_turns
+-- Of each of these gates when it is to be looked at next, how many jobs have a turn there, how many of these nobody has started
+-- with it (told of limits), and the least number of slots that one of a key allows. Under limits only those of :counted
+-- are counted.
+SELECT gate.name, gate.next_at,
+       CASE WHEN substr(gate.name, 1, 4) = 'key:'
+            THEN (SELECT count(*)
+                  FROM fencerow.jobs AS holder
+                  WHERE holder.exclusive = substr(gate.name, 5)
+                    AND holder.state IN ('queued', 'running'))
+            ELSE COALESCE(held.taken, 0) END,
+       COALESCE(held.unclaimed, 0),
+       CASE WHEN substr(gate.name, 1, 4) = 'key:'
+            THEN (SELECT min(COALESCE(holder.exclusive_slots, 1))
+                  FROM fencerow.jobs AS holder
+                  WHERE holder.exclusive = substr(gate.name, 5)
+                    AND holder.state IN ('queued', 'running')) END
 FROM json_each(:gates) AS wanted
-LEFT JOIN (SELECT named.value
-           FROM fencerow.jobs AS holder, json_each(holder.limits) AS named
-           WHERE holder.state IN ('queued', 'running')
-             AND holder.limits IS NOT NULL) AS held ON held.value = substr(wanted.value, 7)
-GROUP BY wanted.value;
-
--- fragment: is passed over
--- Nobody claimed the turn of a job of this queue at this gate: others go first for a while. Whatever a clock that went back
--- makes of times: one that has run since is none of those, and none whose turn was taken back in an hour to come.
-(SELECT back.id
- FROM fencerow.jobs AS back
- WHERE back.gate = waiting.gate
-   AND back.queue = waiting.queue
-   AND back.state = 'waiting'
-   AND back.turned_at > fencerow.now()
-   AND COALESCE(back.claimed_at < back.turned_at, true)
-   AND (SELECT event.at
-        FROM fencerow.job_events AS event
-        WHERE event.job_id = back.id AND event.kind = 'yielded'
-        ORDER BY event.id DESC
-        LIMIT 1) <= fencerow.now()
- LIMIT 1) IS NOT NULL
+JOIN fencerow.gates AS gate ON gate.name = wanted.value
+LEFT JOIN (SELECT counted.value AS gate, count(held.value) AS taken, sum(held.unclaimed) AS unclaimed
+           FROM json_each(:counted) AS counted
+           LEFT JOIN (SELECT 'limit:' || named.value AS value,
+                             holder.state = 'queued' AND COALESCE(holder.claimed_at < holder.turned_at, 1) AS unclaimed
+                      FROM fencerow.jobs AS holder, json_each(holder.limits) AS named
+                      WHERE holder.state IN ('queued', 'running')
+                        AND holder.limits IS NOT NULL) AS held ON held.value = counted.value
+           GROUP BY counted.value) AS held ON held.gate = gate.name;
 
 -- name: find_turns
--- The first :wanted jobs that wait at each of these gates and are due. Those of paused queues, and of queues
--- where nobody claims, are passed over: they block nobody.
-SELECT gate.value, next.id, COALESCE(next.exclusive_slots, 1), next.exclusive, next.limits
-FROM json_each(:gates) AS gate
-JOIN fencerow.jobs AS next ON next.id IN (
-    SELECT waiting.id
+-- The first :wanted jobs of each lane at these gates that may go. Those of paused queues, and of queues where nobody claims,
+-- are passed over: they block nobody.
+WITH RECURSIVE {{lanes at gates}}
+SELECT lane.gate, next.id, COALESCE(next.exclusive_slots, 1), next.exclusive, next.limits, next.priority, next.run_at
+FROM lane
+JOIN fencerow.jobs AS next ON next.rowid IN (
+    SELECT waiting.rowid
     FROM fencerow.jobs AS waiting
-    WHERE {{comes to its turn}}
-      AND NOT {{is passed over}}
-    ORDER BY waiting.priority DESC, waiting.run_at, waiting.id
+    WHERE {{may go}}
+    ORDER BY waiting.run_at, waiting.id
     LIMIT :wanted
 )
-ORDER BY next.priority DESC, next.run_at, next.id;
+WHERE {{is open}};
 
 -- name: give_turns
 -- Queue jobs whose turn it is. They keep their place in their lane; whoever calls lowers the marks. They are due now for
@@ -190,64 +235,83 @@ WHERE id IN (SELECT json_extract(sent.value, '$.id') FROM json_each(:sent) AS se
   AND state = 'waiting'
   AND gate IS NOT NULL;
 
--- name: find_idle_turns
--- Turns at these gates that are to go on, with the reason: the queue of the job is paused, or nobody has claimed it for so
--- long, no attempt has used the turn, and a job of another queue could have it. Of those that wait the first 1,000 are
--- looked at. A turn of an hour to come was given before the clock went back: nobody has claimed it for longer than can be
--- told. What a strict job has started it keeps.
-SELECT turned.id, EXISTS (SELECT 1 FROM fencerow.queues AS queue
-                          WHERE queue.name = turned.queue AND queue.paused_at IS NOT NULL)
-FROM json_each(:gates) AS gate
-JOIN fencerow.jobs AS turned ON turned.exclusive = substr(gate.value, 5)
-WHERE substr(gate.value, 1, 4) = 'key:'
-  AND turned.state IN ('queued', 'running')
-  AND turned.state = 'queued'
-  AND (EXISTS (SELECT 1 FROM fencerow.queues AS queue
-               WHERE queue.name = turned.queue AND queue.paused_at IS NOT NULL)
-       AND NOT (turned.strict AND COALESCE(turned.claimed_at >= turned.turned_at, 0))
-       OR turned.turned_at NOT BETWEEN fencerow.now() - CAST(:unclaimed_s * 1000000 AS INTEGER)
-                                    AND fencerow.now() + CAST(:unclaimed_s * 1000000 AS INTEGER)
-          AND COALESCE(turned.claimed_at < turned.turned_at, 1))
-  AND EXISTS (SELECT 1
-              FROM (SELECT waiting.gate, waiting.queue
-                    FROM fencerow.jobs AS waiting
-                    WHERE waiting.gate = gate.value
-                      AND waiting.state = 'waiting'
-                      AND waiting.run_at <= fencerow.now()
-                    ORDER BY waiting.priority DESC, waiting.run_at, waiting.id
-                    LIMIT 1000) AS waiting
-              WHERE waiting.queue <> turned.queue
-                AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
-                                WHERE queue.name = waiting.queue AND queue.paused_at IS NOT NULL)
-                AND NOT {{is passed over}});
-
--- name: find_stopped_turns
--- Turns under a limit that has stopped, which nobody has claimed. What a strict job has started it keeps.
-SELECT turned.id
-FROM fencerow.jobs AS turned
-WHERE turned.limits IS NOT NULL
-  AND turned.state IN ('queued', 'running')
-  AND turned.state = 'queued'
-  AND EXISTS (SELECT 1 FROM json_each(turned.limits) AS named WHERE named.value = substr(:gate, 7))
-  AND NOT (turned.strict AND COALESCE(turned.claimed_at >= turned.turned_at, 0));
+-- name: find_unused_turns
+-- Turns at these gates that nobody uses and that are to go on, with the reason: the gate is one of those that have stopped;
+-- or a job of another queue could have the turn, and the queue of the job is paused, or nobody has claimed it for so long and
+-- no attempt has used it. A turn of an hour to come was given before the clock went back: nobody has claimed it for
+-- longer than can be told. What a strict job has started it keeps.
+WITH RECURSIVE {{lanes at gates}},
+wanted AS MATERIALIZED (
+    SELECT lane.gate, lane.queue
+    FROM lane
+    WHERE {{is open}}
+      AND EXISTS (SELECT 1
+                  FROM fencerow.jobs AS waiting
+                  WHERE waiting.gate = lane.gate
+                    AND waiting.queue = lane.queue
+                    AND waiting.priority = lane.priority
+                    AND waiting.state = 'waiting'
+                    AND waiting.run_at <= fencerow.now())
+),
+held (gate, job) AS MATERIALIZED (
+    SELECT gate.value, holder.rowid
+    FROM json_each(:gates) AS gate
+    JOIN fencerow.jobs AS holder ON holder.exclusive = substr(gate.value, 5)
+    WHERE substr(gate.value, 1, 4) = 'key:'
+      AND holder.state IN ('queued', 'running')
+      AND holder.state = 'queued'
+    UNION ALL
+    SELECT gate.value, under.job
+    FROM json_each(:gates) AS gate
+    JOIN (SELECT 'limit:' || named.value AS gate, holder.rowid AS job
+          FROM fencerow.jobs AS holder, json_each(holder.limits) AS named
+          WHERE holder.state IN ('queued', 'running')
+            AND holder.state = 'queued'
+            AND holder.limits IS NOT NULL) AS under ON under.gate = gate.value
+)
+SELECT turned.id, held.gate,
+       CASE WHEN held.gate IN (SELECT value FROM json_each(:stopped)) THEN 'breaker'
+            WHEN EXISTS (SELECT 1 FROM fencerow.queues AS queue
+                         WHERE queue.name = turned.queue AND queue.paused_at IS NOT NULL) THEN 'paused'
+            ELSE 'unclaimed' END
+FROM held
+JOIN fencerow.jobs AS turned ON turned.rowid = held.job
+WHERE turned.state = 'queued'
+  AND NOT (turned.strict AND COALESCE(turned.claimed_at >= turned.turned_at, 0))
+  AND (held.gate IN (SELECT value FROM json_each(:stopped))
+       OR (EXISTS (SELECT 1 FROM fencerow.queues AS queue
+                   WHERE queue.name = turned.queue AND queue.paused_at IS NOT NULL)
+           OR turned.turned_at NOT BETWEEN fencerow.now() - CAST(:unclaimed_s * 1000000 AS INTEGER)
+                                       AND fencerow.now() + CAST(:unclaimed_s * 1000000 AS INTEGER)
+              AND COALESCE(turned.claimed_at < turned.turned_at, 1))
+          AND EXISTS (SELECT 1 FROM wanted WHERE wanted.gate = held.gate AND wanted.queue <> turned.queue));
 
 -- name: take_turns_back
--- Let jobs that nobody has claimed wait for their turns again, in their places: at this gate, or at that of their key. With :passed_s the jobs of their queues are
--- passed over at their gates for so long.
+-- Let jobs that nobody has claimed wait for their turns again, in their places, each at the gate where that was found. Where
+-- :taken says for how long, their queues are passed over there.
 -- Guard: queued; a claim, a cancel or an expiry that came first makes this change nothing.
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
-SELECT job.id, job.attempt, fencerow.now(), 'yielded', :actor, json_object('why', :why, 'key', job.exclusive, 'gate', :gate)
-FROM fencerow.jobs AS job
-WHERE job.id IN (SELECT value FROM json_each(:ids))
-  AND job.state = 'queued'
-  AND COALESCE(job.exclusive, :gate) IS NOT NULL;
+SELECT job.id, job.attempt, fencerow.now(), 'yielded', :actor,
+       json_object('why', json_extract(taken.value, '$.why'), 'gate', json_extract(taken.value, '$.gate'))
+FROM json_each(:taken) AS taken
+JOIN fencerow.jobs AS job ON job.id = json_extract(taken.value, '$.id')
+WHERE job.state = 'queued';
+INSERT INTO fencerow.passed_queues (gate, queue, since, until)
+SELECT json_extract(taken.value, '$.gate'), job.queue, fencerow.now(),
+       fencerow.now() + CAST(max(json_extract(taken.value, '$.passed_s')) * 1000000 AS INTEGER)
+FROM json_each(:taken) AS taken
+JOIN fencerow.jobs AS job ON job.id = json_extract(taken.value, '$.id')
+WHERE job.state = 'queued' AND json_extract(taken.value, '$.passed_s') IS NOT NULL
+GROUP BY json_extract(taken.value, '$.gate'), job.queue
+ON CONFLICT (gate, queue) DO UPDATE
+SET since = excluded.since, until = excluded.until;
 UPDATE fencerow.jobs
 SET state = 'waiting',
-    gate = COALESCE(:gate, 'key:' || exclusive),
-    turned_at = COALESCE(fencerow.now() + CAST(:passed_s * 1000000 AS INTEGER), turned_at)
+    gate = (SELECT json_extract(taken.value, '$.gate')
+            FROM json_each(:taken) AS taken
+            WHERE json_extract(taken.value, '$.id') = fencerow.jobs.id)
 WHERE id IN (SELECT value FROM json_each(:ids))
   AND state = 'queued'
-  AND COALESCE(exclusive, :gate) IS NOT NULL
 RETURNING id;
 INSERT INTO fencerow.gate_arrivals (gate)
 SELECT 'key:' || job.exclusive
@@ -260,25 +324,48 @@ JOIN json_each(job.limits) AS named
 WHERE job.id IN (SELECT value FROM json_each(:ids)) AND job.state = 'waiting';
 
 -- name: note_gates
--- Write when each gate is to be looked at next. Where a turn is free, that is when the next job that waits there will be
--- due; where none is, when time makes room for those who wait; and if only an end does, its arrival will tell. Only what
--- is new is written.
+-- Write when each gate is to be looked at next. Where a turn is free (:gates), that is when the next job that waits there may
+-- go. Who may go now and got no turn is looked at again soon. Where no turn is free, it is when time makes room for
+-- those who wait; and if only an end does, its arrival will tell. Only what is new is written.
+WITH RECURSIVE {{lanes at gates}},
+coming AS MATERIALIZED (
+    SELECT lane.gate,
+           min(max(CASE WHEN first.run_at <= fencerow.now()
+                        THEN fencerow.now() + CAST(:soon_s * 1000000 AS INTEGER)
+                        ELSE first.run_at END, COALESCE(passed.until, 0))) AS at
+    FROM lane
+    JOIN fencerow.jobs AS first ON first.rowid = (
+        SELECT waiting.rowid
+        FROM fencerow.jobs AS waiting
+        WHERE waiting.gate = lane.gate
+          AND waiting.queue = lane.queue
+          AND waiting.priority = lane.priority
+          AND waiting.state = 'waiting'
+        ORDER BY waiting.run_at
+        LIMIT 1
+    )
+    LEFT JOIN fencerow.passed_queues AS passed
+           ON passed.gate = lane.gate AND passed.queue = lane.queue AND {{is passed over}}
+    WHERE NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue WHERE queue.name = lane.queue AND queue.paused_at IS NOT NULL)
+    GROUP BY lane.gate
+)
 UPDATE fencerow.gates
 SET next_at = next.at
-FROM (SELECT json_extract(noted.value, '$.gate') AS name,
-             CASE WHEN json_extract(noted.value, '$.free')
-                  THEN (SELECT min(waiting.run_at)
-                        FROM fencerow.jobs AS waiting
-                        WHERE waiting.gate = json_extract(noted.value, '$.gate')
-                          AND waiting.state = 'waiting'
-                          AND waiting.run_at > fencerow.now())
+FROM (SELECT gate.name,
+             CASE WHEN gate.name IN (SELECT value FROM json_each(:gates)) THEN coming.at
                   WHEN EXISTS (SELECT 1 FROM fencerow.jobs AS waiting
-                               WHERE waiting.gate = json_extract(noted.value, '$.gate')
-                                 AND waiting.state = 'waiting')
+                               WHERE waiting.gate = gate.name AND waiting.state = 'waiting')
                   THEN json_extract(noted.value, '$.again_us') END AS at
-      FROM json_each(:noted) AS noted) AS next
+      FROM json_each(:noted) AS noted
+      JOIN fencerow.gates AS gate ON gate.name = json_extract(noted.value, '$.gate')
+      LEFT JOIN coming ON coming.gate = gate.name) AS next
 WHERE fencerow.gates.name = next.name
   AND fencerow.gates.next_at IS NOT next.at;
+
+-- name: forget_passed_queues
+-- Forget whom nobody passes over any more.
+DELETE FROM fencerow.passed_queues
+WHERE until <= fencerow.now() OR since > fencerow.now();
 
 -- name: gate_rows_after
 -- How far some gates reach, in the order of the primary key: what a removal looks at in one go.

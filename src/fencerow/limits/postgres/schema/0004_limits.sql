@@ -29,5 +29,6 @@ CREATE TABLE fencerow.limit_failures (
     id bigint GENERATED ALWAYS AS IDENTITY,
     name text NOT NULL,                          -- of the limit; or with a key behind a slash
     at timestamptz NOT NULL,
+    started_at timestamptz,                      -- when the attempt had: of before a breaker opened, it tells nothing
     PRIMARY KEY (name, id)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);

@@ -31,6 +31,7 @@ CREATE TABLE fencerow.limit_failures (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL,
     at INTEGER NOT NULL,
+    started_at INTEGER,
     CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(name)))
 );
 CREATE INDEX fencerow.limit_failures_name ON fencerow.limit_failures (name);

@@ -62,7 +62,7 @@ CREATE TABLE fencerow.jobs (
     exclusive_slots integer,                     -- how many; NULL: one
     limits text[],                               -- the limits in which it must have a turn
     gate text,                                   -- where it waits for its turn, while it does
-    turned_at timestamptz,                       -- when its turn came; of one taken back, until when others go
+    turned_at timestamptz,                       -- when its last turn came
     share text,                                  -- whose it is, where a queue is divided between several
     affinity text,                               -- the label that a worker must carry to take it
     affinity_wait_s double precision,            -- after which, from when it is due, anybody may; NULL: never
@@ -144,10 +144,8 @@ CREATE INDEX jobs_lane ON fencerow.jobs (queue, priority DESC, lane, run_at, id)
 CREATE INDEX jobs_fallback ON fencerow.jobs (fencerow.later(run_at, affinity_wait_s))
     WHERE state = 'queued' AND affinity_wait_s IS NOT NULL AND affinity IS NOT NULL AND fell_back_for <= attempt;
 -- Who waits where, and who has a turn; jobs that need none are in none of these.
-CREATE INDEX jobs_gate ON fencerow.jobs (gate, priority DESC, run_at, id)
+CREATE INDEX jobs_gate ON fencerow.jobs (gate, queue, priority, run_at, id)
     WHERE state = 'waiting' AND gate IS NOT NULL;
-CREATE INDEX jobs_passed ON fencerow.jobs (gate, queue, turned_at)
-    WHERE state = 'waiting' AND gate IS NOT NULL AND turned_at IS NOT NULL;
 CREATE INDEX jobs_turned ON fencerow.jobs (exclusive) INCLUDE (exclusive_slots)
     WHERE state IN ('queued', 'running') AND exclusive IS NOT NULL;
 CREATE INDEX jobs_limited ON fencerow.jobs USING gin (limits)
@@ -262,9 +260,18 @@ CREATE INDEX unique_jobs_job ON fencerow.unique_jobs (job_id);
 -- stands nowhere, it is counted from the jobs.
 CREATE TABLE fencerow.gates (
     name text PRIMARY KEY,                       -- with its kind in front: key:<key>
-    next_at timestamptz                          -- when the first that waits there and is not due yet will be
+    next_at timestamptz                          -- when it is to be looked at, if no arrival tells sooner
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 CREATE INDEX gates_next ON fencerow.gates (next_at) WHERE next_at IS NOT NULL;
+
+-- Nobody has claimed the turn of a job of this queue at this gate: for a while jobs of other queues go first there.
+CREATE TABLE fencerow.passed_queues (
+    gate text NOT NULL,
+    queue text NOT NULL,
+    since timestamptz NOT NULL,
+    until timestamptz NOT NULL,
+    PRIMARY KEY (gate, queue)
+);
 
 -- "Look at this gate": a job came to it, or one that had a turn there has ended. Inserting takes no
 -- lock, so it may happen in a user's transaction.

@@ -75,10 +75,8 @@ CREATE TABLE fencerow.jobs (
 CREATE INDEX fencerow.jobs_lane ON fencerow.jobs (queue, priority DESC, lane, run_at, id) WHERE state = 'queued';
 CREATE INDEX fencerow.jobs_fallback ON fencerow.jobs (run_at + CAST(affinity_wait_s * 1000000 AS INTEGER))
     WHERE state = 'queued' AND affinity_wait_s IS NOT NULL AND affinity IS NOT NULL AND fell_back_for <= attempt;
-CREATE INDEX fencerow.jobs_gate ON fencerow.jobs (gate, priority DESC, run_at, id)
+CREATE INDEX fencerow.jobs_gate ON fencerow.jobs (gate, queue, priority, run_at, id)
     WHERE state = 'waiting' AND gate IS NOT NULL;
-CREATE INDEX fencerow.jobs_passed ON fencerow.jobs (gate, queue, turned_at)
-    WHERE state = 'waiting' AND gate IS NOT NULL AND turned_at IS NOT NULL;
 CREATE INDEX fencerow.jobs_turned ON fencerow.jobs (exclusive, exclusive_slots)
     WHERE state IN ('queued', 'running') AND exclusive IS NOT NULL;
 CREATE INDEX fencerow.jobs_limited ON fencerow.jobs (limits)
@@ -215,6 +213,15 @@ CREATE TABLE fencerow.gates (
     CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(name)))
 ) WITHOUT ROWID;
 CREATE INDEX fencerow.gates_next ON fencerow.gates (next_at) WHERE next_at IS NOT NULL;
+
+CREATE TABLE fencerow.passed_queues (
+    gate TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    since INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    PRIMARY KEY (gate, queue),
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(gate), typeof(queue)))
+) WITHOUT ROWID;
 
 CREATE TABLE fencerow.gate_arrivals (
     id INTEGER PRIMARY KEY,

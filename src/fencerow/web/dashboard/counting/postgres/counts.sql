@@ -42,7 +42,7 @@ counted AS (
     FROM (SELECT job.queue, job.run_at
           FROM fencerow.jobs AS job
           WHERE job.state = 'waiting' AND job.gate IS NOT NULL
-          ORDER BY job.gate, job.priority DESC, job.run_at, job.id
+          ORDER BY job.gate, job.queue, job.priority, job.run_at, job.id
           LIMIT CAST(:limit AS integer)) AS seen
     GROUP BY seen.queue
 )
