@@ -1,8 +1,9 @@
 """Which tests the gate plays. `--all` plays the rest, too; so does `dev.py prove`.
 
-Left out are long campaigns, marked `prove`, and of tests that differ in nothing but the engine, its journal, the mode
-of a race, the kind of connection or the point of a crash, all but a part. That part is drawn by the tests' own names,
-so that it is the same in every run: nobody is stopped by a test that was not played before.
+Left out are long campaigns and controls, marked `prove`. A control takes a guard out and must see something go wrong:
+it tests a test. Of tests that differ in nothing but the engine, its journal, the mode of a race, the kind of connection
+or the point of a crash, a part is played. That part is drawn by the tests' own names, so it is the same in every run:
+nobody is stopped by a test that was not played before.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from collections.abc import Collection, Iterable
 import pytest
 
 MARK = "prove"
+CALLED_BY_CONTROLS = {"turns_red", "breaks"}  # of races
 # A family is a test without these words in its brackets.
 ENGINES_AND_MODES = {"sqlite", "lite", "postgres", "pg", "plain", "held", "truncate", "wal"}
 DRIVERS = {"psycopg", "psycopg2", "asyncpg", "sqlite3", "aiosqlite"}
+DRIVERS |= {f"postgresql+{each}" for each in DRIVERS} | {"sqlite+aiosqlite"}  # below SQLAlchemy
 STORES = {"folder", "s3"}  # of large payloads
 KINDS = DRIVERS | {"async", "autocommit", "connection", "immediate", "pool", "session"}
 # Of each family so much is played; the first folder that fits counts. What speaks SQL is played on both engines.
@@ -25,13 +28,13 @@ SHARES = (
     ("tests/core/store/", 1.0),
     ("tests/core/db/", 1.0),
     ("tests/proof/race/", 1 / 3),
-    ("tests/proof/check/", 1 / 6),
-    ("tests/proof/crash/", 1 / 4),
+    ("tests/proof/check/", 1 / 12),
+    ("tests/proof/crash/", 1 / 8),
     ("tests/payloads/", 1 / 4),
     ("tests/", 1 / 2),
 )
-SHARE_OF_KINDS = 1 / 2  # of connection: all of them are of six drivers
-# What has no SQL of its own is drawn on PostgreSQL one time in four, not two: there a test costs three times as much,
+SHARE_OF_KINDS = 1 / 4  # of connection: all of them are of six drivers
+# What has no SQL of its own is drawn on PostgreSQL one time in eight, not two: there a test costs three times as much,
 # and the SQL below it is played whole on both engines.
 WITHOUT_SQL = tuple(
     f"tests/{folder}/"
@@ -61,7 +64,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--all"):
         return
-    short = [item.nodeid for item in items if item.get_closest_marker(MARK) is None]
+    short = [item.nodeid for item in items if not is_long(item)]
     kept = part_of(short) | set(config.args)  # whoever names a test wants that one
     without = [item for item in items if item.nodeid not in kept]
     config.hook.pytest_deselected(items=without)
@@ -74,6 +77,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         count = config.stash.get(left_out, None)
         some = "some" if count is None else f"{count:,}"  # with several processes it is they who collect
         terminalreporter.write_line(f"left out: {some} tests that only `--all` plays (tests/kit/part.py)")
+
+
+def is_long(item: pytest.Item) -> bool:
+    """Whether it is a campaign or a control."""
+    called = set(item.function.__code__.co_names) if isinstance(item, pytest.Function) else set[str]()
+    return item.get_closest_marker(MARK) is not None or not called.isdisjoint(CALLED_BY_CONTROLS)
 
 
 def part_of(tests: Iterable[str]) -> set[str]:
@@ -90,11 +99,11 @@ def some_of(members: Collection[str]) -> list[str]:
 
 
 def lot(test: str) -> float:
-    """Drawn by its name, between 0 and 1, or 2 for what is to be played less often. The lowest are played."""
+    """Drawn by its name, between 0 and 1, or 4 for what is to be played less often. The lowest are played."""
     drawn = int.from_bytes(hashlib.sha256(test.encode()).digest()[:8], "big") / 2**64
     name, _, words = test.partition("[")
     dear = name.startswith(WITHOUT_SQL) and POSTGRES & set(parts(words))
-    return 2 * drawn if dear else drawn
+    return 4 * drawn if dear else drawn
 
 
 def family(test: str) -> str:

@@ -253,6 +253,7 @@ def test_with_the_guard_the_scenario_holds(engine: AnyEngine, clock: DatabaseClo
     guard.scenario(engine, clock)
 
 
+@pytest.mark.prove  # a control
 @pytest.mark.parametrize("guard", NAMED)
 def test_without_the_guard_the_scenario_turns_red(
     engine: AnyEngine, clock: DatabaseClock, guard: Guard
