@@ -26,12 +26,13 @@ LEFT_TO_DEFAULT = (signal.SIGHUP, signal.SIGTERM)
 class Command:
     """One that runs; used as `subprocess.Popen` with text and pipes."""
 
-    def __init__(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str], log: Path | None = None) -> None:
+        """With `log` it writes there, behind what others wrote, and nothing to the pipes."""
         self._words = words
         (out, their_out), (err, their_err) = context.Pipe(duplex=False), context.Pipe(duplex=False)
         self.stdout, self.stderr = _text(out), _text(err)
         self._process = context.Process(
-            target=_be, args=(words, dict(environment), Path.cwd(), their_out, their_err), daemon=True
+            target=_be, args=(words, dict(environment), Path.cwd(), their_out, their_err, log), daemon=True
         )
         self._process.start()
         for theirs in (their_out, their_err):
@@ -108,7 +109,12 @@ def _text(end: Connection) -> IO[str]:
 
 
 def _be(
-    words: Sequence[str], environment: Mapping[str, str], folder: Path, out: Connection, err: Connection
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path,
+    out: Connection,
+    err: Connection,
+    log: Path | None,
 ) -> None:
     """In the fork."""
     from fencerow.cli.main import main
@@ -119,6 +125,10 @@ def _be(
     for number, end in ((1, out), (2, err)):
         os.dup2(end.fileno(), number)
         end.close()
+    if log is not None:
+        with log.open("ab") as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
     signal.signal(signal.SIGINT, signal.default_int_handler)

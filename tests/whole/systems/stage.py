@@ -7,13 +7,12 @@ import importlib
 import os
 import signal
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any
+from typing import Any
 
 import psycopg
 import pytest
@@ -25,6 +24,7 @@ from fencerow.core.model.job import Happening, JobRecord, WorkerRecord
 from fencerow.core.model.wakeup import Queued, encode
 from fencerow.core.store import store
 from fencerow.testing.clock import DatabaseClock, clock_of
+from tests.kit.command import Command
 from tests.kit.pace import PATIENCE_S
 from tests.kit.plainly import plainly
 from tests.whole.systems.outside import until
@@ -118,24 +118,23 @@ class Stage:
         """From the last happening of this kind to when the job is due."""
         return (plainly(handle.refresh).run_at_us - self.happenings(handle, kind)[-1].at_us) / 1e6
 
-    def process(self, log: Path, **settings: float) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    def process(self, log: Path, **settings: float) -> AbstractContextManager[Command]:
         """A worker process of the system, killed in the end if it still lives."""
         return self.command(log, "worker", **settings)
 
     @contextmanager
-    def command(self, log: Path, *words: str, **settings: float) -> Iterator[subprocess.Popen[bytes]]:
+    def command(self, log: Path, *words: str, **settings: float) -> Iterator[Command]:
         """A command of the system that goes on until it is stopped; killed in the end if it still lives."""
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        environment |= {
-            f"FENCEROW_{name.upper()}": str(value) for name, value in {**QUICK, **settings}.items()
-        }
+        wanted = {f"FENCEROW_{name.upper()}": str(value) for name, value in {**QUICK, **settings}.items()}
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **wanted}
         name, *options = words
-        app = f"{self._system.__name__}:app"
-        command = [sys.executable, "-m", "fencerow.cli.main", name, "-A", app, *options]
-        with log.open("ab") as out, _process(command, environment, out) as running:
-            yield running
+        with Command([name, "-A", f"{self._system.__name__}:app", *options], environment, log) as running:
+            try:
+                yield running
+            finally:
+                running.kill()
 
-    async def freeze(self, process: subprocess.Popen[bytes]) -> None:
+    async def freeze(self, process: Command) -> None:
         """Let a process stand still, where it holds no lock of the file: with one it would stop all others, too."""
 
         def frozen() -> bool:
@@ -166,15 +165,3 @@ class Stage:
         """Since when a living worker is registered; 0 for one that is not."""
         ages = [each.now_us - each.registered_at_us for each in self.living_workers() if each.id == holder]
         return ages[0] / 1e6 if ages else 0.0
-
-
-@contextmanager
-def _process(
-    command: list[str], environment: dict[str, str], out: IO[bytes]
-) -> Iterator[subprocess.Popen[bytes]]:
-    running = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=out, stderr=out)
-    try:
-        yield running
-    finally:
-        running.kill()
-        running.wait()
