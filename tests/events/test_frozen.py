@@ -101,6 +101,7 @@ async def test_locks_of_a_stopped_process_are_taken_from_it(pg: PostgresEngine) 
     }
 
 
+@pytest.mark.prove
 async def test_rows_of_a_consumer_that_is_stopped_in_its_transaction_are_taken_from_it(
     pg: PostgresEngine,
 ) -> None:

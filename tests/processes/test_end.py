@@ -48,6 +48,7 @@ async def test_a_cancel_is_an_exception_and_then_the_end_of_the_process(
     await nothing_left(tmp_path)
 
 
+@pytest.mark.prove
 async def test_the_kill_comes_when_it_was_promised(lite: AnyEngine, tmp_path: Path) -> None:
     """Seen within renew_s, raised cancel_raise_s later, killed cancel_kill_s after that."""
     config = settings(lite, cancel_raise_s=0.5, cancel_kill_s=1.0)
@@ -62,6 +63,7 @@ async def test_the_kill_comes_when_it_was_promised(lite: AnyEngine, tmp_path: Pa
     assert bound_s <= took_s < bound_s + config.renew_s + LATE_S
 
 
+@pytest.mark.prove
 async def test_a_suspect_that_ignores_its_cancel_is_killed_though_it_was_not_declared_for_a_child(
     lite: AnyEngine, tmp_path: Path
 ) -> None:
@@ -98,6 +100,7 @@ async def test_a_shutdown_hands_back_what_hangs_in_a_child(lite: AnyEngine, tmp_
     await nothing_left(tmp_path)
 
 
+@pytest.mark.prove
 async def test_what_is_lost_is_ended(lite: AnyEngine, tmp_path: Path) -> None:
     """Others have declared the worker dead: its child must not go on beside the next attempt."""
     async with crew(lite, settings(lite)) as stage:
@@ -108,6 +111,7 @@ async def test_what_is_lost_is_ended(lite: AnyEngine, tmp_path: Path) -> None:
         await nothing_left(tmp_path)
 
 
+@pytest.mark.prove
 async def test_a_child_may_hold_the_one_writer_no_longer_than_others_can_wait(lite: AnyEngine) -> None:
     with lite.session() as session:
         session.connection.execute("CREATE TABLE effect (n integer)")

@@ -45,6 +45,7 @@ def records(engine: Engine, ids: list[str]) -> dict[str, JobRecord]:
     return found
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_a_job_that_kills_its_process_fails_alone(
     kind: str, tmp_path: Path, place: tuple[str, Engine]
@@ -93,6 +94,7 @@ def test_a_worker_that_slept_through_its_lease_changes_nothing(
     assert third == second
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_where_nobody_lives_the_time_counts_from_the_start_of_the_next_worker(
     kind: str, tmp_path: Path, place: tuple[str, Engine]

@@ -26,7 +26,7 @@ from tests.kit.pace import PATIENCE_S
 from tests.whole.deaths.crew import wait_until
 from tests.whole.deploys.coming import RULE
 
-pytestmark = pytest.mark.timed
+pytestmark = [pytest.mark.timed, pytest.mark.prove]
 
 MEMBER = Path(__file__).with_name("member.py")
 SOURCES = MEMBER.parents[3] / "src"

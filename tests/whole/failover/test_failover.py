@@ -62,6 +62,7 @@ async def test_all_go_on_with_the_standby_within_five_seconds_and_lose_nothing(
     assert found["writable"].level == "ok"
 
 
+@pytest.mark.prove
 async def test_a_primary_that_is_gone_without_a_word_is_left_too(
     pair: Pair, report: Callable[[str], None]
 ) -> None:
@@ -151,6 +152,7 @@ def test_without_leaving_it_would_be_refused_for_ever(pair: Pair, monkeypatch: p
     engine.close()
 
 
+@pytest.mark.prove
 def test_a_user_s_transaction_is_refused_once_and_the_next_one_is_where_writes_are_taken(pair: Pair) -> None:
     engine = used(pair)
     with engine.session() as session:
@@ -164,6 +166,7 @@ def test_a_user_s_transaction_is_refused_once_and_the_next_one_is_where_writes_a
     engine.close()
 
 
+@pytest.mark.prove
 def test_a_connection_of_the_user_s_to_a_standby_is_refused_and_reads_on(pair: Pair) -> None:
     engine = used(pair)
     pair.standby.catch_up()

@@ -69,6 +69,7 @@ async def test_commits_that_a_promoted_standby_never_had_are_noticed_and_said(
     assert "docs/postgresql.md" in str(told["lost commits"].fix)
 
 
+@pytest.mark.prove
 async def test_an_outcome_confirmed_after_the_last_renewal_is_missed_too(
     pair: Pair, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -159,6 +160,7 @@ def test_zombies_of_before_a_restore_can_change_nothing(own: PostgresServer, tmp
     engine.close()
 
 
+@pytest.mark.prove
 def test_the_attempt_s_number_alone_would_let_them(own: PostgresServer, tmp_path: Path) -> None:
     engine, old, zombie, new, _ = restored(own, tmp_path)
     guard = "AND job.holder = CAST(:holder AS uuid)"
@@ -170,6 +172,7 @@ def test_the_attempt_s_number_alone_would_let_them(own: PostgresServer, tmp_path
     engine.close()
 
 
+@pytest.mark.prove
 async def test_a_worker_that_outlives_a_restore_notices_it_and_goes_on(
     own: PostgresServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

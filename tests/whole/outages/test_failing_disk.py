@@ -65,6 +65,7 @@ def test_a_commit_that_reports_a_failing_disk_is_in_doubt(path: Path) -> None:
     engine.close()
 
 
+@pytest.mark.prove
 def test_a_submit_through_it_is_settled_by_asking(path: Path) -> None:
     with App(f"sqlite:///{path}") as app:
 

@@ -22,7 +22,7 @@ from tests.whole.outages.callers import calling, until
 from tests.whole.outages.disk import Disk, small_disk
 from tests.whole.outages.shop import Shop, staffed
 
-pytestmark = pytest.mark.timed
+pytestmark = [pytest.mark.timed, pytest.mark.prove]
 
 FULL_ERRORS = {"StorageFull", "OutcomeUnknown", "Unavailable", "Busy"}
 BACK_S = slower(5.0)

@@ -54,6 +54,7 @@ async def test_all_come_back_by_themselves_within_five_seconds(
     assert callers.refused
 
 
+@pytest.mark.prove
 async def test_one_who_waits_through_the_outage_gets_a_connection_when_the_server_is_back() -> None:
     """The pool stops trying after a while; only somebody who asks anew makes it try again."""
     with CopiedServer(fast=True) as server:

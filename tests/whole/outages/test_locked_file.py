@@ -57,6 +57,7 @@ async def test_callers_are_told_to_repeat_and_leases_are_kept(
     assert back_s < BACK_S
 
 
+@pytest.mark.prove
 async def test_a_stopped_process_holds_the_file_until_it_is_killed(sqlite_path: Path, journal: str) -> None:
     """There is no server that could take its lock away."""
     app = App(f"sqlite:///{sqlite_path}", config=Config(busy_timeout_s=0.5))

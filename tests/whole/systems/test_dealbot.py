@@ -95,6 +95,7 @@ async def test_only_the_owner_gives_it_back(stage: Stage) -> None:
     assert await mutex.arelease() is True
 
 
+@pytest.mark.prove
 @pytest.mark.scenario("B.6")
 @pytest.mark.timed
 async def test_a_job_of_three_times_the_stale_time_keeps_it(stage: Stage) -> None:
@@ -112,6 +113,7 @@ async def test_a_job_of_three_times_the_stale_time_keeps_it(stage: Stage) -> Non
     assert standing().token == token and not standing().is_held
 
 
+@pytest.mark.prove
 @pytest.mark.scenario("B.7")
 @pytest.mark.timed
 async def test_what_a_killed_process_held_is_free_within_the_stale_time(stage: Stage, tmp_path: Path) -> None:

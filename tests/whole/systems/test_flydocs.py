@@ -62,6 +62,7 @@ async def test_of_four_cancels_and_four_claims_exactly_one_wins(stage: Stage) ->
         assert await handle.astatus() is expected
 
 
+@pytest.mark.prove
 @pytest.mark.scenario("A.4")
 @pytest.mark.timed
 async def test_a_claim_with_a_fresh_lease_stands_and_one_with_an_old_lease_is_reclaimed(
@@ -233,6 +234,7 @@ async def test_what_a_cancel_and_an_early_question_are_told(stage: Stage) -> Non
         await flydocs.app.client.acancel(new_id())
 
 
+@pytest.mark.prove
 @pytest.mark.scenario("A.15")
 @pytest.mark.timed
 async def test_each_orphan_runs_once_though_four_reapers_find_it_at_once(

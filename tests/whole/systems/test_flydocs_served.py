@@ -39,6 +39,7 @@ async def stage(url: str, monkeypatch: pytest.MonkeyPatch, customer: Receiver) -
     await made.close()
 
 
+@pytest.mark.prove
 @pytest.mark.scenario("A.5")
 @pytest.mark.timed
 async def test_of_two_ends_of_one_job_one_counts_and_one_webhook_tells_it(

@@ -169,6 +169,7 @@ async def test_a_killed_job_is_no_duplicate_of_itself_and_another_for_its_messag
     assert tzurot.llm.calls() == ["hello", "hello"]
 
 
+@pytest.mark.prove
 @pytest.mark.scenario("C.5")
 @pytest.mark.timed
 async def test_a_handler_longer_than_its_lease_runs_once_while_its_process_lives(
