@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from fencerow.demo.show import samples
 
 
@@ -23,6 +25,7 @@ def sample(name: str) -> str:
     return str(next(path for path in samples() if path.name == name))
 
 
+@pytest.mark.prove  # `.ci/run` plays the demo by itself
 def test_a_killed_worker_costs_one_attempt_and_every_job_ends_once(tmp_path: Path) -> None:
     broken = tmp_path / "broken.pdf"
     broken.write_text("this is no PDF")

@@ -13,6 +13,8 @@ import pytest
 
 from tests.kit.pace import PATIENCE_S
 
+pytestmark = pytest.mark.prove  # each plays pytest up to eight times
+
 ROOT = Path(__file__).resolve().parents[2]
 TAKEN = ("tools/gate.py", "tests/kit/verdicts.py")
 DEV = """
