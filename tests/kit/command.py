@@ -29,6 +29,8 @@ class Command:
     def __init__(self, words: Sequence[str], environment: Mapping[str, str], log: Path | None = None) -> None:
         """With `log` it writes there, behind what others wrote, and nothing to the pipes."""
         self._words = words
+        if log is not None:
+            log.touch()  # so that it can be read before the other has begun
         (out, their_out), (err, their_err) = context.Pipe(duplex=False), context.Pipe(duplex=False)
         self.stdout, self.stderr = _text(out), _text(err)
         self._process = context.Process(
