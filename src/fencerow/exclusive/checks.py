@@ -68,7 +68,7 @@ def _gates(counts: GateCounts) -> Iterator[Finding]:
         )
     if counts.idle >= COUNTED_MAX:
         yield info(
-            "gates", f"nobody needs {COUNTED_MAX} gates or more; each worker removes 5000 of them in a minute"
+            "gates", f"nobody needs {COUNTED_MAX} gates or more; each worker removes them, once a minute"
         )
     else:
         yield ok("gates", f"{_many(counts.gates, 'gate')}, of which nobody needs {counts.idle}")
