@@ -18,7 +18,7 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Operation
 from fencerow.core.db.trouble import is_trouble
 from fencerow.core.model.describe import ErrorRecord, describe
-from fencerow.core.model.outcome import Retried, Snoozed
+from fencerow.core.model.outcome import Failed, Retried, Snoozed
 from fencerow.core.model.retry import after_failure
 from fencerow.core.model.text import kind_and_text
 from fencerow.core.telemetry import Fact, Telemetry, clean
@@ -319,7 +319,8 @@ class Drainer:
             return judged.delay_s, False, describe(error)
         if isinstance(judged, Retried):
             return judged.delay_s, False, judged.error
-        return 0.0, True, judged.error
+        # Only a job can be suspended: a handler of events that raises what suspends one has failed.
+        return 0.0, True, judged.error if isinstance(judged, Failed) else describe(error)
 
     def _say(self, event: Event, parked: bool, told: ErrorRecord) -> None:
         self._telemetry.counters.add("events_parked" if parked else "events_failed")

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from fencerow.core.wing import Purge
     from fencerow.core.worker.brought import BoundedClaim
 
-STATES_KEPT_S = 60.0  # of keys under limits, since somebody started there: to forget what is as new costs nobody
+STATES_KEPT_S = (
+    60.0  # of keys under limits, since somebody started there: to forget what is as new costs nobody
+)
 STATES = 1000  # at a look
 
 

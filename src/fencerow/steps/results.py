@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from fencerow.core.model.packing import Bound, Packing
+from fencerow.core.model.packed import Bound
+from fencerow.core.model.packing import Packing
 from fencerow.core.model.signature import return_annotation
 from fencerow.core.model.value import ValueCodec
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.model.outcome import Failed, Retried, Snoozed
+from fencerow.core.model.outcome import Failed, Retried, Snoozed, Suspended
 from fencerow.core.model.retry import Backoff, Fail, Retry, RetryRule, Snooze, after_failure
 from fencerow.errors import DeclarationError, InvalidInput
 
@@ -17,7 +17,9 @@ RULE = RetryRule(backoff=Backoff(jitter=0))
 def decide(
     error: BaseException, rule: RetryRule = RULE, failures: int = 0, attempts_max: int = 3, snoozes: int = 0
 ) -> Retried | Failed | Snoozed:
-    return after_failure(rule, error, failures, attempts_max, snoozes, 48, lambda: 0.0)
+    decided = after_failure(rule, error, failures, attempts_max, snoozes, 48, lambda: 0.0)
+    assert not isinstance(decided, Suspended)
+    return decided
 
 
 def test_a_passing_error_is_tried_three_times_with_growing_delays() -> None:

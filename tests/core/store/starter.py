@@ -10,7 +10,7 @@ import signal
 import sys
 from typing import Any
 
-from fencerow.core.db import postgres_session, sqlite
+from fencerow.core.db import postgres_session, sqlite_connection
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
@@ -38,7 +38,7 @@ def die_after(name: str, count: int) -> None:
 
         session.execute = counted
 
-    wrap(sqlite.SqliteConnection)
+    wrap(sqlite_connection.SqliteConnection)
     wrap(postgres_session.PostgresSession)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from typing import Any
 
 import psycopg
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.wakeup import Queued, encode
 from fencerow.core.store import store
+from fencerow.core.worker import idling
 from fencerow.core.worker.context import Job
 from fencerow.errors import ConfigError
 from fencerow.operators import looking
@@ -45,13 +47,13 @@ async def test_until_idle_waits_for_what_is_only_locked(
     await pg.arun(store.submit([job, job_of("unknown"), job_of("one", queue="elsewhere")]))
     worker = worker_of(pg, one)
     looks: list[bool] = []
-    any_due = worker._any_due
+    any_due = idling._any_due
 
-    async def spied() -> bool:
-        looks.append(await any_due())
+    async def spied(*where: Any) -> bool:
+        looks.append(await any_due(*where))
         return looks[-1]
 
-    monkeypatch.setattr(worker, "_any_due", spied)
+    monkeypatch.setattr(idling, "_any_due", spied)
     with psycopg.connect(pg.conninfo) as stranger:
         stranger.execute("SELECT 1 FROM fencerow.jobs WHERE id = %s FOR SHARE", [job.id])
         run = asyncio.create_task(worker.run(until_idle=True))

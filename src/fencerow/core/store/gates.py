@@ -25,6 +25,7 @@ NOWHERE: Final = (
     "unreadable"  # where those wait whose rows say nothing that a gate could be found by: for people
 )
 NAME_LENGTH_MAX: Final = 420  # of a gate: our own are shorter, and an index of PostgreSQL holds no long ones
+NOTHING_HELD: Final = Held()
 ROOM_MAX: Final = 500  # that one look gives at a gate
 
 
@@ -47,7 +48,7 @@ class Gate:
     """
 
     def __init__(
-        self, name: str, held: Held = Held(), *, slots: int | None = None, rule: LimitRule | None = None
+        self, name: str, held: Held = NOTHING_HELD, *, slots: int | None = None, rule: LimitRule | None = None
     ) -> None:
         """`held`: the turns that are taken there. `slots`: of a key, the least that one of those allows. `rule`: of a
         limit; without one nobody defined it, and it bounds nobody."""

@@ -336,7 +336,8 @@ def percent_of(value: object) -> float:
     return float(value)
 
 
-RunMiddleware = Callable[[Job, Callable[[], Awaitable[Any]]], Awaitable[Any]]
+# Its first parameter is the running job, which has the verbs of wings beside those that stand here.
+RunMiddleware = Callable[[Any, Callable[[], Awaitable[Any]]], Awaitable[Any]]
 TogetherMiddleware = Callable[[Sequence[Any], Callable[[], Awaitable[None]]], Awaitable[None]]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fencerow.core.app.app import JobsApp
+from fencerow.core.app.declare import DeclaredBase
 from fencerow.core.db.engine import Engine, Session
 from fencerow.core.db.verb import threaded
 from fencerow.core.errors import Busy, CancelRequested, LeaseLost, OutcomeUnknown, Unavailable
@@ -101,7 +102,7 @@ class Backfill:
         self._batch_rows, self._lanes = batch_rows, lanes
         self._rows_per_s, self._pause_s, self._lag_max_s = rows_per_s, pause_s, lag_max_s
         self._failures_max = failures_max
-        self._job = app.job(
+        self._job: DeclaredBase[..., ..., str, str] = app.job(
             name=job_name(name),
             queue=queue,
             attempts_max=1_000,  # trouble of the database; what `fill` raises is counted per range
