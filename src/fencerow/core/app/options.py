@@ -121,8 +121,7 @@ def submit_options(**given: Any) -> SubmitOptions:
     Raises:
         InvalidInput: one of them cannot be used. Nothing is stored.
     """
-    names = CoreSubmitOptions.__annotations__.keys() | offered_names()
-    _refuse_unknown(given, names, "a submit", InvalidInput)
+    _refuse_unknown(given, SUBMIT_NAMES, "a submit", InvalidInput)
     key, scope = given.get("key"), given.get("scope")
     delay_s, run_at = given.get("delay_s"), given.get("run_at")
     id_, queue = given.get("id"), given.get("queue")
@@ -163,10 +162,13 @@ def _checked_key_lifetime(given: Seconds | None, kind: Refusal) -> float | None:
     return float(seconds)
 
 
-def _refuse_unknown(given: Mapping[str, Any], known: Collection[str], who: str, kind: Refusal) -> None:
+def _refuse_unknown(
+    given: Mapping[str, Any], known: Collection[str], who: str, kind: Refusal, *, offered: bool = True
+) -> None:
+    """Refuse options that are neither known nor, unless they cannot stand there, `offered` by a wing."""
     for name in given:
-        if name not in known:
-            names = sorted(known)
+        if name not in known and not (offered and name in offered_names()):
+            names = sorted({*known, *(offered_names() if offered else ())})
             close = difflib.get_close_matches(name, names, n=2, cutoff=0.5)
             why = f"did you mean {' or '.join(close)}?" if close else f"it takes {', '.join(names)}"
             why, fix = option_meant(name, names) or (why, "correct or remove it")
@@ -248,6 +250,11 @@ class HandlingOptions(TypedDict, total=False):
     upgrade: Upgrade | None  # from arguments of an older version to those of `args_version`
 
 
+SUBMIT_NAMES: Final = frozenset(CoreSubmitOptions.__annotations__)
+CONTRACT_NAMES: Final = frozenset(CoreContractOptions.__annotations__)
+HANDLING_NAMES: Final = frozenset(HandlingOptions.__annotations__)
+
+
 @dataclass(frozen=True, slots=True)
 class JobOptions:
     """The options of one declaration, checked."""
@@ -301,9 +308,8 @@ def job_options(
     Raises:
         DeclarationError: an option is unknown, of the wrong type or out of range.
     """
-    known = (CoreContractOptions.__annotations__.keys() | offered_names()) if contract else set[str]()
-    known |= HandlingOptions.__annotations__.keys() if handling else set()
-    _refuse_unknown(given, known, decorator, DeclarationError)
+    known = (CONTRACT_NAMES if contract else frozenset()) | (HANDLING_NAMES if handling else frozenset())
+    _refuse_unknown(given, known, decorator, DeclarationError, offered=contract)
     try:
         limits = Defaults(**{name: given[name] for name in JOB_LIMITS if name in given})
         args_version = given.get("args_version", 1)
