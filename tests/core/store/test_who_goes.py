@@ -9,13 +9,15 @@ import pytest
 from fencerow import Client
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
+from fencerow.core.store.attempts import Mark, Success
+from fencerow.core.store.turns import AGED_S, KEPT_S
 from fencerow.limits import Limit
 from fencerow.limits.limits import define
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock, clock_of
 from tests.core.store.stage import rows
 from tests.core.store.test_turns import gated, hand_over, states, table_of
-from tests.kit.jobs import AnyEngine, new_job, submit
+from tests.kit.jobs import AnyEngine, claim, new_job, register, submit
 
 CLAIM_S = 60.0
 KINDS = pytest.mark.parametrize("needed", [{"exclusive": "k"}, {"limits": ("a",)}], ids=["key", "limit"])
@@ -130,3 +132,52 @@ def test_a_sweep_looks_only_where_somebody_may_go(engine: AnyEngine) -> None:
     assert engine.run(store.gates_left(gates)) == ["key:lost"]
     assert swept(engine) == [lost]
     assert states(engine, ids) == ["queued", "waiting", "queued"]
+
+
+def beside_a_stream(engine: AnyEngine, clock: DatabaseClock, rounds: int) -> int | None:
+    """After how many jobs that name one of two limits one that names both, and comes first, has its turns."""
+    for name in ("a", "b"):
+        submit(engine, new_job(limits=(name,)), new_job(limits=(name,)))
+    while hand_over(engine):
+        pass
+    (both,) = submit(engine, new_job(limits=("a", "b"), priority=9))
+    holder = register(engine, lease_s=100_000.0)
+    running: list[str] = []
+    for count in range(rounds):
+        clock.advance(1.0)
+        running += [job.id for job in claim(engine, holder, marks=(Mark(9), Mark(0)))]
+        if both in running:
+            return count
+        if running:  # one of a and one of b in turns, never both at once
+            engine.run(store.succeed([Success(running.pop(0), 1, "1")], holder=holder))
+        submit(engine, new_job(limits=("a",)), new_job(limits=("b",)))
+        for _ in range(5):
+            engine.run(store.hand_over())
+    return None
+
+
+def test_who_needs_several_turns_gets_them_beside_those_that_need_one(
+    engine: AnyEngine, clock: DatabaseClock
+) -> None:
+    limited(engine, Limit("a", slots=1), Limit("b", slots=1))
+
+    went_before = beside_a_stream(engine, clock, 30)
+
+    assert went_before is not None and 5 < went_before < AGED_S + 8
+
+
+def test_turns_are_kept_no_longer_than_a_minute(engine: AnyEngine, clock: DatabaseClock) -> None:
+    """Who holds the other limit may run for days."""
+    limited(engine, Limit("a", slots=1), Limit("b", slots=1))
+    long, first = submit(engine, new_job(limits=("b",)), new_job(limits=("a",)))
+    assert sorted(hand_over(engine)) == sorted([long, first])
+    claim(engine, holder := register(engine, lease_s=100_000.0))
+    (both,) = submit(engine, new_job(limits=("a", "b")))
+    (other,) = submit(engine, new_job(limits=("a",)))
+    clock.advance(AGED_S + 1)
+    engine.run(store.succeed([Success(first, 1, "1")], holder=holder))
+
+    assert hand_over(engine) == [], "the turn of a is kept"
+    clock.advance(KEPT_S)
+    assert hand_over_due(engine) == [other]
+    assert states(engine, [both]) == ["waiting"]

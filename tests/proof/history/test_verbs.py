@@ -29,6 +29,7 @@ UNRECORDED = {
         (
             *("arrive", "lock_gates", "note_gates", "send_on", "take_arrivals", "forget_gates"),
             *("arrive_at_limit", "arrive_of_queue", "forget_passed_queues", "keep_limit_state"),
+            *("keep_turns", "keep_no_turns"),
         ),
         "gates: who came to one is told by submit, and who was given a turn by give_turns",
     ),

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from fencerow.core.model.value import UNREADABLE
-from fencerow.core.store.limiting import Held, LimitRule
+from fencerow.core.store.limiting import NOBODY, Held, LimitRule
 
 KEY: Final = "key:"
 LIMIT: Final = "limit:"
@@ -25,20 +25,31 @@ NOWHERE: Final = (
     "unreadable"  # where those wait whose rows say nothing that a gate could be found by: for people
 )
 NAME_LENGTH_MAX: Final = 420  # of a gate: our own are shorter, and an index of PostgreSQL holds no long ones
-NOTHING_HELD: Final = Held()
 ROOM_MAX: Final = 500  # that one look gives at a gate
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A job that waits at a gate and may go. `gates`: all at which it needs a turn. `slots`: how many it allows at that
-    of its key. `order`: who comes first is least."""
+    of its key. `order`: who comes first is least. `aged`: it has been due for long."""
 
     id: str
     gate: str
     slots: int
     gates: tuple[str, ...]
     order: tuple[int, int, str]
+    aged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTurn:
+    """For which job the next turn of a gate is kept, until when (microseconds since 1970; None: since this look).
+
+    Without a job it was kept not long ago, and now others go.
+    """
+
+    job_id: str | None
+    until_us: int | None = None
 
 
 class Gate:
@@ -48,10 +59,18 @@ class Gate:
     """
 
     def __init__(
-        self, name: str, held: Held = NOTHING_HELD, *, slots: int | None = None, rule: LimitRule | None = None
+        self,
+        name: str,
+        held: Held = NOBODY,
+        *,
+        slots: int | None = None,
+        rule: LimitRule | None = None,
+        kept: KeptTurn | None = None,
     ) -> None:
         """`held`: the turns that are taken there. `slots`: of a key, the least that one of those allows. `rule`: of a
         limit; without one nobody defined it, and it bounds nobody."""
+        self.kept = kept
+        self._keeps = 0
         self.name = name
         self.rule = rule
         self.given: list[str] = []
@@ -67,7 +86,7 @@ class Gate:
     @property
     def wanted(self) -> int:
         """How many of those who wait there are to be looked at; 0: none of them may get a turn."""
-        left = self._room - len(self.given)
+        left = self._room - self._keeps - len(self.given)
         if self.is_key and not self._held.taken and not self.given:
             return 1  # whoever is first says how many it allows
         return left + self.is_paced if left > 0 else 0
@@ -85,7 +104,7 @@ class Gate:
     @property
     def is_free(self) -> bool:
         """Whether one more may get a turn, if the right one comes."""
-        return not self.closed and self._room > len(self.given)
+        return not self.closed and self._room - self._keeps > len(self.given)
 
     @property
     def waits(self) -> bool | None:
@@ -95,11 +114,17 @@ class Gate:
     @property
     def again_us(self) -> int | None:
         """When time makes it free, in microseconds since 1970; None: only an end does."""
-        return None if self.rule is None else self.rule.again_us(self._held, self.given)
+        again_us = None if self.rule is None else self.rule.again_us(self._held, self.given)
+        until_us = self.kept.until_us if self._keeps and self.kept is not None else None
+        return min((each for each in (again_us, until_us) if each is not None), default=None)
 
     def fits(self, job: Candidate) -> bool:
         """Whether it may have a turn beside those that have one."""
-        return not self.closed and self._allowed(job) > len(self.given)
+        return not self.closed and self._allowed(job) - self._keeps > len(self.given)
+
+    def keep(self) -> None:
+        """One turn less for all others."""
+        self._keeps = 1
 
     def give(self, job: Candidate) -> None:
         """It has a turn now."""
@@ -120,12 +145,14 @@ class Choice:
     sent: dict[str, str] = field(default_factory=dict)  # job to gate
     again: set[str] = field(default_factory=set)
     more: set[str] = field(default_factory=set)
+    kept: dict[str, tuple[str, ...]] = field(default_factory=dict)  # job to the gates that keep a turn for it
 
     def then(self, later: Choice) -> None:
         """What was chosen after that."""
         self.given += later.given
         self.sent |= later.sent
         self.again |= later.again
+        self.kept |= later.kept
 
     @property
     def unreadable(self) -> list[str]:
@@ -145,6 +172,30 @@ def gates_of(exclusive: str | None, limits: str | None) -> tuple[str, ...]:
     key = () if exclusive is None else (f"{KEY}{exclusive}",)
     gates = (*key, *(f"{LIMIT}{name}" for name in names))
     return gates if all(len(name) <= NAME_LENGTH_MAX for name in gates) else ()
+
+
+def choose_kept(kept: Iterable[Candidate], gates: Mapping[str, Gate]) -> Choice:
+    """Give turns to jobs for which they are kept, and keep them on for those that do not fit.
+
+    What is full until some instant keeps nothing elsewhere: nobody knows who ends before that.
+    """
+    choice = Choice()
+    for job in kept:
+        if job.gate not in job.gates:
+            continue  # nobody's code wrote that
+        locked = [gates[name] for name in job.gates if name in gates]
+        full = [gate for gate in locked if not gate.fits(job)]
+        if len(locked) < len(job.gates):
+            choice.again.update(job.gates)  # the next look has all of them
+        elif not full:
+            choice.given.append(job.id)
+            for gate in locked:
+                gate.give(job)
+            continue
+        if all(gate.again_us is None for gate in full):
+            for gate in locked:
+                gate.keep()
+    return choice
 
 
 def choose(candidates: Iterable[Candidate], gates: Mapping[str, Gate]) -> Choice:
@@ -182,6 +233,12 @@ def _choose(job: Candidate, gates: Mapping[str, Gate], choice: Choice) -> None:
     else:
         choice.sent[job.id] = full
         choice.again.add(job.gate)  # its place is free for the next
+        needed = [gates[name] for name in job.gates]
+        if job.aged and gates[full].again_us is None and all(gate.kept is None for gate in needed):
+            choice.kept[job.id] = job.gates  # or those that need fewer turns would go before it for ever
+            for gate in needed:
+                gate.kept = KeptTurn(job.id)
+                gate.keep()
 
 
 def by_wanted(gates: Iterable[Gate]) -> dict[int, list[str]]:

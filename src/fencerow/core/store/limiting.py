@@ -6,7 +6,7 @@ Said once, when the package is imported; see `core/wing.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from fencerow.core.db.run import Steps
@@ -22,6 +22,9 @@ class Held(NamedTuple):
     def beside(self, given: int) -> Held:
         """With so many more, which are unclaimed."""
         return Held(self.taken + given, None if self.unclaimed is None else self.unclaimed + given)
+
+
+NOBODY: Final = Held()
 
 
 class LimitRule(Protocol):

@@ -30,8 +30,10 @@ from fencerow.core.store.gates import (
     Candidate,
     Choice,
     Gate,
+    KeptTurn,
     by_wanted,
     choose,
+    choose_kept,
     gates_of,
 )
 from fencerow.core.store.limiting import Held, locked_limits, refuse_unknown_limits
@@ -39,6 +41,8 @@ from fencerow.core.store.limiting import Held, locked_limits, refuse_unknown_lim
 GATES_MAX = 500  # that one hand-over looks at
 SWEPT_MAX = 2000  # that a part of a sweep looks at
 BESIDE_MAX = 50  # of the first in each lane: those behind them are looked at when they come first
+AGED_S = 10.0  # since it was due: from then on turns are kept for a job that needs several
+KEPT_S = 60.0  # for so long at most, and then for nobody for as long
 SOON_S = 0.5  # until the next look at a gate where somebody had locked who comes first
 
 
@@ -112,7 +116,10 @@ def hand_over(gates: Iterable[str] = (), *, due: Due = OWN) -> Steps[HandedOver]
         return HandedOver([], more=False)
     locked, known_us = yield from _opened((yield from _with_those_beside(names, due)))
     yield from _stop(locked.values())
-    choice, given = Choice(), list[Requeued]()
+    choice = choose_kept((yield from _kept(locked.values(), due)), locked)
+    given = yield from _done(choice)
+    if over := [gate.name for gate in locked.values() if gate.kept and gate.kept.job_id in choice.given]:
+        yield from execute("keep_no_turns", gates=over)
     todo: Mapping[str, Gate] = locked
     while todo:
         part = choose((yield from _candidates(todo, due)), locked)
@@ -195,11 +202,12 @@ def _opened(names: list[str]) -> Steps[tuple[dict[str, Gate], dict[str, int | No
     counted = [name for name, rule in rules.items() if rule.counts]
     gates: dict[str, Gate] = {}
     known_us: dict[str, int | None] = {}
-    for row in (yield from execute("count_turns", gates=names, counted=counted)):
+    for row in (yield from execute("count_turns", gates=names, counted=counted, kept_s=KEPT_S)):
         name = str(row[0])
         known_us[name] = as_int_or_none(row[1])
         held = Held(as_int(row[2]), as_int(row[3]))
-        gates[name] = Gate(name, held, slots=as_int_or_none(row[4]), rule=rules.get(name))
+        kept = None if row[6] is None else KeptTurn(text_or_none(row[5]), as_int(row[6]))
+        gates[name] = Gate(name, held, slots=as_int_or_none(row[4]), rule=rules.get(name), kept=kept)
     return gates, known_us
 
 
@@ -207,12 +215,31 @@ def _candidates(gates: Mapping[str, Gate], due: Due) -> Steps[list[Candidate]]:
     """The first who wait at each of these gates, as many as there is room for, locked."""
     found: list[Candidate] = []
     for count, names in by_wanted(gates.values()).items():
-        rows = yield from execute("find_turns", gates=names, wanted=count, **_until(due))
-        for gate, job_id, slots, exclusive, limits, priority, run_at_us in rows:
-            needed = gates_of(text_or_none(exclusive), text_or_none(limits))
-            order = (-as_int(priority), as_int(run_at_us), str(job_id))
-            found.append(Candidate(str(job_id), str(gate), as_int(slots), needed, order))
+        rows = yield from execute("find_turns", gates=names, wanted=count, aged_s=AGED_S, **_until(due))
+        found += [_candidate(*row) for row in rows]
     return found
+
+
+def _kept(gates: Iterable[Gate], due: Due) -> Steps[list[Candidate]]:
+    """The jobs for which turns are kept at these gates, as far as they may go, locked."""
+    ids = sorted({gate.kept.job_id for gate in gates if gate.kept is not None and gate.kept.job_id})
+    rows = (yield from execute("find_kept", ids=ids, **_until(due))) if ids else []
+    return sorted((_candidate(*row) for row in rows), key=lambda each: each.order)
+
+
+def _candidate(
+    gate: object,
+    job_id: object,
+    slots: object,
+    exclusive: object,
+    limits: object,
+    priority: object,
+    run_at_us: object,
+    aged: object,
+) -> Candidate:
+    needed = gates_of(text_or_none(exclusive), text_or_none(limits))
+    order = (-as_int(priority), as_int(run_at_us), str(job_id))
+    return Candidate(str(job_id), str(gate), as_int(slots), needed, order, bool(aged) and len(needed) > 1)
 
 
 def _done(choice: Choice) -> Steps[list[Requeued]]:
@@ -221,6 +248,8 @@ def _done(choice: Choice) -> Steps[list[Requeued]]:
     if choice.sent:
         sent: list[dict[str, object]] = [{"id": each, "gate": gate} for each, gate in choice.sent.items()]
         yield from execute("send_on", sent=_document(sent))
+    for job_id, gates in choice.kept.items():
+        yield from execute("keep_turns", id=job_id, gates=list(gates), kept_s=KEPT_S)
     return given
 
 

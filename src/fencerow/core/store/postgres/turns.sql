@@ -201,8 +201,11 @@ WHERE {{is open}}
 -- name: count_turns
 -- Of each of these gates when it is to be looked at next, how many jobs have a turn there, how many of these nobody has started
 -- with it (told of limits), and the least number of slots that one of a key allows. Under limits only those of :counted
--- are counted.
-SELECT gate.name, fencerow.us(gate.next_at), held.taken, held.unclaimed, held.least
+-- are counted. Last for which job a turn is kept there, and until when: none is kept for another until as much time has passed.
+SELECT gate.name, fencerow.us(gate.next_at), held.taken, held.unclaimed, held.least,
+       CASE WHEN gate.kept_until > (SELECT fencerow.now()) THEN CAST(gate.kept_for AS text) END,
+       CASE WHEN gate.kept_until > (SELECT fencerow.now()) - fencerow.seconds(CAST(:kept_s AS double precision))
+            THEN fencerow.us(gate.kept_until) END
 FROM fencerow.gates AS gate
 CROSS JOIN LATERAL (
     SELECT count(*) AS taken, count(*) FILTER (WHERE either.unclaimed) AS unclaimed, min(either.slots) AS least
@@ -226,7 +229,8 @@ WHERE gate.name = ANY(CAST(:gates AS text[]));
 -- The limit stands in a LATERAL of its own: as an array of a correlated subquery it gave a gate's turns many times.
 WITH RECURSIVE {{lanes at gates}}
 SELECT lane.gate, next.id, next.slots, next.exclusive, CAST(to_json(next.limits) AS text), lane.priority,
-       fencerow.us(next.run_at)
+       fencerow.us(next.run_at),
+       next.run_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:aged_s AS double precision))
 FROM lane
 CROSS JOIN LATERAL (
     SELECT waiting.id, COALESCE(waiting.exclusive_slots, 1) AS slots, waiting.run_at, waiting.exclusive, waiting.limits
@@ -237,6 +241,32 @@ CROSS JOIN LATERAL (
     FOR UPDATE SKIP LOCKED
 ) AS next
 WHERE {{is open}};
+
+-- name: find_kept
+-- Those of these jobs, for which turns are kept, that may go; locked. For the others nothing is kept any more, or not now.
+SELECT waiting.gate, waiting.id, COALESCE(waiting.exclusive_slots, 1), waiting.exclusive,
+       CAST(to_json(waiting.limits) AS text), waiting.priority, fencerow.us(waiting.run_at), true
+FROM fencerow.jobs AS waiting
+WHERE waiting.id = ANY(CAST(:ids AS uuid[]))
+  AND waiting.state = 'waiting'
+  AND waiting.gate IS NOT NULL
+  AND {{due}}
+  AND COALESCE(waiting.expires_at > (SELECT fencerow.now()), true)
+  AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue WHERE queue.name = waiting.queue AND queue.paused_at IS NOT NULL)
+FOR UPDATE OF waiting SKIP LOCKED;
+
+-- name: keep_turns
+-- Keep the next turn at these gates for a job, for a while. Their rows are locked by this transaction.
+UPDATE fencerow.gates AS gate
+SET kept_for = CAST(:id AS uuid),
+    kept_until = (SELECT fencerow.now()) + fencerow.seconds(CAST(:kept_s AS double precision))
+WHERE gate.name = ANY(CAST(:gates AS text[]));
+
+-- name: keep_no_turns
+-- Keep none at these gates: the job for which they were kept has its turns. Their rows are locked by this transaction.
+UPDATE fencerow.gates AS gate
+SET kept_for = NULL, kept_until = NULL
+WHERE gate.name = ANY(CAST(:gates AS text[]));
 
 -- name: give_turns
 -- Queue jobs whose turn it is. They keep their place in their lane; whoever calls lowers the marks. They are due now for

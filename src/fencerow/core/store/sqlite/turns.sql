@@ -171,7 +171,7 @@ WHERE {{is open}}
 -- name: count_turns
 -- Of each of these gates when it is to be looked at next, how many jobs have a turn there, how many of these nobody has started
 -- with it (told of limits), and the least number of slots that one of a key allows. Under limits only those of :counted
--- are counted.
+-- are counted. Last for which job a turn is kept there, and until when: none is kept for another until as much time has passed.
 SELECT gate.name, gate.next_at,
        CASE WHEN substr(gate.name, 1, 4) = 'key:'
             THEN (SELECT count(*)
@@ -184,7 +184,9 @@ SELECT gate.name, gate.next_at,
             THEN (SELECT min(COALESCE(holder.exclusive_slots, 1))
                   FROM fencerow.jobs AS holder
                   WHERE holder.exclusive = substr(gate.name, 5)
-                    AND holder.state IN ('queued', 'running')) END
+                    AND holder.state IN ('queued', 'running')) END,
+       CASE WHEN gate.kept_until > fencerow.now() THEN gate.kept_for END,
+       CASE WHEN gate.kept_until > fencerow.now() - CAST(:kept_s * 1000000 AS INTEGER) THEN gate.kept_until END
 FROM json_each(:gates) AS wanted
 JOIN fencerow.gates AS gate ON gate.name = wanted.value
 LEFT JOIN (SELECT counted.value AS gate, count(held.value) AS taken, sum(held.unclaimed) AS unclaimed
@@ -200,7 +202,8 @@ LEFT JOIN (SELECT counted.value AS gate, count(held.value) AS taken, sum(held.un
 -- The first :wanted jobs of each lane at these gates that may go. Those of paused queues, and of queues where nobody claims,
 -- are passed over: they block nobody.
 WITH RECURSIVE {{lanes at gates}}
-SELECT lane.gate, next.id, COALESCE(next.exclusive_slots, 1), next.exclusive, next.limits, next.priority, next.run_at
+SELECT lane.gate, next.id, COALESCE(next.exclusive_slots, 1), next.exclusive, next.limits, next.priority, next.run_at,
+       next.run_at < fencerow.now() - CAST(:aged_s * 1000000 AS INTEGER)
 FROM lane
 JOIN fencerow.jobs AS next ON next.rowid IN (
     SELECT waiting.rowid
@@ -210,6 +213,30 @@ JOIN fencerow.jobs AS next ON next.rowid IN (
     LIMIT :wanted
 )
 WHERE {{is open}};
+
+-- name: find_kept
+-- Those of these jobs, for which turns are kept, that may go. For the others nothing is kept any more, or not now.
+SELECT waiting.gate, waiting.id, COALESCE(waiting.exclusive_slots, 1), waiting.exclusive, waiting.limits, waiting.priority,
+       waiting.run_at, 1
+FROM fencerow.jobs AS waiting
+WHERE waiting.id IN (SELECT value FROM json_each(:ids))
+  AND waiting.state = 'waiting'
+  AND waiting.gate IS NOT NULL
+  AND {{due}}
+  AND COALESCE(waiting.expires_at > fencerow.now(), 1)
+  AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue WHERE queue.name = waiting.queue AND queue.paused_at IS NOT NULL);
+
+-- name: keep_turns
+-- Keep the next turn at these gates for a job, for a while.
+UPDATE fencerow.gates
+SET kept_for = :id, kept_until = fencerow.now() + CAST(:kept_s * 1000000 AS INTEGER)
+WHERE name IN (SELECT value FROM json_each(:gates));
+
+-- name: keep_no_turns
+-- Keep none at these gates: the job for which they were kept has its turns.
+UPDATE fencerow.gates
+SET kept_for = NULL, kept_until = NULL
+WHERE name IN (SELECT value FROM json_each(:gates));
 
 -- name: give_turns
 -- Queue jobs whose turn it is. They keep their place in their lane; whoever calls lowers the marks. They are due now for

@@ -260,7 +260,9 @@ CREATE INDEX unique_jobs_job ON fencerow.unique_jobs (job_id);
 -- stands nowhere, it is counted from the jobs.
 CREATE TABLE fencerow.gates (
     name text PRIMARY KEY,                       -- with its kind in front: key:<key>
-    next_at timestamptz                          -- when it is to be looked at, if no arrival tells sooner
+    next_at timestamptz,                         -- when it is to be looked at, if no arrival tells sooner
+    kept_for uuid,                               -- a job that has waited long at several gates: the next turn is its own
+    kept_until timestamptz                       -- but no longer than until then
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 CREATE INDEX gates_next ON fencerow.gates (next_at) WHERE next_at IS NOT NULL;
 

@@ -210,7 +210,9 @@ CREATE INDEX fencerow.unique_jobs_job ON fencerow.unique_jobs (job_id);
 CREATE TABLE fencerow.gates (
     name TEXT PRIMARY KEY NOT NULL,
     next_at INTEGER,
-    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(name)))
+    kept_for TEXT,
+    kept_until INTEGER,
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(name), typeof(kept_for)))
 ) WITHOUT ROWID;
 CREATE INDEX fencerow.gates_next ON fencerow.gates (next_at) WHERE next_at IS NOT NULL;
 
