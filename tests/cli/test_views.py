@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from fencerow import Client
 from fencerow.cli.main import root
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
@@ -29,6 +30,7 @@ from tests.cli.test_json import WITHOUT, commands
 from tests.events.conftest import app_on
 from tests.house.tree import ROOT
 from tests.kit import jobs
+from tests.steps.test_waits import asleep
 
 AnyEngine = SqliteEngine | PostgresEngine
 LIMIT = Limit(
@@ -98,6 +100,8 @@ def views(cli: Cli, url: str, engine: AnyEngine) -> dict[str, tuple[str, ...]]:
     )
     (ended,) = jobs.submit(engine, handed)
     engine.run(store.cancel(ended, actor="someone"))
+    sleeping = asleep(engine, holder, signal=f"approved-{LONG}", queue=f"q-{LONG}")
+    Client(engine).signal(sleeping, "another", SENTENCE)
     engine.run(limits.define(LIMIT, actor="someone", reason=SENTENCE))
     return {
         "jobs list": ("jobs",),
@@ -116,6 +120,9 @@ def views(cli: Cli, url: str, engine: AnyEngine) -> dict[str, tuple[str, ...]]:
         "handovers list": ("handovers",),
         "handovers show": ("handovers", "show", ended),
         "handovers confirm": ("handovers", "confirm", ended),
+        "steps list": ("steps",),
+        "steps show": ("steps", "show", sleeping),
+        "signal": ("signal", sleeping, "another", '"yes"'),
         "shares list": ("shares",),
         "shares set": ("shares", "set", "mail", KEY, "--weight", "3"),
         "limits list": ("limits",),
@@ -163,10 +170,12 @@ TOLD_IN_TIMES = (
     "mutexes",
     "exclusive",
     "shares",
+    "steps",
     "limits",
     "events",
 )
 CHANGING = {
+    "signal",
     "set",
     "confirm",
     "cancel",

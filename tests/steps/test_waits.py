@@ -187,10 +187,16 @@ def test_a_signal_is_part_of_the_callers_transaction(engine: AnyEngine) -> None:
 
 
 def asleep(
-    engine: AnyEngine, *, signal: str | None = None, delay_s: float | None = 60.0, **fields: Any
+    engine: AnyEngine,
+    holder: str | None = None,
+    *,
+    signal: str | None = None,
+    delay_s: float | None = 60.0,
+    **fields: Any,
 ) -> str:
     """A job that waits, suspended."""
-    job = running(engine, holder := register(engine), **fields)
+    holder = holder or register(engine)
+    job = running(engine, holder, **fields)
     waiting = Waiting(name="wait", seq=1, beside=False, signal=signal, delay_s=delay_s)
     engine.run(memory.wait(Fencing(job.id, holder, job.attempt), waiting))
     assert engine.run(store.suspend([store.Suspend(job.id, job.attempt)], holder=holder)).ids == [job.id]

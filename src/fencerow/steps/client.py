@@ -1,4 +1,4 @@
-"""What `Client` is given for steps and signals: `signal`, `waits`, `steps` and `signals`, sync and async."""
+"""What `Client` is given for steps and signals: `signal`, `revive_from`, `waits`, `steps` and `signals`."""
 
 from __future__ import annotations
 
@@ -43,6 +43,21 @@ class SignalVerbs(ClientBase):
         return (yield from signalling(ref, name, data, signal_id, self.actor, connection))
 
     asignal = averb(signal)
+
+    @verb
+    def revive_from(self, ref: Ref, step: str, *, reason: str | None = None) -> Procedure[list[str]]:
+        """Queue a finished job again, which does this step and all behind it anew and remembers those before.
+
+        Returns the names of what it has forgotten: steps, sleeps and waits, with the signals that these took.
+
+        Raises:
+            InvalidInput: it remembers no such step. Nothing is changed. And as `revive`.
+        """
+        from fencerow.steps.reviving import reviving_from
+
+        return (yield from reviving_from(ref, step, self.actor, reason))
+
+    arevive_from = averb(revive_from)
 
     @verb
     def waits(

@@ -43,6 +43,7 @@ class History:
         self._count = len(remembered)
         self._asked: set[str] = set()
         self._seq = 0
+        self._latest = ""
         self._under_way = 0
         self._counts: dict[str, int] = {}
         self._lock = threading.Lock()
@@ -80,6 +81,7 @@ class History:
                     "do several things in one step, or let another job go on (job.submit_next)",
                 )
             self._asked.add(name)
+            self._latest = name
             self._seq = seq
             self._under_way += 1
             if beside:
@@ -114,7 +116,19 @@ class History:
     def is_ahead(self) -> bool:
         """Whether an earlier run has come further than this one is now."""
         with self._lock:
-            return self._last_seq > self._seq
+            return self._last_seq > self._seq and self._known.keys() > self._asked & self._known.keys()
+
+    @property
+    def last(self) -> str:
+        """The step that the run has asked for last."""
+        return self._latest
+
+    def following(self) -> str:
+        """The first remembered step that the run has not asked for, for people."""
+        left = min(
+            (each for each in self._known.values() if each.name not in self._asked), key=lambda each: each.seq
+        )
+        return f"{left.kind} {shown(left.name)} at place {left.seq}"
 
     def knows(self, name: str) -> bool:
         """Whether a step of this name is remembered."""

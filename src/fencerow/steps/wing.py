@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Wing
+from fencerow.core.wing import Change, Check, Wing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import click
 
     from fencerow.core.chore import Chore, Site
     from fencerow.core.config import CoreConfig
@@ -33,4 +35,28 @@ def _purges(engine: Engine, _config: CoreConfig, _telemetry: Telemetry) -> Seque
     return (RemovalInRounds(engine, partial(purge, limit=LOOKED_AT), NOWHERE).round,)
 
 
-WING = Wing("steps", queries=("fencerow.steps",), chores=_chores, purges=_purges)
+def _checks() -> Sequence[Check]:
+    from fencerow.steps.checks import examine_steps
+
+    return (Check("steps", examine_steps),)
+
+
+def _commands() -> Sequence[click.Command]:
+    from fencerow.steps.commands import signal, steps
+
+    return (steps, signal)
+
+
+CHANGES = (
+    Change("send_signal", "job", "signalled", "id", shown=("name",)),
+    Change("forget_steps", "job", "revived from a step", "id", shown=()),
+)
+WING = Wing(
+    "steps",
+    queries=("fencerow.steps",),
+    chores=_chores,
+    purges=_purges,
+    checks=_checks,
+    changes=CHANGES,
+    commands=_commands,
+)
