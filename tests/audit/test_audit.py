@@ -38,6 +38,9 @@ NOT_BY_HAND = {
     **dict.fromkeys(("note_disowned", "disown"), "the sweep of jobs that nobody knows"),
     "take_turns_back": "follows a pause of a queue, which is told",
     "cancel_replaced": "a later submit cancels it",
+    "put_flow": "a submit",
+    "hold_flow_jobs": "goes with the revive of its flow, which is told",
+    "wake": "what the job waited for has come",
 }
 
 

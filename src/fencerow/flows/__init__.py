@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fencerow.flows.handle import FlowHandle
     from fencerow.flows.inputs import FlowInputs
     from fencerow.flows.looking import CallbackRecord, FlowCounts, FlowJobRecord, FlowRecord
+    from fencerow.flows.moving import FlowCancelAnswer, FlowReviveAnswer
 else:
     _WHERE = {
         **dict.fromkeys(("Flow", "FlowJob"), "builder"),
@@ -44,12 +45,14 @@ else:
         "FlowHandle": "handle",
         "FlowInputs": "inputs",
         **dict.fromkeys(("CallbackRecord", "FlowCounts", "FlowJobRecord", "FlowRecord"), "looking"),
+        **dict.fromkeys(("FlowCancelAnswer", "FlowReviveAnswer"), "moving"),
     }
     __getattr__ = lazily(__name__, {name: f"fencerow.flows.{where}" for name, where in _WHERE.items()})
 
 __all__ = [
     "CallbackRecord",
     "Flow",
+    "FlowCancelAnswer",
     "FlowConflict",
     "FlowCounts",
     "FlowCycle",
@@ -61,6 +64,7 @@ __all__ = [
     "FlowNameTaken",
     "FlowNotFound",
     "FlowRecord",
+    "FlowReviveAnswer",
     "FlowTooLarge",
     "FlowVerbs",
     "InvalidFlow",

@@ -1,4 +1,4 @@
-"""`fencerow flows`: list, show."""
+"""`fencerow flows`: list, show, cancel, revive."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from fencerow.command import output
-from fencerow.command.database import working
+from fencerow.command.database import acting, working
 from fencerow.command.documents import plain
 from fencerow.command.groups import group_of
 from fencerow.command.layout import Column
@@ -120,6 +120,39 @@ def show(context: click.Context, flow: str, limit: int = JOBS_SHOWN) -> None:
     for each in callbacks:
         made = f"made {at.full(each.made_at_us)}" if each.made_at_us is not None else "not made yet"
         output.say(f"on {each.outcome}: {each.job} {each.id}, {each.trouble or made}")
+
+
+@flows.command()
+@click.argument("flow")
+@click.option("--reason", metavar="TEXT", help="Why, for the timelines of its jobs.")
+@usual_options
+@click.pass_context
+def cancel(context: click.Context, flow: str, reason: str | None = None) -> None:
+    """Cancel all jobs of a flow that have not ended; those that run are asked to stop."""
+    with working(asked(context)) as engine:
+        handle = FlowVerbs(acting(engine, asked(context))).handle(flow)
+        answer = handle.cancel(reason=reason)
+    if asked(context).json:
+        output.say_json({"id": handle.id, **plain(answer)})
+    else:
+        output.say(f"{amount(answer.cancelled, 'job')} cancelled, {answer.asked} asked to stop")
+
+
+@flows.command()
+@click.argument("flow")
+@click.option("--reason", metavar="TEXT", help="Why, for the timelines of its jobs.")
+@usual_options
+@click.pass_context
+def revive(context: click.Context, flow: str, reason: str | None = None) -> None:
+    """Run all jobs of a flow again that failed or were cancelled, in the order in which they wait for one another."""
+    with working(asked(context)) as engine:
+        handle = FlowVerbs(acting(engine, asked(context))).handle(flow)
+        answer = handle.revive(reason=reason)
+    if asked(context).json:
+        output.say_json({"id": handle.id, **plain(answer)})
+        return
+    left = f", {answer.left} left as others have locked them: ask again" if answer.left else ""
+    output.say(f"{amount(answer.queued, 'job')} queued again, {answer.waiting} behind them{left}")
 
 
 def flow_document(found: FlowRecord) -> dict[str, Any]:

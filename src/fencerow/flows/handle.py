@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -28,6 +28,9 @@ from fencerow.flows.looking import (
     read_flow_jobs,
     read_newest_stage,
 )
+
+if TYPE_CHECKING:
+    from fencerow.flows.moving import FlowCancelAnswer, FlowReviveAnswer
 
 R = TypeVar("R")
 
@@ -122,6 +125,39 @@ class FlowHandle(Verbs):
         return (yield from ask(count_flow_jobs(self.id)))
 
     await_ended = averb(wait_ended)
+
+    @verb
+    def cancel(self, *, reason: str | None = None) -> Procedure[FlowCancelAnswer]:
+        """Cancel all its jobs that have not ended: at once those that nobody runs, by request those that run.
+
+        It goes in portions, those behind first, and from the first on no job of it is woken any more. Ask again if it
+        was interrupted.
+
+        Raises:
+            FlowEnded: all have ended. FlowNotFound: it is not there.
+        """
+        from fencerow.flows.moving import cancelling_flow  # who cancels none never loads it
+
+        return (yield from cancelling_flow(self.id, self._client.actor, reason))
+
+    acancel = averb(cancel)
+
+    @verb
+    def revive(self, *, reason: str | None = None) -> Procedure[FlowReviveAnswer]:
+        """Run all its jobs again that failed or were cancelled; each waits again for those it had waited for.
+
+        What has succeeded is not repeated, and callbacks that were made are not made again. It goes in portions, those
+        behind first. Ask again if it was interrupted, or if it says that some were left.
+
+        Raises:
+            FlowEnded: none failed or was cancelled, or one of those is gone. Nothing was changed.
+            FlowNotFound: it is not there.
+        """
+        from fencerow.flows.moving import reviving_flow
+
+        return (yield from reviving_flow(self.id, self._client.actor, reason))
+
+    arevive = averb(revive)
 
     def result(self, *, wait_for: str | None = None, timeout_s: Seconds | None = 0.0) -> Any:
         """The newest result of its stages (jobs that were added with `stage=True`), as plain JSON data.

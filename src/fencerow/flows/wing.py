@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Check, Wing
+from fencerow.core.wing import Change, Check, Wing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,11 +46,16 @@ def _commands() -> Sequence[click.Command]:
     return (flows,)
 
 
+CHANGES = (
+    Change("ask_flow_cancel", "flow", "cancelled", "id", shown=()),
+    Change("reopen_flow", "flow", "revived", "id", shown=()),
+)
 WING = Wing(
     "flows",
     queries=("fencerow.flows",),
     purges=_purges,
     checks=_checks,
+    changes=CHANGES,
     commands=_commands,
     settings=_settings,
 )

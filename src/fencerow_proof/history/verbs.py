@@ -348,6 +348,7 @@ VERBS: dict[str, Verb] = {
     "requeue": Verb(_outcomes, partial(_requeued, _outcomes)),
     "suspend": _each(_outcomes, State.WAITING),
     "suspend_new": _each(_ids, State.WAITING),
+    "hold_flow_jobs": _each(_ids, State.WAITING),
     "wake": Verb(_ids, partial(_requeued, _ids)),
     "crash": Verb(_outcomes, _crashed),
     "archive": _each(_ids),

@@ -96,6 +96,7 @@ UNFENCED = {
     "move_back": "nobody runs it: it waits for its time, which it says wrongly",
     "ask_cancel": "it asks and moves nothing; the holder's own writes stay fenced",
     "expire": "nobody runs it",
+    "hold_flow_jobs": "nobody runs it: this very transaction revived it",
     "disown": "nobody runs it",
     "archive": "an earlier statement of the same transaction ended it under its own guard",
     "withdraw": "inserted by this very transaction and never claimed",

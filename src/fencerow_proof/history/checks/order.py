@@ -34,6 +34,7 @@ MOVES = frozenset(
         "ask_cancel",
         "revive",
         "suspend_new",
+        "hold_flow_jobs",
         "wake",
         *ENDED_BY_AGE,
         *CLAIMS,
@@ -152,6 +153,8 @@ def outcomes(act: Act, now: Standing) -> list[Standing]:
             return [replace(now, state=State.WAITING)] if now.state is State.QUEUED else []
         case "suspend_new":
             return [replace(now, state=State.WAITING)] if now.state in BACK and now.attempt == 0 else []
+        case "hold_flow_jobs":
+            return [replace(now, state=State.WAITING)] if now.state in BACK else []
         case "revive":
             return [Standing(state, now.attempt) for state in _back(act)] if now.state in FINAL else []
         case "reclaim" | "time_out" | "crash":

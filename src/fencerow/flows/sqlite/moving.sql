@@ -1,0 +1,81 @@
+-- Moves of whole flows, in portions. The file has one writer.
+
+-- name: ask_flow_cancel
+-- Note that a flow is to be cancelled: whoever wakes cancels its jobs instead. Guard: not ended. Asking again keeps the first.
+UPDATE fencerow.flows AS flow
+SET cancel_requested_at = COALESCE(flow.cancel_requested_at, fencerow.now()),
+    cancel_requested_by = COALESCE(flow.cancel_requested_by, :actor)
+WHERE flow.id = :id
+  AND flow.ended_at IS NULL
+RETURNING id;
+
+-- name: live_flow_jobs
+-- Jobs of a flow that have not ended, before a place, those behind first.
+SELECT member.job_id, member.place
+FROM fencerow.flow_jobs AS member
+WHERE member.flow_id = :id
+  AND member.state IS NULL
+  AND member.place < :before
+ORDER BY member.place DESC
+LIMIT :limit;
+
+-- name: lock_flow
+-- One flow; the write lock is held already.
+SELECT flow.id FROM fencerow.flows AS flow WHERE flow.id = :id;
+
+-- name: flow_jobs_to_revive
+-- Jobs of a flow that failed or were cancelled, before a place, those behind first.
+SELECT member.job_id, member.place
+FROM fencerow.flow_jobs AS member
+WHERE member.flow_id = :id
+  AND member.state IN ('failed', 'cancelled')
+  AND member.place < :before
+ORDER BY member.place DESC
+LIMIT :limit;
+
+-- name: gone_flow_jobs
+-- One that failed or was cancelled and is no longer there: those behind it would wait for ever.
+SELECT member.job_id
+FROM fencerow.flow_jobs AS member
+WHERE member.flow_id = :id
+  AND member.state IN ('failed', 'cancelled')
+  AND NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = member.job_id)
+LIMIT 1;
+
+-- name: reopen_flow
+-- A flow of which jobs run again has not ended, and nobody asks for its cancel any more. Guard: it is locked.
+UPDATE fencerow.flows AS flow
+SET ended_at = NULL, cancel_requested_at = NULL, cancel_requested_by = NULL
+WHERE flow.id = :id
+RETURNING id;
+
+-- name: reopen_flow_edges
+-- Those that are revived wait again for those that did not succeed: these run again too.
+UPDATE fencerow.flow_edges AS edge
+SET state = NULL
+WHERE edge.job_id IN (SELECT value FROM json_each(:ids))
+  AND edge.state IN ('failed', 'cancelled')
+RETURNING job_id;
+
+-- name: hold_flow_jobs
+-- Let those of these revived jobs wait, at no gate, that wait for others. In the transaction that revived them.
+-- Guard: nobody has claimed them since; and an edge that is open. The timeline tells that they wait again.
+INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor)
+SELECT job.id, job.attempt, fencerow.now(), 'suspended', :actor
+FROM fencerow.jobs AS job
+WHERE job.id IN (SELECT value FROM json_each(:ids))
+  AND job.state IN ('waiting', 'queued')
+  AND EXISTS (SELECT 1 FROM fencerow.flow_edges AS edge WHERE edge.job_id = job.id AND edge.state IS NULL);
+UPDATE fencerow.jobs AS job
+SET state = 'waiting', gate = NULL
+WHERE job.id IN (SELECT value FROM json_each(:ids))
+  AND job.state IN ('waiting', 'queued')
+  AND EXISTS (SELECT 1 FROM fencerow.flow_edges AS edge WHERE edge.job_id = job.id AND edge.state IS NULL)
+RETURNING id;
+
+-- name: unwake_flow_jobs
+-- They are to be woken again.
+UPDATE fencerow.flow_jobs AS member
+SET woken_at = NULL
+WHERE member.job_id IN (SELECT value FROM json_each(:ids))
+RETURNING job_id;

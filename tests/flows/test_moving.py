@@ -1,0 +1,127 @@
+"""A whole flow is cancelled, and run again from where it failed."""
+
+from __future__ import annotations
+
+import pytest
+
+from fencerow.core.store import store
+from fencerow.errors import FlowEnded, FlowNotFound
+from fencerow.flows import FlowHandle
+from fencerow.flows.moving import BEHIND_ALL, ask_flow_cancel, revive_portion
+from tests.cli import conftest as command_line
+from tests.cli.conftest import Cli
+from tests.events.conftest import url_of
+from tests.flows.stage import Shop, advanced, end
+from tests.kit import jobs
+from tests.kit.jobs import AnyEngine
+
+cli = command_line.cli  # a fixture
+
+
+def states(handle: FlowHandle) -> dict[str, str]:
+    return {each.name: each.state.value for each in handle.jobs()}
+
+
+def test_a_cancel_ends_what_nobody_runs_and_asks_those_that_run(shop: Shop, engine: AnyEngine) -> None:
+    flow = shop.flow()
+    runs = flow.add("runs", shop.say.call("runs"))
+    flow.add("queued", shop.say.using(priority=-1).call("queued"))
+    flow.chain(("behind", shop.say.call("behind")), ("last", shop.say.call("last")))
+    flow.add("tidy", shop.say.call("tidy"), after=[runs])
+    handle = flow.submit()
+    holder = jobs.register(engine)
+    (claimed,) = jobs.claim(engine, holder, queue="default", names=("say",), limit=1)
+    assert claimed.id == handle.job(runs).id
+
+    answer = handle.cancel(reason="it is wrong")
+    engine.run(
+        store.succeed([store.Success(claimed.id, claimed.attempt, "1")], holder=holder)
+    )  # it did not listen
+    advanced(engine)
+
+    assert (answer.cancelled, answer.asked) == (4, 1)
+    assert states(handle) == {
+        "runs": "succeeded",
+        **dict.fromkeys(("queued", "behind", "last", "tidy"), "cancelled"),
+    }
+    assert handle.refresh().state == "cancelled"
+    with pytest.raises(FlowEnded):
+        handle.cancel()
+    with pytest.raises(FlowNotFound):
+        shop.app.flows.handle(claimed.id).cancel()
+
+
+def test_what_would_be_woken_after_a_cancel_is_cancelled(shop: Shop, engine: AnyEngine) -> None:
+    flow = shop.flow()
+    first = flow.add("first", shop.say.call("first"))
+    flow.add("behind", shop.say.call("behind"), after=[first])
+    handle = flow.submit()
+    end(engine, handle.job(first).id)
+
+    assert engine.run(ask_flow_cancel(handle.id, actor=None))  # and whoever cancels was interrupted here
+    advanced(engine)
+
+    assert states(handle) == {"first": "succeeded", "behind": "cancelled"}
+
+
+def test_a_revive_runs_what_failed_and_those_behind_it_in_their_order(shop: Shop, engine: AnyEngine) -> None:
+    flow = shop.flow()
+    good, bad = flow.add("good", shop.say.call("good")), flow.add("bad", shop.say.call("bad"))
+    flow.add("join", shop.join.call(), needs=[good, bad])
+    flow.add("last", shop.say.call("last"), needs=["join"])
+    flow.on_done(shop.say.call("done"))
+    handle = flow.submit()
+    with pytest.raises(FlowEnded, match="nothing to run again"):
+        handle.revive()
+    end(engine, handle.job(good).id)
+    end(engine, handle.job(bad).id, fail=True)
+    shop.run()
+    assert states(handle) == {"good": "succeeded", "bad": "failed", "join": "cancelled", "last": "cancelled"}
+
+    answer = handle.revive(reason="mended")
+
+    assert (answer.queued, answer.waiting, answer.left) == (1, 2, 0)
+    assert states(handle) == {"good": "succeeded", "bad": "queued", "join": "waiting", "last": "waiting"}
+    assert set(shop.run(handle).values()) == {"succeeded"}
+    assert shop.heard == ["done", "bad", "join", "last"]  # nothing twice, the callback neither
+    assert handle.refresh().state == "succeeded"
+
+
+def test_a_revive_that_was_interrupted_is_finished_by_the_next(shop: Shop, engine: AnyEngine) -> None:
+    flow = shop.flow()
+    flow.chain(*((name, shop.say.call(name)) for name in "abc"))
+    handle = flow.submit()
+    handle.cancel()
+    advanced(engine)
+
+    (portion,) = [engine.run(revive_portion(handle.id, before=BEHIND_ALL, limit=1, actor=None, reason=None))]
+    assert states(handle) == {"a": "cancelled", "b": "cancelled", "c": "waiting"}
+    assert portion.portion.ids == [handle.job_named("c").id]
+
+    assert handle.revive().queued == 1
+    assert set(shop.run(handle).values()) == {"succeeded"}
+
+
+def test_a_flow_of_which_a_job_is_gone_is_not_run_again(shop: Shop, engine: AnyEngine) -> None:
+    flow = shop.flow()
+    bad = flow.add("bad", shop.say.call("bad"))
+    flow.add("behind", shop.say.call("behind"), needs=[bad])
+    handle = flow.submit()
+    end(engine, handle.job(bad).id, fail=True)
+    advanced(engine)
+    engine.run(store.delete([handle.job(bad).id]))
+
+    with pytest.raises(FlowEnded, match="is gone"):
+        handle.revive()
+
+    assert states(handle) == {"bad": "failed", "behind": "cancelled"}
+
+
+def test_people_cancel_and_revive_by_commands(shop: Shop, engine: AnyEngine, cli: Cli) -> None:
+    flow = shop.flow()
+    flow.chain(("a", shop.say.call("a")), ("b", shop.say.call("b")))
+    handle = flow.submit()
+
+    assert "2 jobs cancelled, 0 asked" in cli("flows", "cancel", handle.id, "--url", url_of(engine)).out
+    advanced(engine)
+    assert "1 job queued again, 1 behind" in cli("flows", "revive", handle.id, "--url", url_of(engine)).out
