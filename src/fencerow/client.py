@@ -13,7 +13,6 @@ from fencerow.core.db.run import Procedure
 from fencerow.core.model.change import JobChanged
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.telemetry import Telemetry
-from fencerow.doctor.why import briefly
 from fencerow.guards.mutex.client import Mutexes
 from fencerow.handovers.terms import DEFAULT_RECEIVER
 from fencerow.operators.job_verbs import JobVerbs
@@ -126,4 +125,6 @@ class Client(JobsClient, JobVerbs, QueueVerbs, SignalVerbs):
 
     def why_waiting(self, job_id: str) -> Procedure[str]:
         """Why a job has not ended, in a few words: the short form of `fencerow why`."""
+        from fencerow.doctor.why import briefly  # who never waits in vain never loads it
+
         return briefly(job_id)
