@@ -26,6 +26,7 @@ from fencerow.core.store.following import FollowedSuccess
 from fencerow.core.store.submit import Submitted
 from fencerow.core.telemetry import Telemetry
 from fencerow.doctor.examine import examine
+from fencerow.options import GivenOptions, GivenSubmitOptions
 from fencerow.retention.maintenance import Maintenance
 from tests.core.store.stage import Placed, rows, succeed, table
 from tests.house.receipts.wing import WING, counted
@@ -155,6 +156,14 @@ def test_an_option_that_cannot_be_is_refused_at_the_door(bare: App, wrong: dict[
         declare(**wrong)(send).submit("ada")
     with pytest.raises(InvalidInput, match=said):
         declare(name="other")(send).using(**wrong).submit("ada")
+
+
+def test_type_checkers_know_the_options_of_all_wings() -> None:
+    offers = {name for each in wing.wings() for name in each.options}
+
+    assert offers
+    assert offers <= GivenSubmitOptions.__annotations__.keys()
+    assert offers <= GivenOptions.__annotations__.keys()
 
 
 def test_it_writes_where_jobs_are_stored_in_whichever_form(app: App) -> None:

@@ -84,9 +84,13 @@ def said_of(given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InvalidInput, ConfigError: one of them cannot be used.
     """
-    asked = {wing: each for wing, each in _offers.items() if not each.names.isdisjoint(given)}
-    said = {wing: each.options.said(given) for wing, each in asked.items()}
-    return {wing: what for wing, what in said.items() if what is not None}
+    said: dict[str, Any] = {}
+    for wing, each in _offers.items():
+        if not each.names.isdisjoint(given):
+            what = each.options.said(given)
+            if what is not None:
+                said[wing] = what
+    return said
 
 
 def functions_in(said: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
