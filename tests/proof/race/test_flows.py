@@ -1,0 +1,288 @@
+"""Races of flows: who waits is woken or cancelled once, whatever ends beside whatever; no wake-up is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fencerow.core.db.run import Operation
+from fencerow.core.model.state import State
+from fencerow.flows.graph import Policy
+from fencerow.flows.looking import count_flow_jobs, read_flow
+from fencerow.flows.moving import BEHIND_ALL, ask_flow_cancel, revive_portion
+from fencerow.flows.removal import purge
+from fencerow.flows.storing import Callback, Edge, Member, PlannedFlow, submit_flow
+from fencerow.flows.waking import Advanced, advance
+from fencerow_proof.arena.actor import Script, doing, later
+from fencerow_proof.arena.race import Scenario, Story
+from tests.proof.race.conftest import Cut, Race, in_modes
+from tests.proof.race.named import named
+from tests.proof.race.people import (
+    FIRST,
+    JOB,
+    OTHER_JOB,
+    THIRD_JOB,
+    cancel,
+    claim,
+    fail,
+    new_job,
+    register,
+    state,
+    succeed,
+    uid,
+)  # fmt: skip
+
+FLOW, CALLBACK = uid(900), uid(901)
+KEPT_S = 100.0
+ADVANCE: Operation[Advanced] = advance(actor=None)
+
+
+def of_a_flow(policy: Policy | None = Policy.NEEDS, *outcomes: str) -> Operation[bool]:
+    """Two jobs, and a third that waits for both; without a policy there is no third."""
+    ids = (JOB, OTHER_JOB, THIRD_JOB) if policy is not None else (JOB, OTHER_JOB)
+    members = [Member(each, each[-1], "send", at, at // 2, is_read=True) for at, each in enumerate(ids)]
+    edges = [] if policy is None else [Edge(THIRD_JOB, each, policy) for each in (JOB, OTHER_JOB)]
+    callbacks = [Callback(CALLBACK, each, new_job(CALLBACK)) for each in outcomes]
+    flow = PlannedFlow(FLOW, "f", "d", [new_job(each) for each in ids], members, edges, callbacks)
+    return submit_flow(flow, actor=None)
+
+
+def running(policy: Policy | None = Policy.NEEDS, *outcomes: str) -> Any:
+    """A setup: both run, and the third waits."""
+
+    def setup() -> Script:
+        yield register(FIRST)
+        yield of_a_flow(policy, *outcomes)
+        yield claim(FIRST, limit=3)
+
+    return setup
+
+
+def one_has_ended(policy: Policy | None = Policy.NEEDS, *outcomes: str, failed: bool = False) -> Any:
+    def setup() -> Script:
+        yield from running(policy, *outcomes)()
+        yield (fail if failed else succeed)(FIRST, 1, JOB)
+
+    return setup
+
+
+def has_failed() -> Script:
+    """All is over: one has failed, the other has succeeded, and the third was cancelled."""
+    yield from one_has_ended(failed=True)()
+    yield succeed(FIRST, 1, OTHER_JOB)
+    yield ADVANCE
+    yield ADVANCE
+    yield later(KEPT_S + 1)
+
+
+def told(story: Story) -> None:
+    """All ends are told that are still to be told."""
+    while story.run(ADVANCE).moved:
+        pass
+
+
+def third_is(*expected: State) -> Any:
+    """A check: in the end the third is this, and nothing is left to tell."""
+
+    def check(story: Story) -> None:
+        told(story)
+        found = state(story, THIRD_JOB)
+        assert found in expected, f"the third is {found}: its wake-up is lost, or nobody should have woken it"
+
+    return check
+
+
+def with_name(scenario: Scenario) -> str:
+    return scenario.name
+
+
+# Two ends, two that tell.
+
+two_tell = Scenario(
+    "succeed × advance × advance",
+    one_has_ended(),
+    [doing("worker", succeed(FIRST, 1, OTHER_JOB)), doing("first", ADVANCE), doing("second", ADVANCE)],
+    third_is(State.QUEUED),
+)
+two_ends = Scenario(
+    "succeed × succeed × advance",
+    running(),
+    [doing("one", succeed(FIRST)), doing("other", succeed(FIRST, 1, OTHER_JOB)), doing("waker", ADVANCE)],
+    third_is(State.QUEUED),
+)
+
+
+@named(77)
+@pytest.mark.parametrize("raced", [two_tell, two_ends], ids=with_name)
+def test_of_two_ends_none_is_lost(race: Race, raced: Scenario) -> None:
+    race(raced, share=0.5)
+
+
+UNLOCKED = Cut("lock_flows", ("\nFOR UPDATE SKIP LOCKED", ""))
+UNWRITTEN = Cut(
+    "succeed",
+    ("WHERE member.job_id = ended.id", "WHERE member.job_id = ended.id AND false"),
+    ("WHERE member.job_id = ended.id", "WHERE member.job_id = ended.id AND false"),
+)
+
+
+@in_modes("plain", "held")
+@named(77)
+def test_a_wake_up_is_lost_where_nobody_locks(race: Race) -> None:
+    race.turns_red(two_tell, UNLOCKED, Cut("lock_free_waiters", ("\nFOR UPDATE SKIP LOCKED", "")))
+
+
+def ended(story: Story) -> None:
+    told(story)
+    found = story.run(read_flow(FLOW))
+    assert found is not None and found.state == "succeeded", "all its jobs have ended, and it never ends"
+
+
+last_two = Scenario(
+    "succeed × advance × advance, the last of a flow",
+    one_has_ended(None),
+    [doing("worker", succeed(FIRST, 1, OTHER_JOB)), doing("first", ADVANCE), doing("second", ADVANCE)],
+    ended,
+)
+
+
+@named(77)
+def test_the_end_of_a_flow_is_not_lost(race: Race) -> None:
+    race(last_two, share=0.5)
+
+
+@in_modes("plain", "held")
+@named(77)
+def test_it_is_lost_without_the_lock_of_the_flow(race: Race) -> None:
+    race.turns_red(last_two, UNLOCKED)
+
+
+@named(77)
+def test_a_wake_up_is_lost_where_the_end_does_not_write_it(race: Race) -> None:
+    race.turns_red(two_ends, UNWRITTEN)
+
+
+# What a failure means.
+
+
+def failing(policy: Policy, expected: State) -> Scenario:
+    return Scenario(
+        f"fail × advance, {policy}",
+        one_has_ended(policy),
+        [doing("worker", fail(FIRST, 1, OTHER_JOB)), doing("waker", ADVANCE)],
+        third_is(expected),
+    )
+
+
+needed, behind = failing(Policy.NEEDS, State.CANCELLED), failing(Policy.AFTER, State.QUEUED)
+BROKEN = "AND edge.state IN ('failed', 'cancelled')"
+NEEDED = "AND edge.policy = 'needs'"
+
+
+@named(77)
+@pytest.mark.parametrize("raced", [needed, behind], ids=with_name)
+def test_each_edge_says_what_a_failure_means(race: Race, raced: Scenario) -> None:
+    race(raced)
+
+
+@named(77)
+@pytest.mark.parametrize(("raced", "old"), [(needed, BROKEN), (behind, NEEDED)], ids=["needs", "after"])
+def test_it_does_not_without_its_policy(race: Race, raced: Scenario, old: str) -> None:
+    new = "AND edge.state = 'none'" if old is BROKEN else ""
+    race.turns_red(raced, Cut("look_at_flow_jobs", (old, new), (old, new)))
+
+
+# Callbacks.
+
+
+def made_once(story: Story) -> None:
+    answers = [story.results["first"], story.results["second"]]
+    assert all(isinstance(each, Advanced) for each in answers), f"it was made twice: {answers}"
+    try:
+        while (more := story.run(ADVANCE)).moved:
+            answers.append(more)
+    except Exception as error:
+        raise AssertionError(f"it is made twice: {error}") from error
+    made = [job.id for each in answers for job in each.made]
+    assert made == [CALLBACK], f"made: {made}"
+    assert state(story, CALLBACK) == State.QUEUED
+
+
+two_failures = Scenario(
+    "fail × advance × advance, one callback",
+    one_has_ended(Policy.AFTER, "failed", failed=True),
+    [doing("worker", fail(FIRST, 1, OTHER_JOB)), doing("first", ADVANCE), doing("second", ADVANCE)],
+    made_once,
+)
+NOT_MADE = "AND callback.made_at IS NULL"
+
+
+@named(77)
+def test_a_callback_is_made_once(race: Race) -> None:
+    race(two_failures, share=0.5)
+
+
+@named(77)
+def test_it_is_made_twice_without_its_mark(race: Race) -> None:
+    race.turns_red(two_failures, Cut("take_callbacks", (NOT_MADE, ""), (NOT_MADE, "")))
+
+
+# People.
+
+
+by_hand = Scenario(
+    "cancel of the one that waits × succeed × advance",
+    one_has_ended(),
+    [
+        doing("person", cancel(THIRD_JOB)),
+        doing("worker", succeed(FIRST, 1, OTHER_JOB)),
+        doing("waker", ADVANCE),
+    ],
+    third_is(State.CANCELLED),
+)
+called_off = Scenario(
+    "cancel of the flow × succeed × advance",
+    one_has_ended(),
+    [
+        doing("person", ask_flow_cancel(FLOW, actor=None)),
+        doing("worker", succeed(FIRST, 1, OTHER_JOB)),
+        doing("waker", ADVANCE),
+    ],
+    third_is(State.CANCELLED, State.QUEUED),
+)
+
+
+@named(78)
+@pytest.mark.parametrize("raced", [by_hand, called_off], ids=with_name)
+def test_who_cancels_meets_who_wakes(race: Race, raced: Scenario) -> None:
+    race(raced, share=0.5)
+
+
+# Purge and revive.
+
+
+def whole_or_gone(story: Story) -> None:
+    """The flow runs again, all of it, or it was forgotten before; then nobody waits for what cannot come."""
+    told(story)
+    if story.run(read_flow(FLOW)) is None:
+        assert state(story, THIRD_JOB) == State.CANCELLED, "it waits, and its flow is gone"
+        return
+    counts = story.run(count_flow_jobs(FLOW))
+    assert (counts.queued, counts.waiting, counts.succeeded) == (1, 1, 1), f"{counts}"
+
+
+purge_revive = Scenario(
+    "purge of flows × revive of the flow",
+    has_failed,
+    [
+        doing("purge", purge(age_s=KEPT_S, limit=9)),
+        doing("person", revive_portion(FLOW, before=BEHIND_ALL, limit=9, actor=None, reason=None)),
+    ],
+    whole_or_gone,
+)
+
+
+@named(79)
+def test_a_flow_is_run_again_as_a_whole_or_gone(race: Race) -> None:
+    race(purge_revive)
