@@ -14,15 +14,21 @@ from fencerow.core.client.submitting import COPY_ROWS_MIN, Submits, hints_of
 from fencerow.core.db.run import Pause, Procedure, WakeUp, ask, joining
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import Busy, InvalidInput, OutcomeUnknown, Unavailable
+from fencerow.core.model.control import Suspend
 from fencerow.core.model.ids import new_id, new_ids
 from fencerow.core.model.submission import Submission
 from fencerow.core.model.text import check_text, shown
 from fencerow.core.model.wakeup import FlowMoved, encode
+from fencerow.core.worker.attempt import lease_lost
 from fencerow.flows.errors import FlowNameTaken, InvalidFlow
 from fencerow.flows.graph import Policy, ordered
+from fencerow.flows.inputs import FlowInputs
+from fencerow.flows.looking import read_flow_results
 from fencerow.flows.storing import Callback, Edge, Member, PlannedFlow, submit_flow
+from fencerow.flows.waits import note_flow_wait
 
 if TYPE_CHECKING:
+    from fencerow.core.worker.context import Job
     from fencerow.flows.handle import FlowHandle
 
 R = TypeVar("R")
@@ -53,6 +59,7 @@ class Flow(Verbs):
         self.name = check_text(name, "the name of the flow", NAME_LENGTH_MAX)
         self.key = None if key is None else check_text(key, "the key of the flow", NAME_LENGTH_MAX)
         self._submitter = submitter
+        self._is_awaited = False  # by a handler, which reads all results
         self._jobs: dict[str, FlowJob[Any]] = {}
         self._edges: dict[str, dict[str, Policy]] = {}
         self._stages: set[str] = set()
@@ -146,6 +153,49 @@ class Flow(Verbs):
 
     asubmit = averb(submit)
 
+    def run_within(self, job: Job) -> FlowInputs:
+        """In a handler: run the flow as children of this job, and go on when all have ended; returns how they did.
+
+        The job gives its slot back meanwhile: the handler ends here, and runs again from its top once the flow has
+        ended. So what stands before this call happens twice, and must put the same flow together: all attempts have
+        the same one. The children stay when the job is cancelled.
+
+        Raises:
+            Suspend: let it through; it is no `Exception`.
+            FlowConflict: an earlier attempt put another flow together under this name.
+            LeaseLost: this attempt no longer holds the job.
+            InvalidFlow: the handler has a transaction open, in which it cannot wait.
+            FlowCycle, UnknownFlowJob, FlowTooLarge: it cannot be run. Nothing is stored.
+        """
+        self._be_of(job)
+        return self._run(self._within(job))
+
+    async def arun_within(self, job: Job) -> FlowInputs:
+        """`run_within` for async code."""
+        self._be_of(job)
+        return await self._arun(self._within(job))
+
+    def _be_of(self, job: Job) -> None:
+        if job.opened_transaction is not None:
+            raise InvalidFlow(
+                "a job waits for a flow inside job.transaction()",
+                "the transaction would stay open as long",
+                "wait first, then open the transaction",
+            )
+        self._is_awaited = True
+        self.key = job.id if self.key is None else self.key
+
+    def _within(self, job: Job) -> Procedure[FlowInputs]:
+        plan = self._plan()
+        if (yield from _stored(plan, self._submits, None)):
+            yield WakeUp([*hints_of(plan.ready), encode(FlowMoved())])
+        has_ended = yield from ask(note_flow_wait(job.id, plan.id, holder=job.holder, attempt=job.attempt))
+        if has_ended is None:
+            raise lease_lost(job.id, job.attempt)
+        if not has_ended:
+            raise Suspend(f"for flow {plan.id}, which it runs")
+        return FlowInputs(self._client, (yield from ask(read_flow_results(plan.id))))
+
     def _waits_for(
         self, name: str, needs: Iterable[FlowJob[Any] | str], after: Iterable[FlowJob[Any] | str]
     ) -> dict[str, Policy]:
@@ -195,6 +245,7 @@ class Flow(Verbs):
         )
 
     def _members(self, names: Sequence[str], levels: Any, id_of: dict[str, str]) -> list[Member]:
+        is_all_read = bool(self._callbacks) or self._is_awaited
         read = {before for edges in self._edges.values() for before in edges} | self._stages
         return [
             Member(
@@ -204,7 +255,7 @@ class Flow(Verbs):
                 place,
                 levels[name],
                 name in self._stages,
-                bool(self._callbacks) or name in read,
+                is_all_read or name in read,
             )
             for place, name in enumerate(names)
         ]

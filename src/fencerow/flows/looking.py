@@ -11,6 +11,7 @@ from fencerow.core.model.state import State
 from fencerow.core.store.decoding import whole_or_none
 
 LATEST_US = 2**53  # later than every submit
+ALL = 1_000_000
 LAST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
 
@@ -154,6 +155,13 @@ def read_newest_stage(flow_id: str) -> Steps[FlowJobRecord | None]:
 def read_flow_inputs(job_id: str) -> Steps[list[FlowJobRecord]]:
     """Those for which a job waited, with their results and errors; of a callback all jobs of its flow."""
     return list(map(flow_job_record, (yield from execute("read_flow_inputs", id=job_id))))
+
+
+@operation(alone=True, repeatable=True, writes="")
+def read_flow_results(flow_id: str) -> Steps[list[FlowJobRecord]]:
+    """All jobs of a flow with their results and errors."""
+    rows = yield from execute("read_flow_jobs", id=flow_id, after=-1, limit=ALL)
+    return list(map(flow_job_record, rows))
 
 
 @operation(alone=True, repeatable=True, writes="")

@@ -13,6 +13,7 @@ def purge(*, age_s: float, limit: int) -> Steps[int]:
     flows = first_column((yield from execute("lock_old_flows", age_s=age_s, limit=limit)))
     if flows:
         yield from execute("forget_flow_callbacks", flows=flows)
+        yield from execute("forget_flow_waits", flows=flows)
         yield from execute("forget_flow_edges", flows=flows)
         yield from execute("forget_flow_jobs", flows=flows)
         yield from execute("forget_flows", flows=flows)

@@ -16,6 +16,7 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.model.text import amount
 from fencerow.core.model.wakeup import Arrived, Ended, FlowMoved, WakeUp, encode, encode_ended
 from fencerow.core.telemetry import Telemetry
+from fencerow.flows.waits import wake_waiters
 from fencerow.flows.waking import NIL, Advanced, advance, flows_wanted, mend
 
 log = logging.getLogger("fencerow.worker.flows")
@@ -62,6 +63,9 @@ class Waker(Chore):
         if wanted.untold:
             self._heard = True
             return await self._advance()
+        if wanted.awaited:
+            woken = await self._engine().arun(wake_waiters(actor=None))
+            self._engine().wake([revived_hint(each) for each in woken])
         if wanted.live and time.monotonic() >= self._mended_at + MEND_EVERY_S:
             return await self._mend()
         return POLL_S

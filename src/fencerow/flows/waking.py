@@ -26,10 +26,11 @@ NEW_JOB = msgspec.json.Decoder(NewJob)
 
 
 class FlowsWanted(NamedTuple):
-    """Whether an end is to be told, and whether any flow has not ended."""
+    """Whether an end is to be told, whether any flow has not ended, whether a job may wait for one in its handler."""
 
     untold: bool
     live: bool
+    awaited: bool
 
 
 class LookedAt(NamedTuple):
@@ -95,8 +96,8 @@ def decided(looked: Sequence[LookedAt], locked: Mapping[str, Waiter]) -> Decided
 @operation(alone=True, repeatable=True, writes="")
 def flows_wanted() -> Steps[FlowsWanted]:
     """Whether there is anything to do."""
-    ((untold, live),) = yield from execute("flows_wanted")
-    return FlowsWanted(bool(untold), bool(live))
+    ((untold, live, awaited),) = yield from execute("flows_wanted")
+    return FlowsWanted(bool(untold), bool(live), bool(awaited))
 
 
 @operation()

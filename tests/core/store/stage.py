@@ -63,6 +63,7 @@ def rows(engine: AnyEngine, text: str) -> list[dict[str, object]]:
         "flows",
         "flow_jobs",
         "flow_edges",
+        "flow_waits",
     )
     with engine.session() as session:
         cursor = session.connection.execute(text.format(**{name: table(engine, name) for name in names}))

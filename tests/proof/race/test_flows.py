@@ -8,11 +8,13 @@ import pytest
 
 from fencerow.core.db.run import Operation
 from fencerow.core.model.state import State
+from fencerow.core.store import store
 from fencerow.flows.graph import Policy
 from fencerow.flows.looking import count_flow_jobs, read_flow
 from fencerow.flows.moving import BEHIND_ALL, ask_flow_cancel, revive_portion
 from fencerow.flows.removal import purge
 from fencerow.flows.storing import Callback, Edge, Member, PlannedFlow, submit_flow
+from fencerow.flows.waits import note_flow_wait, wake_waiters
 from fencerow.flows.waking import Advanced, advance
 from fencerow_proof.arena.actor import Script, doing, later
 from fencerow_proof.arena.race import Scenario, Story
@@ -30,6 +32,7 @@ from tests.proof.race.people import (
     register,
     state,
     succeed,
+    suspend,
     uid,
 )  # fmt: skip
 
@@ -257,6 +260,40 @@ called_off = Scenario(
 @pytest.mark.parametrize("raced", [by_hand, called_off], ids=with_name)
 def test_who_cancels_meets_who_wakes(race: Race, raced: Scenario) -> None:
     race(raced, share=0.5)
+
+
+# A job that waits for a flow inside of its handler.
+
+PARENT = uid(7)
+
+
+def parent_waits() -> Script:
+    """One job is left of a flow for which a running job has noted that it waits."""
+    yield from one_has_ended(None)()
+    yield store.submit([new_job(PARENT)])
+    yield claim(FIRST)
+    yield note_flow_wait(PARENT, FLOW, holder=FIRST, attempt=1)
+    yield succeed(FIRST, 1, OTHER_JOB)
+
+
+def is_woken(story: Story) -> None:
+    told(story)
+    story.run(WAKE)
+    assert state(story, PARENT) == State.QUEUED, "the flow has ended, and nobody wakes its parent"
+
+
+WAKE = wake_waiters(actor=None)
+parent = Scenario(
+    "suspend × advance × wake of those that wait for a flow",
+    parent_waits,
+    [doing("worker", suspend(FIRST, 1, PARENT)), doing("waker", ADVANCE), doing("other", WAKE)],
+    is_woken,
+)
+
+
+@named(78)
+def test_the_end_of_a_flow_wakes_who_waits_for_it(race: Race) -> None:
+    race(parent, share=0.5)
 
 
 # Purge and revive.

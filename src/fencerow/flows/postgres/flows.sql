@@ -37,9 +37,10 @@ SELECT CAST(callback.value ->> 0 AS uuid), CAST(:id AS uuid), callback.value ->>
 FROM json_array_elements(CAST(:callbacks AS json)) AS callback (value);
 
 -- name: flows_wanted
--- Whether an end is to be told; and whether any flow has not ended.
+-- Whether an end is to be told; whether any flow has not ended; and whether any job may wait for one inside of its handler.
 SELECT EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.state IS NOT NULL AND NOT member.told),
-       EXISTS (SELECT 1 FROM fencerow.flows AS flow WHERE flow.ended_at IS NULL);
+       EXISTS (SELECT 1 FROM fencerow.flows AS flow WHERE flow.ended_at IS NULL),
+       EXISTS (SELECT 1 FROM fencerow.flow_waits);
 
 -- name: lock_flows
 -- Lock flows with ends to be told, in sorted order. One that somebody else works on is left: its ends stay.

@@ -13,6 +13,10 @@ FOR UPDATE SKIP LOCKED;
 -- Of flows that are locked for removal.
 DELETE FROM fencerow.flow_callbacks WHERE flow_id = ANY(CAST(:flows AS uuid[]));
 
+-- name: forget_flow_waits
+-- Of flows that are locked for removal.
+DELETE FROM fencerow.flow_waits WHERE flow_id = ANY(CAST(:flows AS uuid[]));
+
 -- name: forget_flow_edges
 -- Of flows that are locked for removal.
 DELETE FROM fencerow.flow_edges WHERE flow_id = ANY(CAST(:flows AS uuid[]));

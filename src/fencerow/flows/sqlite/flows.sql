@@ -34,9 +34,10 @@ SELECT callback.value ->> 0, :id, callback.value ->> 1, callback.value -> 2
 FROM json_each(:callbacks) AS callback;
 
 -- name: flows_wanted
--- Whether an end is to be told; and whether any flow has not ended.
+-- Whether an end is to be told; whether any flow has not ended; and whether any job may wait for one inside of its handler.
 SELECT EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.state IS NOT NULL AND member.told = 0),
-       EXISTS (SELECT 1 FROM fencerow.flows AS flow WHERE flow.ended_at IS NULL);
+       EXISTS (SELECT 1 FROM fencerow.flows AS flow WHERE flow.ended_at IS NULL),
+       EXISTS (SELECT 1 FROM fencerow.flow_waits);
 
 -- name: lock_flows
 -- Flows with ends to be told, in sorted order; the write lock is held already.

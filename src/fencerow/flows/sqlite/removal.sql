@@ -12,6 +12,10 @@ LIMIT :limit;
 -- Of flows that are locked for removal.
 DELETE FROM fencerow.flow_callbacks WHERE flow_id IN (SELECT value FROM json_each(:flows));
 
+-- name: forget_flow_waits
+-- Of flows that are locked for removal.
+DELETE FROM fencerow.flow_waits WHERE flow_id IN (SELECT value FROM json_each(:flows));
+
 -- name: forget_flow_edges
 -- Of flows that are locked for removal.
 DELETE FROM fencerow.flow_edges WHERE flow_id IN (SELECT value FROM json_each(:flows));

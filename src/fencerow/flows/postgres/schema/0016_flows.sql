@@ -65,3 +65,10 @@ CREATE TABLE fencerow.flow_callbacks (
     trouble text                                 -- why it could not be submitted
 );
 CREATE INDEX flow_callbacks_of ON fencerow.flow_callbacks (flow_id);
+
+CREATE TABLE fencerow.flow_waits (
+    job_id uuid PRIMARY KEY,                     -- a job that waits inside of its handler
+    attempt bigint NOT NULL,                     -- in which attempt; what an earlier one waited for plays no part
+    flow_id uuid NOT NULL                        -- for all of this flow
+);
+CREATE INDEX flow_waits_of ON fencerow.flow_waits (flow_id);

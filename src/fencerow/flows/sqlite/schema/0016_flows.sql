@@ -65,3 +65,10 @@ CREATE TABLE fencerow.flow_callbacks (
     trouble TEXT
 );
 CREATE INDEX fencerow.flow_callbacks_of ON fencerow.flow_callbacks (flow_id);
+
+CREATE TABLE fencerow.flow_waits (
+    job_id TEXT NOT NULL PRIMARY KEY,
+    attempt INTEGER NOT NULL,
+    flow_id TEXT NOT NULL
+);
+CREATE INDEX fencerow.flow_waits_of ON fencerow.flow_waits (flow_id);

@@ -1,0 +1,86 @@
+"""A handler that runs a flow of its own: one slot is enough, and no attempt makes a second one."""
+
+from __future__ import annotations
+
+import pytest
+
+from fencerow import Job
+from fencerow.core.store import store
+from fencerow.errors import FlowConflict, InvalidFlow
+from fencerow.flows.waits import wake_waiters
+from fencerow.testing import drain
+from tests.core.store.stage import rows
+from tests.flows.stage import Shop
+from tests.kit import jobs
+from tests.kit.jobs import AnyEngine
+
+
+def test_a_parent_and_three_children_end_in_one_slot_of_one_queue(shop: Shop, engine: AnyEngine) -> None:
+    @shop.app.job(attempts_max=1)
+    async def parent(job: Job, words: list[str]) -> str:
+        shop.heard.append("parent")
+        flow = shop.app.flow("children")
+        for word in words:
+            flow.add(word, (shop.fail if word == "bad" else shop.say).call(word))
+        found = await flow.arun_within(job)
+        return " ".join(
+            [
+                *(await found.aresults(shop.say)).values(),
+                *(f"{name} {each.state}" for name, each in found.items() if each.state != "succeeded"),
+            ]
+        )
+
+    @shop.app.job(attempts_max=1)
+    def plain(job: Job) -> str:
+        flow = shop.app.flow("child")
+        flow.add("a", shop.say.call("a"))
+        return flow.run_within(job).result(shop.say, "a")
+
+    asked, other = parent.submit(["a", "bad", "c"]), plain.submit()
+    drain(shop.app, slots=1)
+
+    assert asked.result(0) == "a c bad failed"
+    assert other.result(0) == "a"
+    assert shop.heard.count("parent") == 2
+    assert len(rows(engine, "SELECT id FROM {flows}")) == 2
+    assert not rows(engine, "SELECT job_id FROM {flow_waits}")
+    assert asked.refresh().failures == 0
+
+
+def test_what_cannot_be_waited_for_fails_the_job(shop: Shop) -> None:
+    @shop.app.job(attempts_max=1)
+    def inside(job: Job) -> None:
+        with job.transaction():
+            flow = shop.app.flow("child")
+            flow.add("a", shop.say.call("a"))
+            flow.run_within(job)
+
+    @shop.app.job(attempts_max=1)
+    def changing(job: Job) -> None:
+        flow = shop.app.flow("child")
+        flow.add("a", shop.say.call(f"attempt {job.attempt}"))
+        flow.run_within(job)
+
+    wrong, other = inside.submit(), changing.submit()
+    drain(shop.app)
+
+    for handle, kind in ((wrong, InvalidFlow), (other, FlowConflict)):
+        with pytest.raises(Exception, match=kind.code):
+            handle.result(0)
+
+
+def test_a_wait_of_an_earlier_attempt_wakes_nobody(shop: Shop, engine: AnyEngine) -> None:
+    flow = shop.flow()
+    flow.add("a", shop.say.call("a"))
+    handle = flow.submit()
+    claimed = jobs.running(engine, holder := jobs.register(engine))
+    rows(
+        engine,
+        "INSERT INTO {flow_waits} (job_id, attempt, flow_id) "
+        f"VALUES ('{claimed.id}', {claimed.attempt - 1}, '{handle.id}')",
+    )
+    engine.run(store.suspend([store.Suspend(claimed.id, claimed.attempt)], holder=holder))
+    shop.run()
+
+    assert engine.run(wake_waiters(actor=None)) == []
+    assert jobs.read(engine, claimed.id).state == "waiting"
