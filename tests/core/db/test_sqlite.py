@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db import sqlite
+from fencerow.core.db import sqlite_connection
 from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.db.sqlite_file import fault, translated, wal_is_safe
@@ -146,7 +146,7 @@ def test_a_locked_file_is_busy_within_the_allowed_wait(
     clock = SimpleNamespace(
         monotonic=lambda: 1000.0 + sum(slept_s), sleep=slept_s.append, time_ns=time.time_ns
     )
-    monkeypatch.setattr(sqlite, "time", clock)
+    monkeypatch.setattr(sqlite_connection, "time", clock)
     with pytest.raises(Busy, match="locked by another writer"):
         hasty.run(store.submit([new_job()]))
     assert 0.1 < sum(slept_s) < 0.3
@@ -502,7 +502,7 @@ def test_whoever_waits_for_the_write_lock_looks_as_often_at_the_end_as_at_the_be
             stranger.execute("ROLLBACK")
 
     clock = SimpleNamespace(sleep=sleep, monotonic=time.monotonic, time_ns=time.time_ns)
-    monkeypatch.setattr(sqlite, "time", clock)
+    monkeypatch.setattr(sqlite_connection, "time", clock)
     submit(lite)
     stranger.close()
 
@@ -524,7 +524,7 @@ def test_a_reader_beside_writers_without_a_pause_looks_as_often_as_they_do(
             stranger.execute("ROLLBACK")
 
     clock = SimpleNamespace(sleep=sleep, monotonic=time.monotonic, time_ns=time.time_ns)
-    monkeypatch.setattr(sqlite, "time", clock)
+    monkeypatch.setattr(sqlite_connection, "time", clock)
     assert engine.run(looking.list_jobs()) == []
     stranger.close()
     engine.close()

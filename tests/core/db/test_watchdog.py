@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.core.db import pools, watchdog
+from fencerow.core.db import cancelling, pools, watchdog
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Operation
 from fencerow.core.db.watchdog import Watched
@@ -117,8 +117,8 @@ async def test_a_cancel_that_comes_late_strikes_nobody_else(
     tcp_server: PostgresServer, silence: Silence, run: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(pools, "_cancel", asked.append)
-    monkeypatch.setattr(pools, "_acancel", lambda connection, _loop: asked.append(connection))
+    monkeypatch.setattr(cancelling, "cancel", asked.append)
+    monkeypatch.setattr(cancelling, "acancel", lambda connection, _loop: asked.append(connection))
     engine = engine_to(tcp_server, silence)
     clock = engine.queries["clock"].statements[0]
     plainly, slowly = (
