@@ -146,4 +146,5 @@ def test_doctor_tells_how_many_wait_and_who_is_not_woken(engine: AnyEngine, cloc
 
 
 def test_why_says_that_it_is_suspended_and_for_what(engine: AnyEngine) -> None:
-    assert "it is suspended" in ask(engine, asleep(engine)).summary
+    job_id = asleep(engine, reason="signal 'approved', until 2026-12-01")
+    assert "waits for signal 'approved', until 2026-12-01" in ask(engine, job_id).summary

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,10 +12,12 @@ from typing import Any
 import pytest
 
 from fencerow import Backoff, Job
+from fencerow.core.model.change import JobChange
 from fencerow.core.store import store
 from fencerow.steps import memory
 from fencerow.steps.memory import Fencing, Remembering
 from fencerow.steps.model import Kind
+from tests.core.store.stage import rows
 from tests.core.worker.stage import working
 from tests.kit.jobs import AnyEngine, claim, register, running
 
@@ -287,3 +290,49 @@ def test_what_was_remembered_before_stands(engine: AnyEngine) -> None:
 
     assert said == [True, True]
     assert [each.result for each in engine.run(memory.steps_of(job.id))] == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("before", "steps"),
+    [((), ["charge", "two signatures", "sign", "ship"]), (("charge", "ship"), ["charge", "ship"])],
+    ids=["a job that begins", "a job that was further"],
+)
+async def test_a_patch_is_taken_by_those_that_have_not_come_so_far(
+    engine: AnyEngine, before: tuple[str, ...], steps: list[str]
+) -> None:
+    calls = Calls()
+
+    async def order(job: Job) -> bool:
+        if job.attempt == 1:
+            raise RuntimeError("the code is changed between the attempts")
+        await job.step("charge", calls.of, "charge")
+        patched = await job.patched("two signatures")
+        if patched:
+            await job.step("sign", calls.of, "sign")
+        await job.step("ship", calls.of, "ship")
+        return bool(patched)
+
+    async with working(engine, order) as stage:
+        job_id = await stage.submit("order", delay_s=3600.0)
+        for seq, name in enumerate(before, 1):
+            kept = {"number": 1, "at": "2026-01-02T00:00:00Z"}
+            rows(
+                engine,
+                remembered_row(
+                    engine, job_id, name, seq, json.dumps(kept).replace("{", "{{").replace("}", "}}")
+                ),
+            )
+        await engine.arun(store.change(job_id, JobChange(at_once=True), actor="ada"))
+        job = await stage.ended(job_id)
+
+    assert (job.state, job.result) == ("succeeded", not before)
+    assert [step.name for step in engine.run(memory.steps_of(job_id))] == steps
+
+
+def remembered_row(engine: AnyEngine, job_id: str, name: str, seq: int, result: str) -> str:
+    """What the code of before has left."""
+    table, now = (
+        ("fencerow.job_steps", "now()") if engine.dialect == "postgres" else ("fencerow_job_steps", "0")
+    )
+    columns = "(job_id, name, kind, seq, result, attempt, at)"
+    return f"INSERT INTO {table} {columns} VALUES ('{job_id}', '{name}', 'step', {seq}, '{result}', 0, {now})"

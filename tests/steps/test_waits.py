@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -192,6 +193,7 @@ def asleep(
     *,
     signal: str | None = None,
     delay_s: float | None = 60.0,
+    reason: str = "a test",
     **fields: Any,
 ) -> str:
     """A job that waits, suspended."""
@@ -199,7 +201,8 @@ def asleep(
     job = running(engine, holder, **fields)
     waiting = Waiting(name="wait", seq=1, beside=False, signal=signal, delay_s=delay_s)
     engine.run(memory.wait(Fencing(job.id, holder, job.attempt), waiting))
-    assert engine.run(store.suspend([store.Suspend(job.id, job.attempt)], holder=holder)).ids == [job.id]
+    suspend = store.Suspend(job.id, job.attempt, json.dumps({"reason": reason}))
+    assert engine.run(store.suspend([suspend], holder=holder)).ids == [job.id]
     return job.id
 
 

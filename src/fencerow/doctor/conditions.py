@@ -70,6 +70,20 @@ def queued(job: JobRecord) -> Condition:
     return Condition("is queued", True, f"in queue {job.queue}, priority {job.priority}")
 
 
+def suspended(job: JobRecord, timeline: Sequence[Happening], now_us: int) -> Condition | None:
+    """What a job waits for that is at no gate, as its last attempt said; None of all others."""
+    told = [each for each in timeline if each.kind == "suspended"]
+    if job.state is not State.WAITING or job.gate is not None or not told:
+        return None
+    last = told[-1]
+    detail = last.detail.get("detail") if isinstance(last.detail, dict) else None
+    what = str(detail.get("reason") or "") if isinstance(detail, dict) else ""
+    found = f"it is suspended since {ago(last.at_us, now_us).removesuffix(' ago')}"
+    return Condition(
+        "is queued", False, f"{found}, and waits for {what}" if what else found, {"since_us": last.at_us}
+    )
+
+
 def turn(
     job: JobRecord, place: GatePlace, pause: PausedQueue | None, living: list[WorkerLoad], now_us: int
 ) -> Condition:

@@ -79,7 +79,12 @@ def why(job_id: str) -> Steps[Diagnosis]:
     unique = conditions.unique(keys, timeline, now_us)
     looked = [
         *conditions.before_a_slot(
-            job, paused.get(job.queue), gate, living, now_us, _label(job, living, now_us)
+            job,
+            paused.get(job.queue),
+            gate,
+            living,
+            now_us,
+            conditions.suspended(job, timeline, now_us) or _label(job, living, now_us),
         ),
         *([conditions.changed(changes, now_us)] if changes else []),
         *([unique] if unique is not None else []),

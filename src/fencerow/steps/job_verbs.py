@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, overload
 
 from fencerow.core.db.run import Operation
+from fencerow.core.db.strikes import Doorway
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.control import check_delay
@@ -16,6 +17,7 @@ from fencerow.core.model.instants import instant_us
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.text import check_text, shown
 from fencerow.core.worker.context import Job
+from fencerow.steps.calls import Together
 from fencerow.steps.errors import StepNotPossible
 from fencerow.steps.model import SIGNAL_LENGTH_MAX
 
@@ -94,6 +96,32 @@ class StepVerbs(Job):
                 f"retries is {shown(retries)}", f"0 to {RETRIES_MAX} are possible", "correct retries"
             )
         return self._said(lambda history: run.step(history, name, fn, args, retries, backoff))
+
+    @overload
+    def step_in_transaction(
+        self, name: str, fn: Callable[[Any, *Ts], Awaitable[T]], *args: *Ts
+    ) -> Awaitable[T]: ...
+
+    @overload
+    def step_in_transaction(self, name: str, fn: Callable[[Any, *Ts], T], *args: *Ts) -> T: ...
+
+    def step_in_transaction(self, name: str, fn: Callable[[Any, *Ts], Any], *args: *Ts) -> Any:
+        """A step whose effects on the job's own database and whose memory are one commit: both once, or neither.
+
+            async def book(connection, order): ...      # the driver's own connection: psycopg, or sqlite3
+
+            await job.step_in_transaction("book", book, order.id)
+
+        `fn(connection, *args)` writes on that connection, and neither commits nor rolls back. The job's row is locked
+        against a newer attempt meanwhile. On SQLite it holds the file's one write lock, so be quick, and write nothing
+        of the job (`job.log` and the like) before it has returned.
+
+        Raises:
+            LeaseLost: this attempt no longer holds the job; everything was rolled back. And as `step`.
+        """
+        run = self._run_of(f"job.step_in_transaction({shown(name)})")
+        self._check_kind(name, fn)
+        return self._said(lambda history: run.step_in_transaction(history, name, fn, args))
 
     def sleep(self, seconds: Seconds, *, name: str = "sleep") -> Awaitable[None]:
         """Sleep without a slot, a lease or a turn: the attempt ends here, and the job goes on in another one.
@@ -227,7 +255,23 @@ class StepVerbs(Job):
             self.wait_cancelled(wanted)
             self.raise_if_cancelled()
             return None
+        if isinstance(wanted, Together):
+            return self._together(wanted)
         return wanted.function(*wanted.args)
+
+    def _together(self, wanted: Together) -> None:
+        run: Run = (self.kept or {})["steps"]
+        with Doorway(self._engine.session()) as session:
+            run.refuse_lost(held=session.run(wanted.hold) is not None)
+            value = wanted.function(session.connection, *wanted.args)
+            run.refuse_lost(held=session.run(wanted.remember(value)))
+
+    async def _atogether(self, wanted: Together) -> None:
+        run: Run = (self.kept or {})["steps"]
+        async with self._engine.asession() as session:
+            run.refuse_lost(held=await session.arun(wanted.hold) is not None)
+            value = await wanted.function(session.connection, *wanted.args)
+            run.refuse_lost(held=await session.arun(wanted.remember(value)))
 
     async def _aperform(self, script: Callable[[History], Generator[Any, Any, Any]]) -> Any:
         run: Run = (self.kept or {})["steps"]
@@ -251,6 +295,8 @@ class StepVerbs(Job):
         if isinstance(wanted, float):
             await asyncio.sleep(wanted)
             return None
+        if isinstance(wanted, Together):
+            return await self._atogether(wanted)
         return await wanted.function(*wanted.args)
 
 

@@ -18,8 +18,10 @@ from fencerow.core.model.control import Fail, Retry, Snooze, Suspend
 from fencerow.core.model.job import moment
 from fencerow.core.model.retry import is_retryable
 from fencerow.core.model.value import ValueCodec
+from fencerow.core.store.notes import hold_fence
 from fencerow.core.worker.attempt import Attempt, lease_lost
 from fencerow.steps import memory
+from fencerow.steps.calls import Call, Together
 from fencerow.steps.errors import SignalTimeout, StepNotPossible
 from fencerow.steps.history import Asked, History
 from fencerow.steps.memory import Fencing, Recalled, Remembering, Waited, Waiting
@@ -37,16 +39,6 @@ Script = Generator[Any, Any, T]
 DATA = ValueCodec.of(Any)
 TIMED_OUT = '{"timed_out":true}'
 THROUGH = (FencerowError, Fail, Retry, Snooze)  # raised in a step, they speak of the attempt
-
-
-class Call:
-    """A call of a user's function, as a script yields it."""
-
-    __slots__ = ("args", "function")
-
-    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        self.function = function
-        self.args = args
 
 
 class Run:
@@ -118,6 +110,42 @@ class Run:
         finally:
             history.left()
 
+    def step_in_transaction(
+        self, history: History, name: str, function: Callable[..., T], args: tuple[Any, ...]
+    ) -> Script[T]:
+        """The remembered result of a step whose effects were committed with it, or its function's, which is now."""
+        codec = codec_of(function)
+        asked = history.ask(name, Kind.STEP)
+        try:
+            if asked.known is not None:
+                known = unpacked(self._packing, self._fencing.id, name, asked.known.result)
+                return codec.decode(known)  # type: ignore[no-any-return]
+            began, stored = time.monotonic(), [b"", b""]  # as it was encoded, and as it is stored
+
+            def remembering(value: Any) -> Operation[bool]:
+                encoded = codec.encode(value)
+                result = packed(self._packing, self._fencing.id, name, encoded)
+                history.check_room(name, result)
+                stored[:] = encoded, result.encode()
+                return memory.remember(self._fencing, _as_asked(asked, result, time.monotonic() - began))
+
+            fence = self._fencing
+            hold = hold_fence(fence.id, holder=fence.holder, attempt=fence.attempt)
+            yield Together(function, args, hold, remembering)
+            history.remembered(stored[1].decode())
+            return codec.decode(stored[0])  # type: ignore[no-any-return]
+        finally:
+            history.left()
+
+    def refuse_lost(self, *, held: bool) -> None:
+        """What the fence said to a step in a transaction.
+
+        Raises:
+            LeaseLost: the attempt no longer holds the job.
+        """
+        if not held:
+            raise lease_lost(self._fencing.id, self._fencing.attempt)
+
     def patched(self, history: History, name: str) -> Script[bool]:
         """Whether this execution takes the new branch; the first that comes here says it for all."""
         if not history.knows(name) and history.is_ahead():
@@ -155,16 +183,18 @@ class Run:
 
     def _remember(self, history: History, asked: Asked, result: str, took_s: float | None) -> Script[None]:
         history.check_room(asked.name, result)
-        step = Remembering(
-            name=asked.name, kind=asked.kind, seq=asked.seq, beside=asked.beside, result=result, took_s=took_s
-        )
-        if not (yield memory.remember(self._fencing, step)):
-            raise lease_lost(self._fencing.id, self._fencing.attempt)
+        self.refuse_lost(held=(yield memory.remember(self._fencing, _as_asked(asked, result, took_s))))
         history.remembered(result)
 
     @property
     def _packing(self) -> Any:
         return self._attempt.handler.packing
+
+
+def _as_asked(asked: Asked, result: str, took_s: float | None) -> Remembering:
+    return Remembering(
+        name=asked.name, kind=asked.kind, seq=asked.seq, beside=asked.beside, result=result, took_s=took_s
+    )
 
 
 def _tried(call: Call, retries: int, backoff: Backoff) -> Script[Any]:
