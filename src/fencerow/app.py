@@ -234,10 +234,10 @@ class App(JobsApp):
         return program_of(self._submitter, self._declarations(), self.config, self.jobs)
 
     def _standing(self) -> Sequence[Chore]:
-        from fencerow.schedules.chores import schedule_chores
+        from fencerow.schedules.standing import schedule_chores
 
-        chores: list[Chore] = list(
-            schedule_chores(lambda: self.client, self.config, self.telemetry, self._program)
+        chores: list[Chore] = schedule_chores(
+            lambda: self.client, self.config, self.telemetry, self._program, lambda: self.declares_schedules
         )
         if FlowSettings.of(self.config).flows == "on":
             from fencerow.flows.waker import Waker

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fencerow.core.client.client import JobsClient
 from fencerow.core.client.refs import CancelAnswer
-from fencerow.core.client.submitting import PATIENCE_S
-from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Procedure
 from fencerow.core.model.change import JobChanged
-from fencerow.core.model.seconds import Seconds
-from fencerow.core.telemetry import Telemetry
-from fencerow.guards.mutex.client import Mutexes
 from fencerow.handovers.terms import DEFAULT_RECEIVER
 from fencerow.operators.job_verbs import JobVerbs
 from fencerow.operators.queue_verbs import QueueVerbs
-from fencerow.operators.workers import Workers
 from fencerow.steps.client import SignalVerbs
 
 if TYPE_CHECKING:
     from fencerow.audit.client import AuditVerbs
     from fencerow.exclusive.client import ExclusiveVerbs
     from fencerow.flows.client import FlowVerbs
+    from fencerow.guards.mutex.client import Mutexes
     from fencerow.handovers.client import Receiver
     from fencerow.limits.client import LimitVerbs
     from fencerow.operators.share_verbs import ShareVerbs
+    from fencerow.operators.workers import Workers
     from fencerow.schedules.verbs import ScheduleVerbs
     from fencerow.web.maintenance.client import MaintenanceVerbs
     from fencerow.web.tokens.client import TokenVerbs
@@ -44,18 +39,20 @@ class Client(JobsClient, JobVerbs, QueueVerbs, SignalVerbs):
     results.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        *,
-        actor: str | None = None,
-        telemetry: Telemetry | None = None,
-        ready: Callable[[], None] | None = None,
-        patience_s: Seconds = PATIENCE_S,
-    ) -> None:
-        super().__init__(engine, actor=actor, telemetry=telemetry, ready=ready, patience_s=patience_s)
-        self.workers = Workers(self)
-        self.mutexes = Mutexes(self)
+    @property
+    def workers(self) -> Workers:
+        """Looks at workers and gives them orders. Each method has an async twin with an `a` in front."""
+        from fencerow.operators.workers import Workers  # who asks for none never loads it
+
+        return Workers(self)
+
+    @property
+    def mutexes(self) -> Mutexes:
+        """Looks at mutexes, and frees those that somebody else holds. Each method has an async twin with an `a` in
+        front."""
+        from fencerow.guards.mutex.client import Mutexes  # who asks for none never loads it
+
+        return Mutexes(self)
 
     @property
     def audit(self) -> AuditVerbs:
@@ -125,6 +122,6 @@ class Client(JobsClient, JobVerbs, QueueVerbs, SignalVerbs):
 
     def why_waiting(self, job_id: str) -> Procedure[str]:
         """Why a job has not ended, in a few words: the short form of `fencerow why`."""
-        from fencerow.doctor.why import briefly  # who never waits in vain never loads it
+        from fencerow.doctor.why import briefly  # who asks for none never loads it
 
         return briefly(job_id)

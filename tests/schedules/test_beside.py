@@ -10,7 +10,7 @@ import pytest
 from fencerow import App
 from fencerow.core.chore import Chore
 from fencerow.schedules import chores, ticking
-from fencerow.schedules.chores import schedule_chores
+from fencerow.schedules.standing import schedule_chores
 from fencerow.testing.clock import DatabaseClock, clock_of
 from tests.core.store.stage import rows
 from tests.events.conftest import app_on
@@ -34,7 +34,9 @@ async def app(engine: AnyEngine) -> AsyncIterator[App]:
 
 
 def chores_of(app: App) -> list[Chore]:
-    made = schedule_chores(lambda: app.client, app.config, app.telemetry, app._program)
+    made = schedule_chores(
+        lambda: app.client, app.config, app.telemetry, app._program, lambda: app.declares_schedules
+    )
     return [each.for_worker() for each in made]
 
 

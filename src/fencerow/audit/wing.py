@@ -53,6 +53,7 @@ WING = Wing(
     "audit",
     queries=("fencerow.audit",),
     purges=_purges,
+    used="audit_used",
     witness=_witness,
     commands=_commands,
     settings=_settings,

@@ -77,7 +77,8 @@ class Wing:
     `chores`: what each worker does for it beside its jobs. `together`, `processes`: how a worker runs several attempts
     in one call, and some in other processes. `hold`: what keeps a claimed job from starting for a while.
     `bound_claim`: how it claims from a queue that has a limit. `limiter`: what the limits say that jobs name.
-    `purges`: what retention removes for it, in each round of every worker. `checks`: what the doctor looks at.
+    `purges`: what retention removes for it, in each round of every worker. `used`: the query that has a row once its
+    tables have some: until then nothing is purged, and who purges is not loaded. `checks`: what the doctor looks at.
     `changes`: what people change in it by hand. `witness`: who stands before the engine of a person and sees that.
     `commands`: what the command `fencerow` can do with it. `settings`: what it can be told; `fencerow.config` makes it
     a part of `Config`.
@@ -95,6 +96,7 @@ class Wing:
     bound_claim: BoundClaim | None = None
     limiter: Limiter | None = None
     purges: Callable[[Engine, CoreConfig, Telemetry], Sequence[Purge]] = _none
+    used: str | None = None
     checks: Callable[[], Sequence[Check]] = _none
     changes: tuple[Change, ...] = ()
     witness: Callable[[Engine, Person], Engine] | None = None

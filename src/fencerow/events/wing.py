@@ -51,6 +51,7 @@ WING = Wing(
     "events",
     queries=("fencerow.events",),
     purges=_purges,
+    used="events_used",
     checks=_checks,
     changes=CHANGES,
     commands=_commands,

@@ -52,6 +52,7 @@ WING = Wing(
         "fencerow.guards.transitions",
     ),
     purges=_purges,
+    used="guards_used",
     checks=_checks,
     changes=CHANGES,
     commands=_commands,

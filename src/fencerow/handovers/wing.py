@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 CONFIRMED_KEPT_S = 86_400.0  # so long at least a repeated confirmation is told that it is one
 LOOKED_AT = 1000  # rows at a look
+LOOK_EVERY_S = 30.0  # whether there are any
+USED = "handovers_used"
 
 
 def _offers() -> Options:
@@ -37,9 +39,14 @@ def _stored(jobs: Sequence[NewJob], *, again: bool) -> Steps[None]:
 
 
 def _chores(site: Site) -> Sequence[Chore]:
-    from fencerow.handovers.mender import Mender
+    from fencerow.core.background.dormant import Dormant
 
-    return (Mender(site),)
+    def mender() -> Chore:
+        from fencerow.handovers.mender import Mender
+
+        return Mender(site)
+
+    return (Dormant("handovers", lambda: site.engine, USED, mender, every_s=LOOK_EVERY_S),)
 
 
 def _purges(engine: Engine, _config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
@@ -72,6 +79,7 @@ WING = Wing(
     stored=_stored,
     chores=_chores,
     purges=_purges,
+    used=USED,
     checks=_checks,
     changes=CHANGES,
     commands=_commands,

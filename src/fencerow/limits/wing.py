@@ -80,6 +80,7 @@ WING = Wing(
     bound_claim=_bound_claim,
     limiter=_Limiter(),
     purges=_purges,
+    used="limits_used",
     checks=_checks,
     changes=CHANGES,
     commands=_commands,

@@ -6,9 +6,10 @@ What goes by rows goes in short transactions, and as long as one took nothing is
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 
+from fencerow.core.background.dormant import is_used
 from fencerow.core.chore import Chore
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
@@ -20,7 +21,7 @@ from fencerow.core.removal import RemovalInRounds, removed
 from fencerow.core.store import store
 from fencerow.core.store.migrate import lock_number
 from fencerow.core.telemetry import Fact, Telemetry
-from fencerow.core.wing import wings
+from fencerow.core.wing import Purge, Wing, wings
 from fencerow.retention.periods import (
     AHEAD,
     Period,
@@ -80,7 +81,8 @@ class Maintenance(Chore):
         self._unique = RemovalInRounds(engine, partial(store.purge_unique, limit=LOOKED_AT), ("", ""))
         self._warned = False
         self._started = False
-        self._wings = [purge for wing in wings() for purge in wing.purges(engine, config, telemetry)]
+        self._config = config
+        self._of_wings: dict[str, Sequence[Purge]] = {}  # of those whose tables have, or had, rows
 
     async def tick(self) -> float:
         """The loop's body."""
@@ -99,7 +101,16 @@ class Maintenance(Chore):
             parts += [self._make_periods] if in_periods else []
             parts += [partial(self._alarm, in_periods)]
             parts += [self._end_periods] if in_periods else []
-        await _each([*parts, self._move_parked, *self._purges(everywhere=not in_periods), *self._wings])
+        of_wings = [partial(self._purge_wing, wing) for wing in wings()]
+        await _each([*parts, self._move_parked, *self._purges(everywhere=not in_periods), *of_wings])
+
+    async def _purge_wing(self, wing: Wing) -> None:
+        """Remove what is to go of a wing. As long as its tables are empty nobody loads what does that."""
+        if wing.name not in self._of_wings:
+            if wing.used is not None and not await self._engine.arun(is_used(wing.used)):
+                return
+            self._of_wings[wing.name] = wing.purges(self._engine, self._config, self._telemetry)
+        await _each(self._of_wings[wing.name])
 
     # --- periods -----------------------------------------------------------------------------------
 

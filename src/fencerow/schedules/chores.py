@@ -16,7 +16,6 @@ import fencerow.schedules.ticking as ticking
 from fencerow.core.chore import Chore
 from fencerow.core.client.base import ClientBase
 from fencerow.core.client.submitting import hints_of
-from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.trouble import is_shortage, is_trouble
 from fencerow.core.errors import FencerowError
@@ -29,6 +28,7 @@ from fencerow.schedules.following import Listing, Refreshed
 from fencerow.schedules.programs import Release, contradict, read_programs
 from fencerow.schedules.reconciling import Reconciled
 from fencerow.schedules.settings import ScheduleSettings
+from fencerow.schedules.standing import COMPARE_S
 from fencerow.schedules.ticking import Key, Ticked
 
 log = logging.getLogger("fencerow.schedules")
@@ -37,7 +37,6 @@ STAGGER_S = 0.02  # workers that wait for the same instant do not all ask at onc
 FORGET_S = 60.0  # what could not be computed is tried again
 AGAIN_S = 5.0  # and what was refused, as long as a look at the workers is good for a submit
 SOON_S = 30.0
-COMPARE_S = 60.0  # how often a worker looks whether another release has been declared
 LISTED_S = 60.0  # for a user's function to list its entities
 TROUBLE_MAX = 500
 
@@ -55,18 +54,6 @@ class ScheduleSite:
     def engine(self) -> Engine:
         """The database, opened when it is first needed."""
         return self.client().engine
-
-
-def schedule_chores(
-    client: Callable[[], ClientBase],
-    config: CoreConfig,
-    telemetry: Telemetry,
-    program: Callable[[], Program],
-) -> list[Chore]:
-    """What the workers of an app do for schedules; nothing, where the setting `schedules` is off."""
-    settings = ScheduleSettings.of(config)
-    site = ScheduleSite(client, settings, telemetry, program)
-    return [TickChore(site), DeclaredChore(site)] if settings.schedules == "on" else []
 
 
 class TickChore(Chore):

@@ -80,6 +80,7 @@ WING = Wing(
     queries=("fencerow.schedules",),
     hold=_hold,
     purges=_purges,
+    used="schedules_used",
     checks=_checks,
     changes=CHANGES,
     commands=_commands,

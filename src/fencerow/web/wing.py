@@ -100,6 +100,7 @@ WING = Wing(
         "fencerow.web.dashboard.counting",
     ),
     purges=_purges,
+    used="web_used",
     checks=_checks,
     changes=CHANGES,
     commands=_commands,

@@ -10,6 +10,7 @@ import pytest
 from fencerow.core.db.queries import Query
 from fencerow.core.store import points, store
 from fencerow.core.store.tables import packages
+from fencerow.core.wing import wings
 from tests.core.store.stage import table
 from tests.house.tree import ROOT
 from tests.kit.jobs import AnyEngine
@@ -158,6 +159,7 @@ def test_the_store_uses_every_query_and_every_used_one_exists() -> None:
     sources = [
         file.read_text("utf-8") for room in USERS for file in (ROOT / "src" / "fencerow" / room).rglob("*.py")
     ]
+    sources += [f'"{wing.used}"' for wing in wings()]
     used = {
         name
         for source in sources
@@ -166,6 +168,7 @@ def test_the_store_uses_every_query_and_every_used_one_exists() -> None:
             r'_then_archive\("([a-z_]+)"',
             r'_purged\(\s*"([a-z_]+)"',
             r'queries\["([a-z_]+)"\]',
+            r'"([a-z]+_used)"',  # asked by Dormant, or by retention for a wing
         )
         for name in re.findall(pattern, source)
     }

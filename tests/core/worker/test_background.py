@@ -11,16 +11,18 @@ from typing import Any
 import pytest
 
 from fencerow.core.background import loop
+from fencerow.core.background.dormant import Dormant
 from fencerow.core.background.loop import Loop
 from fencerow.core.background.reaper import Reaper
-from fencerow.core.chore import Ticking
+from fencerow.core.chore import Chore, Ticking
 from fencerow.core.errors import OutOfResources
+from fencerow.core.model.ids import new_id
 from fencerow.core.model.wanted import Stated
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.worker import Worker, WorkerDied
-from fencerow.guards.once.window import purge_windows
+from fencerow.guards.once.window import admit, purge_windows
 from fencerow.retention.disowner import Disowner
 from fencerow.retention.maintenance import Maintenance
 from tests.core.worker.stage import Stage, handler, quick, until, worker_of, working
@@ -151,6 +153,9 @@ async def test_a_step_of_the_upkeep_that_fails_does_not_keep_the_others_from_the
         return known(**options)
 
     monkeypatch.setattr("fencerow.guards.purges.purge_windows", seen)
+    engine.run(
+        admit("mails", "a", "1", new_id(), window_s=60.0)
+    )  # until there is a window, nobody looks for old ones
     upkeep = Maintenance(engine, quick(), Telemetry())
     monkeypatch.setattr(upkeep, "_purge_finished", fails)
 
@@ -158,6 +163,27 @@ async def test_a_step_of_the_upkeep_that_fails_does_not_keep_the_others_from_the
         await upkeep.round()
 
     assert purged == ["windows"]
+
+
+async def test_a_chore_is_made_once_there_is_something_for_it(engine: AnyEngine) -> None:
+    made: list[Chore] = []
+
+    class Sweep(Chore):
+        name = "sweep"
+
+        async def tick(self) -> float:
+            return 7.0
+
+    def make() -> Chore:
+        made.append(Sweep())
+        return made[-1]
+
+    dormant = Dormant("sweep", lambda: engine, "guards_used", make, every_s=5.0).for_worker()
+
+    assert (await dormant.tick(), made, dormant.is_idle) == (5.0, [], True)
+    engine.run(admit("mails", "a", "1", new_id(), window_s=60.0))
+    assert [await dormant.tick() for _ in "12"] == [7.0, 7.0]
+    assert len(made) == 1
 
 
 # --- the core ------------------------------------------------------------------------------------------

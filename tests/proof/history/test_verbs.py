@@ -53,7 +53,13 @@ UNRECORDED = {
         (
             *("put_flow", "put_flow_jobs", "put_flow_edges", "put_flow_callbacks", "note_callback_trouble"),
             *("take_flow_ends", "close_flow_edges", "note_flow_jobs_woken", "tell_again", "end_flows"),
-            *("take_callbacks", "write_missed_flow_ends", "ask_flow_cancel", "reopen_flow", "reopen_flow_edges"),
+            *(
+                "take_callbacks",
+                "write_missed_flow_ends",
+                "ask_flow_cancel",
+                "reopen_flow",
+                "reopen_flow_edges",
+            ),
             *("unwake_flow_jobs", "note_flow_wait", "forget_flow_wait", "forget_flow_waits"),
             *("forget_flows", "forget_flow_jobs", "forget_flow_edges", "forget_flow_callbacks"),
         ),

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
+
+from fencerow.core.db.query_files import folder_of
 
 MIGRATION = re.compile(r"(\d{4})_([a-z_]+)\.sql")
 COMPATIBLE = re.compile(r"^--\s*compatible_from:\s*(\d+)", re.MULTILINE)
@@ -63,7 +64,7 @@ class Migration:
 @cache  # each start of a worker compares them with the database, and one process may start many
 def migrations(package: str, folder: str) -> tuple[Migration, ...]:
     """The migrations of a dialect in order; the checksum is over the text as it lies in the package."""
-    schema = files(package).joinpath(folder, "schema")
+    schema = folder_of(package).joinpath(folder, "schema")
     if not schema.is_dir():
         return ()
     found = []

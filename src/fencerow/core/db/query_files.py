@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from types import MappingProxyType
 
 from fencerow.core.errors import ConfigError
@@ -43,10 +44,16 @@ def brought(package: str, folder: str, given: Mapping[str, str] = NOTHING) -> di
     return {point: expanded(point, _without_prose(body), known) for point, body in found["at"].items()}
 
 
+def folder_of(package: str) -> Traversable:
+    """Where the files of a package lie. It is not loaded: who reads its queries needs none of its code."""
+    top, _, rest = package.partition(".")
+    return files(top).joinpath(*rest.split(".")) if rest else files(top)
+
+
 def _found(package: str, folder: str) -> dict[str, dict[str, str]]:
     """The parts of all files of a package folder: of each kind, by their names."""
     found: dict[str, dict[str, str]] = {"name": {}, "fragment": {}, "at": {}}
-    for file in sorted(files(package).joinpath(folder).iterdir(), key=lambda entry: entry.name):
+    for file in sorted(folder_of(package).joinpath(folder).iterdir(), key=lambda entry: entry.name):
         if file.name.endswith(".sql"):
             for kind, name, body in _parts(file.read_text("utf-8")):
                 if name in found[kind]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from fencerow.core.background.chores import Chores
 from fencerow.core.background.loop import Endurance, Fatal, Loop, Loops
@@ -310,9 +311,11 @@ def _held(clock: CarriedClock) -> Callable[[Mapping[str, str]], Released | None]
     return held
 
 
-def _apart(executor: Executor, calls: Calls, decider: Decider, config: CoreConfig) -> Apart | None:
-    """How attempts run in child processes; None where a child would not know where to write."""
+def _apart(
+    executor: Executor, calls: Calls, decider: Decider, config: CoreConfig
+) -> Callable[[], Apart] | None:
+    """Makes how attempts run in child processes; None where a child would not know where to write."""
     processes = brought().processes
     if processes is None or config.url is None:
         return None
-    return processes.make(executor, calls, decider, config)
+    return partial(processes.make, executor, calls, decider, config)

@@ -49,8 +49,8 @@ class Permit:
 class Dispatch:
     """Decides for each attempt where it runs, and runs it there. Used on the event loop only.
 
-    Without `apart` no suspect runs in a child. `wake_claimers` is called when a suspect waited in vain for the others
-    to end: the claimers, which have seen that nothing may be claimed, must hear that it may be again.
+    Without `make_apart` no suspect runs in a child. `wake_claimers` is called when a suspect waited in vain for the
+    others to end: the claimers, which have seen that nothing may be claimed, must hear that it may be again.
     """
 
     def __init__(
@@ -59,14 +59,15 @@ class Dispatch:
         executor: Executor,
         calls: Calls,
         decider: Decider,
-        apart: Apart | None,
+        make_apart: Callable[[], Apart] | None,
         wake_claimers: Callable[[], None],
     ) -> None:
         self._engine = engine
         self._executor = executor
         self._calls = calls
         self._decider = decider
-        self._apart = apart
+        self._make_apart = make_apart
+        self._apart: Apart | None = None  # from the first time on that something may run there
         self._wake_claimers = wake_claimers
         self._found: dict[str, bool] = {}  # whether a child finds the jobs of a name
         self._beside = 0  # attempts that run beside others
@@ -81,7 +82,7 @@ class Dispatch:
 
     def stays_here(self, handler: Handler) -> bool:
         """Whether no child can run its suspects."""
-        return not handler.process and not self._found_apart(handler)
+        return not handler.process and self._apart_for(handler) is None
 
     async def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
         """Run attempts of one name. Returns whether the slot is still the caller's; else `slot_lost` was called."""
@@ -134,8 +135,8 @@ class Dispatch:
     async def _in_child(self, attempt: Attempt) -> bool:
         """Run it in a child process; false if it must run elsewhere."""
         try:
-            if self._apart is not None and self._found_apart(attempt.handler):
-                await self._apart.run(attempt)
+            if (apart := self._apart_for(attempt.handler)) is not None:
+                await apart.run(attempt)
                 return True
         except NotImportable as error:
             log.error("%s", error)
@@ -145,13 +146,15 @@ class Dispatch:
                 return True
         return False
 
-    def _found_apart(self, handler: Handler) -> bool:
-        """Whether a child process can run its jobs."""
-        if handler.process is False or self._apart is None:
-            return False
+    def _apart_for(self, handler: Handler) -> Apart | None:
+        """What runs its jobs in child processes; None where nothing can."""
+        if handler.process is False or self._make_apart is None:
+            return None
+        if self._apart is None:
+            self._apart = self._make_apart()
         if handler.name not in self._found:
             self._found[handler.name] = self._apart.finds(handler)
-        return self._found[handler.name]
+        return self._apart if self._found[handler.name] else None
 
     # --- here, alone -------------------------------------------------------------------------------------
 

@@ -84,7 +84,8 @@ class Executor:
         self._decider = decider
         self._lines = lines
         self._held = held
-        self._together = None if together is None else together(self, calls, decider)
+        self._make_together = together
+        self._together: Together | None = None  # from the first time on that several run in one call
 
     async def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
         """Run attempts of one name to their outcomes. Returns whether the slot is still the caller's.
@@ -93,8 +94,7 @@ class Executor:
         """
         attempt = attempts[0]
         if attempt.handler.batch_max is not None:
-            assert self._together is not None, "what declares such a handler brings how it is run"
-            return await self._together.run(attempts, slot_lost)
+            return await self._in_one_call().run(attempts, slot_lost)
         given = await self.start(attempt)
         if given is None:
             return True
@@ -109,6 +109,12 @@ class Executor:
             return False  # it was reported when it was given up
         self.report(attempt, decision)
         return True
+
+    def _in_one_call(self) -> Together:
+        if self._together is None:
+            assert self._make_together is not None, "what declares such a handler brings how it is run"
+            self._together = self._make_together(self, self._calls, self._decider)
+        return self._together
 
     async def start(self, attempt: Attempt) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         """The arguments of an attempt that starts now; None if it may not, which is reported then."""
