@@ -40,7 +40,6 @@ NOT_BY_HAND = {
     "cancel_replaced": "a later submit cancels it",
     "put_flow": "a submit",
     "hold_flow_jobs": "goes with the revive of its flow, which is told",
-    "wake": "what the job waited for has come",
 }
 
 

@@ -63,11 +63,11 @@ class Run:
         assert self._history is not None
         return self._history
 
-    async def ahistory(self, arun: Callable[[Operation[Any]], Any]) -> History:
+    async def ahistory(self, run: Callable[[Operation[Any]], Any]) -> History:
         """The same for an async one."""
         async with self._recalling:
             if self._history is None:
-                self._take(await arun(memory.recall(self._fencing)))
+                self._take(await run(memory.recall(self._fencing)))
         assert self._history is not None
         return self._history
 
