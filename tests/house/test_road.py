@@ -16,7 +16,7 @@ from fencerow import App, Config
 from fencerow.core import offered, wing
 from fencerow.core.client.submitting import COPY_ROWS_MIN
 from fencerow.core.db import query_files
-from fencerow.core.errors import ConfigError, FencerowError, InvalidInput
+from fencerow.core.errors import ConfigError, DeclarationError, FencerowError, InvalidInput
 from fencerow.core.model.job import KeyClaim
 from fencerow.core.model.submission import Submission
 from fencerow.core.model.unique import UniqueClaim, UniqueRule
@@ -156,6 +156,14 @@ def test_an_option_that_cannot_be_is_refused_at_the_door(bare: App, wrong: dict[
         declare(**wrong)(send).submit("ada")
     with pytest.raises(InvalidInput, match=said):
         declare(name="other")(send).using(**wrong).submit("ada")
+
+
+def test_a_function_in_an_option_is_looked_at_where_the_job_is_declared(bare: App) -> None:
+    def send(to: str) -> None: ...
+
+    declare: Any = bare.job
+    with pytest.raises(DeclarationError, match="the function in receipt="):
+        declare(receipt=lambda somebody: somebody)(send)
 
 
 def test_type_checkers_know_the_options_of_all_wings() -> None:
