@@ -25,6 +25,8 @@ def test_a_flow_is_listed_and_drawn(shop: Shop, engine: AnyEngine, cli: Cli) -> 
     flow.add("never", shop.say.call("never"), needs=[bad, "good"])
     flow.on_failed(shop.say.call("tell"))
     handle = flow.submit()
+    waiting = cli("why", handle.job_named("never").id, "--url", url_of(engine)).out
+    assert f"it waits for 'bad', 'good' in flow {handle.id}" in " ".join(waiting.split())
     end(engine, handle.job(bad).id, fail=True)
     advanced(engine)
     url = url_of(engine)

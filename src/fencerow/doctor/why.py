@@ -14,6 +14,7 @@ from fencerow.core.db.run import Procedure, Steps, ask, operation
 from fencerow.core.errors import ArgumentsTooNew, JobNotFound, SealKeyUnknown, StoreUnavailable
 from fencerow.core.model.job import HeldJob, JobRecord, WorkerRecord
 from fencerow.core.model.state import State, WorkerState
+from fencerow.core.model.text import shown
 from fencerow.core.store.read import clock, read, releases
 from fencerow.core.store.unique import unique_keys_of
 from fencerow.core.store.workers import held_jobs, holdings, list_workers
@@ -77,7 +78,9 @@ def why(job_id: str) -> Steps[Diagnosis]:
     changes = [each for each in timeline if each.kind == "changed"]
     keys = (yield from unique_keys_of([job_id]).steps()).get(job_id, [])
     unique = conditions.unique(keys, timeline, now_us)
+    flow = yield from _flow(job)
     looked = [
+        *([flow] if flow is not None else []),
         *conditions.before_a_slot(
             job,
             paused.get(job.queue),
@@ -94,6 +97,24 @@ def why(job_id: str) -> Steps[Diagnosis]:
         conditions.first(job, (yield from ahead(job_id).steps()), claiming, now_us),
     ]
     return Diagnosis(job.id, job.state, _summary(looked), looked)
+
+
+def _flow(job: JobRecord) -> Steps[Condition | None]:
+    """Of a suspended job: for whom it waits in a flow, if it does."""
+    if job.state is not State.WAITING or job.gate is not None:
+        return None
+    from fencerow.flows.looking import NAMES_MAX, awaited_in_flow  # few jobs wait so
+
+    found = yield from awaited_in_flow(job.id).steps()
+    if found is None:
+        return None
+    flow_id, names = found
+    few = ", ".join(map(shown, names)) + (", and others" if len(names) == NAMES_MAX else "")
+    return Condition(
+        "its flow lets it go",
+        False,
+        f"it waits for {few} in flow {flow_id}" if names else f"it waits for all jobs of flow {flow_id}",
+    )
 
 
 def briefly(job_id: str) -> Procedure[str]:

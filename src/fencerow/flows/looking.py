@@ -12,6 +12,7 @@ from fencerow.core.store.decoding import whole_or_none
 
 LATEST_US = 2**53  # later than every submit
 ALL = 1_000_000
+NAMES_MAX = 5
 LAST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
 
@@ -155,6 +156,14 @@ def read_newest_stage(flow_id: str) -> Steps[FlowJobRecord | None]:
 def read_flow_inputs(job_id: str) -> Steps[list[FlowJobRecord]]:
     """Those for which a job waited, with their results and errors; of a callback all jobs of its flow."""
     return list(map(flow_job_record, (yield from execute("read_flow_inputs", id=job_id))))
+
+
+@operation(alone=True, repeatable=True, writes="")
+def awaited_in_flow(job_id: str) -> Steps[tuple[str, list[str]] | None]:
+    """The flow that a suspended job waits in, and the names of some for which it waits: none where it waits for all of
+    the flow inside of its handler. None: it waits for no flow."""
+    rows = yield from execute("awaited_in_flow", id=job_id, limit=NAMES_MAX)
+    return (str(rows[0][0]), [str(row[1]) for row in rows if row[1] is not None]) if rows else None
 
 
 @operation(alone=True, repeatable=True, writes="")

@@ -123,6 +123,7 @@ SHOWN_BY = {
     "guide/events.md: `fencerow doctor` fails if an event": "events/test_unplaced.py::test_events_without_a_place",
     "errors.md: `fencerow flows` shows those": "flows/test_commands.py::test_a_flow_is_listed",
     "guide/flows.md: `fencerow flows show ID`": "flows/test_commands.py::test_a_flow_is_listed",
+    "guide/flows.md: `fencerow why JOB` names those": "flows/test_commands.py::test_a_flow_is_listed",
     "guide/handover.md: `fencerow handovers` lists what is not": "handovers/test_looking.py::test_a_list_says_where",
     "guide/steps.md: On the command line `fencerow steps` lists": "steps/test_commands.py::test_what_a_job_remembers",
     "guide/steps.md: `fencerow doctor` tells how many": "steps/test_commands.py::test_doctor_tells",

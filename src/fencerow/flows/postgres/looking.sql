@@ -133,3 +133,19 @@ SELECT CAST(callback.job_id AS text), callback.trouble
 FROM fencerow.flow_callbacks AS callback
 WHERE callback.trouble IS NOT NULL
 LIMIT CAST(:limit AS integer);
+
+-- name: awaited_in_flow
+-- For whom a job of a flow still waits, and the flow; or the flow for which it waits inside of its handler, without a name.
+SELECT CAST(edge.flow_id AS text), before.name
+FROM fencerow.flow_edges AS edge
+JOIN fencerow.flow_jobs AS before ON before.job_id = edge.before_id
+JOIN fencerow.flow_jobs AS member ON member.job_id = edge.job_id
+WHERE edge.job_id = CAST(:id AS uuid)
+  AND edge.state IS NULL
+  AND member.woken_at IS NULL
+UNION ALL
+SELECT CAST(wait.flow_id AS text), NULL
+FROM fencerow.flow_waits AS wait
+JOIN fencerow.jobs AS job ON job.id = wait.job_id AND job.attempt = wait.attempt
+WHERE wait.job_id = CAST(:id AS uuid)
+LIMIT CAST(:limit AS integer);

@@ -133,3 +133,19 @@ SELECT callback.job_id, callback.trouble
 FROM fencerow.flow_callbacks AS callback
 WHERE callback.trouble IS NOT NULL
 LIMIT :limit;
+
+-- name: awaited_in_flow
+-- For whom a job of a flow still waits, and the flow; or the flow for which it waits inside of its handler, without a name.
+SELECT edge.flow_id, before.name
+FROM fencerow.flow_edges AS edge
+JOIN fencerow.flow_jobs AS before ON before.job_id = edge.before_id
+JOIN fencerow.flow_jobs AS member ON member.job_id = edge.job_id
+WHERE edge.job_id = :id
+  AND edge.state IS NULL
+  AND member.woken_at IS NULL
+UNION ALL
+SELECT wait.flow_id, NULL
+FROM fencerow.flow_waits AS wait
+JOIN fencerow.jobs AS job ON job.id = wait.job_id AND job.attempt = wait.attempt
+WHERE wait.job_id = :id
+LIMIT :limit;
