@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 CATCH_UP_US: Final = 1_000_000
-UNCLAIMED_US: Final = 100_000  # beside the burst, turns of so long may wait for whoever starts them
+UNCLAIMED_US: Final = 150_000  # beside the burst, turns of so long may wait for whoever starts them
 CLAIMED_US_MAX: Final = 5_000_000  # nobody tells that a turn was claimed: it is looked at so often, at least
 LOOK_US: Final = 20_000  # quick rates are looked at no more often than this, for several starts at once
 
@@ -51,7 +51,7 @@ class Pace:
 
     def claimed_us(self, now_us: int) -> int:
         """When to look whether one of these was claimed."""
-        return now_us + min(CLAIMED_US_MAX, max(UNCLAIMED_US, self.interval_us))
+        return now_us + min(CLAIMED_US_MAX, max(LOOK_US, self.interval_us))
 
     def look_us(self, start_us: int, now_us: int) -> int:
         """When to look whether the start of that instant, and those after it, may come."""

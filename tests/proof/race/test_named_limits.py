@@ -6,9 +6,10 @@ from typing import Any
 
 from fencerow.core.model.job import NewJob
 from fencerow.core.store import store
+from fencerow.core.store.turns import AGED_S
 from fencerow.limits import Limit, Rate
 from fencerow.limits.limits import define, redefine, remove
-from fencerow_proof.arena.actor import Actor, Script
+from fencerow_proof.arena.actor import Actor, Script, later
 from fencerow_proof.arena.race import Scenario, Story
 from tests.proof.race.conftest import Cut, Race, in_modes
 from tests.proof.race.named import named
@@ -101,6 +102,71 @@ def test_two_pass_a_limit_without_a_count(race: Race) -> None:
     race.turns_red(crossed, UNCOUNTED)
 
 
+# One comes to the gate of its key, and needs the limit too: the limit is locked behind the key.
+
+both_kinds = Scenario(
+    "hand_over of a key whose job needs a limit × hand_over of the limit",
+    waiting(new_job(JOB, exclusive="k", limits=("a",)), limited(OTHER_JOB, "a"), limits=(A,)),
+    [handing("first", "key:k"), handing("second", "limit:a")],
+    one_goes,
+)
+
+
+@named(66)
+def test_who_needs_a_key_and_a_limit_gets_both_turns_or_none(race: Race) -> None:
+    race(both_kinds)
+
+
+@named(66)
+@in_modes("plain", "held")
+def test_a_limit_is_passed_where_the_gate_behind_the_key_is_not_locked(race: Race) -> None:
+    race.turns_red(both_kinds, UNLOCKED)
+
+
+def ending(_: Any) -> Script:
+    return [job.id for job in (yield succeed(FIRST))]
+
+
+# Turns are kept for one that needs several.
+
+
+def one_is_kept_for() -> Script:
+    """The third is old and needs both; `a` is free and kept for it, `b` has a job that runs."""
+    yield from waiting(limited(JOB, "b"))()
+    yield store.hand_over()
+    yield claim(FIRST)
+    yield store.submit_gated([limited(THIRD_JOB, "a", "b")])
+    yield later(AGED_S + 1)
+    yield store.hand_over(["limit:a"])
+    yield store.submit_gated([limited(OTHER_JOB, "a")])
+
+
+def it_goes(story: Story) -> None:
+    assert story.results["worker"] == [JOB]
+    settle(story)
+    assert turned(story) == [THIRD_JOB], "who needs one turn went before who needs two for long"
+
+
+kept = Scenario(
+    "hand_over where a turn is kept × end under the other limit × hand_over",
+    one_is_kept_for,
+    [handing("first", "limit:a"), Actor("worker", ending), handing("second", "limit:b")],
+    it_goes,
+)
+
+
+@named(66)
+def test_a_turn_that_is_kept_is_used_by_whom_it_is_kept_for(race: Race) -> None:
+    race(kept, share=0.3)
+
+
+@named(66)
+def test_a_turn_is_not_kept_where_nobody_looks_for_whom(race: Race) -> None:
+    race.turns_red(
+        kept, Cut("find_kept", *[("  AND waiting.state = 'waiting'", "  AND waiting.state = 'none'")] * 2)
+    )
+
+
 # The other limit becomes free while somebody is sent on to it.
 
 
@@ -110,10 +176,6 @@ def one_runs_under_b() -> Script:
         yield from nothing()
     yield claim(FIRST)
     yield store.submit_gated([limited(THIRD_JOB, "a", "b")])
-
-
-def ending(_: Any) -> Script:
-    return [job.id for job in (yield succeed(FIRST))]
 
 
 def nobody_is_stranded(story: Story) -> None:

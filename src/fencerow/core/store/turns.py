@@ -114,15 +114,17 @@ def hand_over(gates: Iterable[str] = (), *, due: Due = OWN) -> Steps[HandedOver]
     names = {str(row[0]) for row in rows}.union(gates)
     if not names:
         return HandedOver([], more=False)
-    locked, known_us = yield from _opened((yield from _with_those_beside(names, due)))
-    yield from _stop(locked.values())
-    choice = choose_kept((yield from _kept(locked.values(), due)), locked)
-    given = yield from _done(choice)
-    if over := [gate.name for gate in locked.values() if gate.kept and gate.kept.job_id in choice.given]:
-        yield from execute("keep_no_turns", gates=over)
-    todo: Mapping[str, Gate] = locked
+    locked: dict[str, Gate] = {}
+    known_us: dict[str, int | None] = {}
+    choice = Choice()
+    given = yield from _join((yield from _with_those_beside(names, due)), locked, known_us, choice, due)
+    todo = dict(locked)
     while todo:
-        part = choose((yield from _candidates(todo, due)), locked)
+        found = yield from _candidates(todo, due)
+        if beside := _behind(locked, found):
+            given += yield from _join(beside, locked, known_us, choice, due)
+            found += yield from _candidates({name: locked[name] for name in beside}, due)
+        part = choose([each for each in found if each.id not in choice.given], locked)
         given += yield from _done(part)
         choice.then(part)
         todo = {name: locked[name] for name in part.more}
@@ -130,6 +132,29 @@ def hand_over(gates: Iterable[str] = (), *, due: Due = OWN) -> Steps[HandedOver]
         yield from execute("arrive", gates=sorted(choice.again))
     yield from _noted(locked.values(), known_us)
     return HandedOver(given, bool(choice.again) or len(rows) >= GATES_MAX, _news(locked.values(), choice))
+
+
+def _join(
+    names: list[str], locked: dict[str, Gate], known_us: dict[str, int | None], choice: Choice, due: Due
+) -> Steps[list[Requeued]]:
+    """Lock these gates too, let those wait again whom a limit has stopped, and give the turns that are kept."""
+    opened, next_us = yield from _opened(names)
+    locked |= opened
+    known_us |= next_us
+    yield from _stop(opened.values())
+    kept = choose_kept((yield from _kept(opened.values(), due)), locked)
+    given = yield from _done(kept)
+    if over := [gate.name for gate in locked.values() if gate.kept and gate.kept.job_id in kept.given]:
+        yield from execute("keep_no_turns", gates=over)
+    choice.then(kept)
+    return given
+
+
+def _behind(locked: Mapping[str, Gate], found: Iterable[Candidate]) -> list[str]:
+    """The gates that are needed beside those that are locked, if all of them come later in the order in which gates are
+    locked: those of limits, where keys were looked at. Others are left for the next look."""
+    missing = sorted({name for job in found for name in job.gates} - locked.keys())
+    return missing if missing and missing[0] > max(locked) else []
 
 
 def _with_those_beside(names: set[str], due: Due) -> Steps[list[str]]:
