@@ -75,9 +75,9 @@ def _made(app: App, at: ServedAt, *, metrics: bool, dashboard: bool, act: bool) 
     if not dashboard:
         return gateway
     from fencerow.web.dashboard.asgi import Dashboard
-    from fencerow.web.dashboard.beside import Beside
+    from fencerow.web.dashboard.beside import GatewayBeside
 
-    return Beside(gateway, Dashboard(app, read_only=not act, secured=at.secured))
+    return GatewayBeside(gateway, Dashboard(app, read_only=not act, secured=at.secured))
 
 
 def _banner(place: str, *, dashboard: bool, act: bool) -> Sequence[str]:

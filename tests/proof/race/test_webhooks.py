@@ -12,12 +12,12 @@ from fencerow.events import consumers
 from fencerow.events.consumers import PartitionLease
 from fencerow.events.sequencer import sequence
 from fencerow.web.webhooks import deliveries, endpoints, keeping, looking
-from fencerow.web.webhooks.deliveries import Again, Attempt, DueDelivery, NewDelivery
-from fencerow.web.webhooks.endpoint import Wanted
+from fencerow.web.webhooks.deliveries import Again, DueDelivery, NewDelivery, PostAttempt
+from fencerow.web.webhooks.endpoint import EndpointWanted
 from fencerow.web.webhooks.endpoints import GROUP
 from fencerow.web.webhooks.job import JOB as DELIVERS
 from fencerow.web.webhooks.job import QUEUE, delivery_job
-from fencerow.web.webhooks.looking import Delivery, Meant
+from fencerow.web.webhooks.looking import DeliveriesMeant, Delivery
 from fencerow_proof.arena.actor import Actor, Script, doing, later, transaction
 from fencerow_proof.arena.race import Scenario, Story
 from tests.proof.race.conftest import Cut, Race, in_modes
@@ -27,13 +27,13 @@ from tests.proof.race.people import FIRST, LEASE_S, SECOND, register, uid
 SHOP = uid(700)
 OLD, NEW = "https://old.example.com/", "https://new.example.com/"
 EVENT = 7
-REFUSED = Attempt(0.1, 500, "status_500")
-TAKEN = Attempt(0.1, 200)
-GONE = Attempt(0.1, 410, "status_410")
+REFUSED = PostAttempt(0.1, 500, "status_500")
+TAKEN = PostAttempt(0.1, 200)
+GONE = PostAttempt(0.1, 410, "status_410")
 
 
 def adding() -> Operation[bool]:
-    return endpoints.add(SHOP, "shop", Wanted(url=OLD), "first", actor=None)
+    return endpoints.add(SHOP, "shop", EndpointWanted(url=OLD), "first", actor=None)
 
 
 def new_delivery(event: int = EVENT) -> tuple[NewDelivery, Any]:
@@ -52,7 +52,7 @@ def claiming(holder: str, limit: int = 1) -> Operation[list[Any]]:
 
 
 def shown(story: Story) -> list[Delivery]:
-    return story.run(looking.listed(Meant(), limit=99))
+    return story.run(looking.listed(DeliveriesMeant(), limit=99))
 
 
 def live_jobs(story: Story) -> int:
@@ -82,7 +82,7 @@ def with_failed() -> Script:
     job_id, _ = yield from with_delivery()
     yield deliveries.note_failed(job_id, REFUSED, is_probe=False)
     yield store.fail([store.Failure(job_id, 1, '{"type":"E"}')], holder=FIRST)
-    (found,) = yield looking.listed(Meant(), limit=9)
+    (found,) = yield looking.listed(DeliveriesMeant(), limit=9)
     return found
 
 
@@ -205,7 +205,7 @@ gone = Scenario(
     with_delivery,
     [
         Actor("sender", lambda sent: _asked(deliveries.note_gone(sent[0], GONE, version=sent[1].version))),
-        doing("person", endpoints.change("shop", 1, Wanted(url=NEW), actor=None)),
+        doing("person", endpoints.change("shop", 1, EndpointWanted(url=NEW), actor=None)),
     ],
     one_counts,
 )
@@ -508,7 +508,7 @@ def with_arrived() -> Script:
     job_id, _ = yield from with_delivery()
     yield deliveries.note_arrived(job_id, TAKEN)
     yield store.succeed([store.Success(job_id, 1, "null")], holder=FIRST)
-    (found,) = yield looking.listed(Meant(), limit=9)
+    (found,) = yield looking.listed(DeliveriesMeant(), limit=9)
     return found
 
 

@@ -12,7 +12,7 @@ from fencerow import App
 from fencerow.core.errors import Busy
 from fencerow.web.dashboard.asgi import Dashboard
 from fencerow.web.dashboard.cost import Cost, LookingClient
-from fencerow.web.dashboard.looks import ROUND_STATEMENTS, Looks, Place
+from fencerow.web.dashboard.looks import ROUND_STATEMENTS, Looks, ScreenPlace
 from fencerow.web.dashboard.problems import Problems
 from fencerow.web.dashboard.redacting import Redactor
 from fencerow.web.dashboard.roles import Role
@@ -33,12 +33,12 @@ class Counted:
         look.cost.statements += self.statements
         return {"n": len(self.looks)}
 
-    def place(self, n: str = "") -> Place:
-        return Place(Screen("counted", "/counted", "Counted", self.view), (), (("n", n),) if n else ())
+    def place(self, n: str = "") -> ScreenPlace:
+        return ScreenPlace(Screen("counted", "/counted", "Counted", self.view), (), (("n", n),) if n else ())
 
 
 def looks_of(app: App, live_s: float) -> Looks:
-    def make(place: Place, cost: Cost) -> Look:
+    def make(place: ScreenPlace, cost: Cost) -> Look:
         query = MappingProxyType(dict(place.query))
         return Look(app, MappingProxyType({}), query, cost, Problems(list), Redactor())
 
@@ -75,7 +75,7 @@ async def test_a_round_keeps_to_its_budget_and_reaches_all_in_turn(lite_app: App
     in_a_round = ROUND_STATEMENTS // 6
     places = [screen.place(str(n)) for n in range(3 * in_a_round)]
 
-    async def follow(place: Place) -> None:
+    async def follow(place: ScreenPlace) -> None:
         with looks.following(place) as followed:
             await asyncio.shield(followed.next)
 

@@ -19,7 +19,7 @@ from fencerow import App
 from fencerow.cli.main import root
 from fencerow.core.errors import InvalidInput
 from fencerow.web.dashboard.asgi import Dashboard
-from fencerow.web.dashboard.beside import Beside
+from fencerow.web.dashboard.beside import GatewayBeside
 from fencerow.web.dashboard.roles import NOBODY, Role, Visitor
 from fencerow.web.gateway.asgi import Gateway
 from tests.kit.pace import PATIENCE_S
@@ -60,7 +60,7 @@ async def test_a_host_says_who_asks_and_its_visitors_act_under_their_names(lite_
 async def test_beside_the_gateway_each_has_its_own_door(lite_app: App) -> None:
     """A token that lets its bearer call lets nobody act here while the dashboard only shows."""
     token = (await lite_app.client.tokens.acreate("mara", scopes=["operate"])).token
-    both = Beside(Gateway(lite_app), Dashboard(lite_app))
+    both = GatewayBeside(Gateway(lite_app), Dashboard(lite_app))
     visits = visiting(both, "/dashboard")
     short = await visits.client.get("/dashboard")
     called = await visits.client.get("/v1/queues", headers={"authorization": f"Bearer {token}"})

@@ -8,7 +8,7 @@ from jinja2 import Environment
 
 from fencerow import App
 from fencerow.core.model.job import Happening
-from fencerow.web.dashboard.calendar import SHOWN, Mark, calendar_of
+from fencerow.web.dashboard.calendar import SHOWN, FireMark, calendar_of
 from fencerow.web.dashboard.life import LEAST, WIDTH, life_of
 from fencerow.web.dashboard.pages import Pages
 from fencerow.web.dashboard.statics import Statics
@@ -60,8 +60,8 @@ def test_a_life_is_a_picture_with_its_words() -> None:
 
 
 def test_fires_stand_on_their_days_and_many_of_one_day_are_counted() -> None:
-    coming = [Mark(NOW_US + DAY_US, None, coming=True)] * (SHOWN + 3)
-    weeks = calendar_of([*coming, Mark(NOW_US - 60 * DAY_US, "succeeded", coming=False)], NOW_US)
+    coming = [FireMark(NOW_US + DAY_US, None, coming=True)] * (SHOWN + 3)
+    weeks = calendar_of([*coming, FireMark(NOW_US - 60 * DAY_US, "succeeded", coming=False)], NOW_US)
     days = {each.day: each for week in weeks for each in week}
 
     assert [week[0].day for week in weeks][:2] == [date(2026, 11, 16), date(2026, 11, 23)]

@@ -8,7 +8,7 @@ from fencerow import App
 from fencerow.core.db.run import ask
 from fencerow.core.errors import InvalidInput
 from fencerow.web.dashboard.counting.traffic import LOOKED_AT_MAX, Heap, Traffic, read_traffic
-from fencerow.web.dashboard.traffic import Kept, flow_of, queues_of, range_of
+from fencerow.web.dashboard.traffic import KeptPictures, flow_of, queues_of, range_of
 from tests.web.dashboard.visiting import Visits
 from tests.web.gateway.conftest import ended
 
@@ -60,7 +60,7 @@ def test_a_range_that_is_none_is_told() -> None:
 
 
 async def test_what_was_read_serves_all_pages_for_a_while(lite_app: App) -> None:
-    kept = Kept()
+    kept = KeptPictures()
     first, clock_us = await kept.traffic(lite_app.client, "1h")
     again, nothing = await kept.traffic(lite_app.client, "1h")
     other, _ = await kept.traffic(lite_app.client, "7d")

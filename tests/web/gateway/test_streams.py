@@ -217,7 +217,7 @@ async def test_a_job_that_goes_or_that_is_moved_away_ends_the_stream(
 
 async def test_an_id_that_is_of_no_event_of_this_job_is_refused(app: App, http: httpx.AsyncClient) -> None:
     job_id = (await app.asubmit_by_name("pages", {"path": "a"})).id
-    good = streams.Seen(job=job_id[-12:], position=7).id
+    good = streams.StreamSeen(job=job_id[-12:], position=7).id
     for bad in ("7", good + "x", good.replace(job_id[-12:], new_id()[-12:]), good[:-1] + "9" * 30):
         answer = await http.get(f"/v1/jobs/{job_id}/events", headers=[("last-event-id", bad)])
         assert (answer.status_code, answer.json()["code"]) == (422, "FR-201"), bad

@@ -17,7 +17,7 @@ from fencerow.errors import Busy, FencerowError, Unavailable
 from fencerow.testing.clock import DatabaseClock
 from fencerow.web import Grant, Scope
 from fencerow.web.tokens import known as module
-from fencerow.web.tokens.kept import Answer, Kept
+from fencerow.web.tokens.kept import Kept, TokenAnswer
 from fencerow.web.tokens.known import Known
 from fencerow.web.tokens.operations import tokens_of_hashes
 from fencerow.web.tokens.secret import hash_of, new_token
@@ -277,16 +277,16 @@ async def test_who_gives_up_takes_no_answer_from_others(small: Stage) -> None:
 
 
 def test_wrong_answers_push_out_no_right_ones() -> None:
-    kept, right = Kept(entries_max=3), Answer(Grant("id", "name", frozenset()), 10.0)
+    kept, right = Kept(entries_max=3), TokenAnswer(Grant("id", "name", frozenset()), 10.0)
     kept.put("right", right)
 
     for number in range(10):
-        kept.put(f"wrong {number}", Answer(None, 10.0))
+        kept.put(f"wrong {number}", TokenAnswer(None, 10.0))
     found = [number for number in range(10) if kept.get(f"wrong {number}", 0.0) is not None]
     kept.put("wrong 9", right)
 
     assert kept.get("right", 9.9) is right and kept.get("right", 10.0) is None and kept.was_right("right")
     assert found == [7, 8, 9]
     assert kept.get("wrong 9", 0.0) is right
-    kept.put("right", Answer(None, 10.0))
-    assert kept.get("right", 0.0) == Answer(None, 10.0) and not kept.was_right("right")
+    kept.put("right", TokenAnswer(None, 10.0))
+    assert kept.get("right", 0.0) == TokenAnswer(None, 10.0) and not kept.was_right("right")

@@ -6,9 +6,9 @@ import base64
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fencerow.web.webhooks.signing import Secret, signature_of, signed_headers
+from fencerow.web.webhooks.signing import WebhookSecret, signature_of, signed_headers
 
-OLD, NEW, FOREIGN = (Secret(bytes([number]) * 32) for number in (1, 2, 3))
+OLD, NEW, FOREIGN = (WebhookSecret(bytes([number]) * 32) for number in (1, 2, 3))
 BODY = '{"job": "7", "say": "é€"}'.encode()
 WITHIN_S, BEYOND_S = 200, 360  # of 300: machines may stand still for a minute
 Headers = tuple[tuple[str, str], ...]
@@ -146,7 +146,7 @@ def _signatures(now_s: int, right: str) -> Iterator[str]:
 
 
 def _signed(
-    timestamp_s: int, identity: str = "msg_1", *, body: bytes = BODY, secret: Secret = NEW
+    timestamp_s: int, identity: str = "msg_1", *, body: bytes = BODY, secret: WebhookSecret = NEW
 ) -> dict[str, str]:
     return signed_headers(identity, timestamp_s, body, [secret])
 

@@ -19,7 +19,7 @@ from fencerow.testing.clock import DatabaseClock
 from fencerow.web import verify_webhook
 from fencerow.web.webhooks.endpoint_verbs import OVERLAP_S
 from fencerow.web.webhooks.pairs import KeyPair, PublicKey, signer_of
-from fencerow.web.webhooks.signing import Secret, signed_headers
+from fencerow.web.webhooks.signing import WebhookSecret, signed_headers
 from tests.house.tree import ROOT
 from tests.web.webhooks.stage import Receiver, end, hooks_of
 from tests.web.webhooks.test_signing import PUBLISHED_BODY, PUBLISHED_ID
@@ -39,7 +39,7 @@ def test_the_published_message_is_signed_and_verified_as_published() -> None:
     assert headers["webhook-signature"] == SIGNATURE
     assert KeyPair.parsed(PAIR).public.text == PUBLIC and KeyPair.parsed(PAIR).text == PAIR
     verify_webhook(headers, PUBLISHED_BODY, PUBLIC, now=at(SIGNED_S))
-    verify_webhook(headers, PUBLISHED_BODY, [Secret.new(), PublicKey.parsed(PUBLIC)], now=at(SIGNED_S))
+    verify_webhook(headers, PUBLISHED_BODY, [WebhookSecret.new(), PublicKey.parsed(PUBLIC)], now=at(SIGNED_S))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_altered_messages_and_other_keys_are_refused() -> None:
         ({"webhook-id": "msg_other"}, PUBLISHED_BODY, PUBLIC),
         ({"webhook-timestamp": str(SIGNED_S + 1)}, PUBLISHED_BODY, PUBLIC),
         ({}, PUBLISHED_BODY, KeyPair.new().public.text),
-        ({}, PUBLISHED_BODY, Secret.new().text),
+        ({}, PUBLISHED_BODY, WebhookSecret.new().text),
     ):
         with pytest.raises(WebhookRefused):
             verify_webhook({**headers, **more}, body, key, now=at(SIGNED_S))

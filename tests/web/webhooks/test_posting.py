@@ -20,8 +20,8 @@ import fencerow.web.webhooks.resolving as resolving
 from fencerow.core.errors import InvalidInput
 from fencerow.web.webhooks.addresses import Allowed
 from fencerow.web.webhooks.errors import FailedBy, PostFailed
-from fencerow.web.webhooks.exchange import KEPT_BYTES, Exchange, request_of, retry_after_s
-from fencerow.web.webhooks.posting import Reply, post
+from fencerow.web.webhooks.exchange import KEPT_BYTES, PostExchange, request_of, retry_after_s
+from fencerow.web.webhooks.posting import ReceiverReply, post
 from fencerow.web.webhooks.resolving import Lookups
 from fencerow.web.webhooks.urls import Target
 from tests.kit.pace import PATIENCE_S
@@ -36,7 +36,7 @@ def allowed(port: int) -> Allowed:
     return Allowed.parsed([f"http://127.0.0.0/8:{port}", f"hooks.test:{port}"])
 
 
-async def posted(port: int, *, body: bytes = b"{}", timeout_s: float = PATIENCE_S) -> Reply:
+async def posted(port: int, *, body: bytes = b"{}", timeout_s: float = PATIENCE_S) -> ReceiverReply:
     url = f"http://127.0.0.1:{port}/hook?a=b"
     return await post(url, body, {"webhook-id": "m1"}, timeout_s=timeout_s, allow=allowed(port))
 
@@ -252,7 +252,7 @@ async def test_an_answer_counts_once_its_head_is_there() -> None:
 async def test_a_body_that_drips_ends_with_the_time() -> None:
     reader = asyncio.StreamReader()
     reader.feed_data(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx")
-    exchange = Exchange(reader, cast("asyncio.StreamWriter", SimpleNamespace(write=lambda _: None)))
+    exchange = PostExchange(reader, cast("asyncio.StreamWriter", SimpleNamespace(write=lambda _: None)))
     head = await exchange.head(request_of(Target(True, "hooks.test", 80, "/"), {}, b""), b"")
 
     start = await exchange.rest(asyncio.get_running_loop().time())

@@ -15,7 +15,13 @@ from fencerow.errors import EndpointConflict
 from fencerow.testing import drain
 from fencerow.testing.clock import DatabaseClock
 from fencerow.web.webhooks import verbs
-from fencerow.web.webhooks.deliveries import CIRCUIT_FAILURES, CIRCUIT_S, CIRCUIT_S_MAX, Attempt, note_failed
+from fencerow.web.webhooks.deliveries import (
+    CIRCUIT_FAILURES,
+    CIRCUIT_S,
+    CIRCUIT_S_MAX,
+    PostAttempt,
+    note_failed,
+)
 from fencerow.web.webhooks.verbs import redelivering
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
@@ -169,7 +175,9 @@ def test_what_was_under_way_when_the_circuit_opened_does_not_count(app: App, rec
     end(app, *["ada"] * CIRCUIT_FAILURES)
     was = hooks.get("shop")
 
-    app.engine.run(note_failed(hooks.deliveries()[0].job_id, Attempt(1.0, None, "timeout"), is_probe=False))
+    app.engine.run(
+        note_failed(hooks.deliveries()[0].job_id, PostAttempt(1.0, None, "timeout"), is_probe=False)
+    )
 
     assert (hooks.get("shop").failures, hooks.get("shop").open_until_us) == (was.failures, was.open_until_us)
 

@@ -13,7 +13,7 @@ from fencerow.core.errors import InvalidInput
 from fencerow.errors import WebhookRefused
 from fencerow.web import SeenWebhooks, verify_webhook
 from fencerow.web.webhooks.errors import Refusal
-from fencerow.web.webhooks.signing import Secret, signed_headers
+from fencerow.web.webhooks.signing import WebhookSecret, signed_headers
 from tests.web.webhooks.messages import NEW, OLD, Message, forged, genuine, unheard_of
 from tests.web.webhooks.test_signing import (
     PUBLISHED_BODY,
@@ -23,7 +23,7 @@ from tests.web.webhooks.test_signing import (
 )
 
 NOW_S = 1_700_000_000
-SECRETS: list[str | Secret] = [NEW, OLD.text]
+SECRETS: list[str | WebhookSecret] = [NEW, OLD.text]
 
 
 def at(now_s: float) -> datetime:
@@ -113,7 +113,7 @@ def test_what_is_refused_is_not_remembered_and_memory_is_bounded() -> None:
 def test_faults_of_the_receiver_are_told_apart() -> None:
     headers = signed_headers("msg_1", NOW_S, b"{}", [NEW])
 
-    for secrets in ([], "whsec_short", [Secret.new()] * 17):
+    for secrets in ([], "whsec_short", [WebhookSecret.new()] * 17):
         with pytest.raises(InvalidInput, match="secret"):
             verify_webhook(headers, b"{}", secrets, now=NOW)
     with pytest.raises(InvalidInput, match="type str"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from fencerow.web.dashboard.door import Coming, Entry
+from fencerow.web.dashboard.door import Coming, DoorEntry
 from fencerow.web.dashboard.roles import Role
 from fencerow.web.dashboard.screen import Screen
 from fencerow.web.errors import NoSuchRoute
@@ -26,9 +26,9 @@ class Also:
     screens: Sequence[Screen]
     picture: Callable[[str], bytes | None]
 
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[DoorEntry, ...]:
         """Everything that can be asked for, besides its screens."""
-        return (Entry("GET", "/pictures/{name:path}", Role.READ, self._answer),)
+        return (DoorEntry("GET", "/pictures/{name:path}", Role.READ, self._answer),)
 
     async def _answer(self, coming: Coming) -> Response:
         content = await asyncio.to_thread(self.picture, coming.request.path_params["name"])

@@ -15,10 +15,10 @@ from fencerow.doctor.examine import examine
 from fencerow.web.dashboard.also import Also
 from fencerow.web.dashboard.canary import Canary
 from fencerow.web.dashboard.cost import Cost
-from fencerow.web.dashboard.door import Answers, Door, Entry
+from fencerow.web.dashboard.door import Answers, Door, DoorEntry
 from fencerow.web.dashboard.guard import Cookies
 from fencerow.web.dashboard.login import Login
-from fencerow.web.dashboard.looks import LIVE_S, LOOK_S, Looks, Place
+from fencerow.web.dashboard.looks import LIVE_S, LOOK_S, Looks, ScreenPlace
 from fencerow.web.dashboard.pages import Pages
 from fencerow.web.dashboard.problems import Problems
 from fencerow.web.dashboard.redacting import Redact, Redactor
@@ -28,7 +28,7 @@ from fencerow.web.dashboard.screens import all_screens
 from fencerow.web.dashboard.serving import Serving
 from fencerow.web.dashboard.source import Source
 from fencerow.web.dashboard.statics import Statics
-from fencerow.web.dashboard.traffic import Kept
+from fencerow.web.dashboard.traffic import KeptPictures
 from fencerow.web.reading.origins import check_settings
 from fencerow.web.settings import WebSettings
 
@@ -70,7 +70,7 @@ class Dashboard:
         )
         self._app, self._redactor = app, Redactor(redact, app.jobs)
         self._problems = Problems(partial(examine, app.config, app.checks()))
-        self._canary, self._kept = Canary(), Kept()
+        self._canary, self._kept = Canary(), KeptPictures()
         self._source = Source(settings, app.config, lambda: app.engine, replica)
         self._looks = Looks(self._look, live_s=live_s, look_s=look_s)
         self._login = None if authorize is not None else Login(app, settings, cookies)
@@ -110,7 +110,7 @@ class Dashboard:
         if self._login is not None:
             await self._login.aclose()
 
-    def _look(self, place: Place, cost: Cost) -> Look:
+    def _look(self, place: ScreenPlace, cost: Cost) -> Look:
         return Look(
             self._app,
             dict(place.params),
@@ -129,14 +129,14 @@ def _by(login: Login | None) -> Authorize:
     return login.visitor
 
 
-def _by_path(entries: Sequence[Entry]) -> dict[str, dict[str, Entry]]:
-    found: dict[str, dict[str, Entry]] = {}
+def _by_path(entries: Sequence[DoorEntry]) -> dict[str, dict[str, DoorEntry]]:
+    found: dict[str, dict[str, DoorEntry]] = {}
     for entry in entries:
         found.setdefault(entry.path, {})[entry.method] = entry
     return found
 
 
-def _mapped(path: str, of_path: dict[str, Entry], door: Door) -> Mapped:
+def _mapped(path: str, of_path: dict[str, DoorEntry], door: Door) -> Mapped:
     async def answer(request: Request) -> object:
         method = "GET" if request.method == "HEAD" else request.method
         return await door.answer(of_path[method], request)

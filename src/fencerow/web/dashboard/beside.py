@@ -12,7 +12,7 @@ from fencerow.web.gateway.asgi import Gateway
 PATH = "/dashboard"
 
 
-class Beside:
+class GatewayBeside:
     """What is below `PATH` goes to the dashboard, all else to the gateway. It is served and closed as one of them."""
 
     def __init__(self, gateway: Gateway, dashboard: Dashboard) -> None:

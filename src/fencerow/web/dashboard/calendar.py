@@ -11,7 +11,7 @@ SHOWN = 6  # marks of a day; where there are more, their number is told
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class FireMark:
     """A fire. `state` is that of its job; None: it made none. A coming one is `queued`."""
 
     at_us: int
@@ -25,10 +25,10 @@ class Day:
 
     day: date
     is_today: bool
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[FireMark] = field(default_factory=list)
 
     @property
-    def shown(self) -> Sequence[Mark]:
+    def shown(self) -> Sequence[FireMark]:
         """The first of them."""
         return self.marks[:SHOWN]
 
@@ -38,7 +38,7 @@ class Day:
         return max(0, len(self.marks) - SHOWN)
 
 
-def calendar_of(marks: Sequence[Mark], now_us: int) -> list[list[Day]]:
+def calendar_of(marks: Sequence[FireMark], now_us: int) -> list[list[Day]]:
     """Weeks from Monday on: the one before this one, this one, and three more. Fires outside are left out."""
     today = _day(now_us)
     first = today - timedelta(days=today.weekday() + 7)

@@ -49,7 +49,7 @@ class KindLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class SharedSlots:
     """Queues whose jobs run in the same slots. `load` and `room`: minutes of work in an hour."""
 
     queues: tuple[str, ...]
@@ -112,7 +112,7 @@ def loads(came: Sequence[Came], took: Sequence[Took], window_s: float, by: By) -
 
 def pools(
     kinds: Sequence[KindLoad], workers: Iterable[WorkerRecord], waiting: Mapping[str, int], what_if: WhatIf
-) -> list[Pool]:
+) -> list[SharedSlots]:
     """All pools, the fullest first. Queues that share slots somewhere are counted together."""
     of_queue = _together(workers)
     for queue in (*(each.queue for each in kinds), *waiting):
@@ -152,7 +152,9 @@ def _groups(workers: Iterable[WorkerRecord]) -> Iterable[tuple[Sequence[str], in
             yield tuple(worker.queues), worker.slots
 
 
-def _pool(each: _Slots, kinds: Sequence[KindLoad], waiting: Mapping[str, int], what_if: WhatIf) -> Pool:
+def _pool(
+    each: _Slots, kinds: Sequence[KindLoad], waiting: Mapping[str, int], what_if: WhatIf
+) -> SharedSlots:
     own = [
         KindLoad(kind.queue, kind.name, kind.per_hour * what_if.arrivals, kind.took, kind.minutes)
         for kind in kinds
@@ -163,7 +165,7 @@ def _pool(each: _Slots, kinds: Sequence[KindLoad], waiting: Mapping[str, int], w
         {name: kind.per_hour for name, kind in known.items()},
         {name: kind.minutes or 0 for name, kind in known.items()},
     )
-    return Pool(
+    return SharedSlots(
         tuple(sorted(each.queues)),
         each.slots * what_if.slots,
         tuple(own),

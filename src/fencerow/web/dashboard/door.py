@@ -57,7 +57,7 @@ class Coming:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DoorEntry:
     """One method of one path. `role`: the least that a visitor needs; NONE is open to all."""
 
     method: str
@@ -87,7 +87,7 @@ class Door:
         self._pages = pages
         self._rates = Rates.of(settings)
 
-    async def answer(self, entry: Entry, request: Request) -> Response:
+    async def answer(self, entry: DoorEntry, request: Request) -> Response:
         """The answer to a request, whatever happens."""
         coming = self._coming(request, NOBODY)
         try:
@@ -125,7 +125,7 @@ class Door:
         """The live part of a page."""
         return self._pages.live(name, self.visit(coming), found)
 
-    def back(self, coming: Coming, to: str | None, kept: telling.Kept) -> Response:
+    def back(self, coming: Coming, to: str | None, kept: telling.KeptSentence) -> Response:
         """Lead to a page of ours, and tell there what became of a press."""
         place = to if to is not None and is_ours(to) else "/"
         response = RedirectResponse(f"{coming.base}{place}", 303)
@@ -150,7 +150,7 @@ class Door:
             response.headers["retry-after"] = str(wait_s)
         return response
 
-    async def _visitor(self, entry: Entry, request: Request) -> Visitor:
+    async def _visitor(self, entry: DoorEntry, request: Request) -> Visitor:
         """Who asks, if they may.
 
         Raises:
@@ -218,7 +218,7 @@ class Answers:
                 status=status,
             )
 
-        return await self._door.answer(Entry(request.method, "", Role.NONE, raised), request)
+        return await self._door.answer(DoorEntry(request.method, "", Role.NONE, raised), request)
 
 
 def is_ours(place: str) -> bool:

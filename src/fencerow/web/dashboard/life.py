@@ -48,7 +48,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class LifeShown:
     """All stretches, in order, and the state at their end."""
 
     stretches: Sequence[Stretch]
@@ -59,7 +59,7 @@ class Life:
         return sum(each.seconds for each in self.stretches if each.state == state)
 
 
-def life_of(happenings: Sequence[Happening], *, until_us: int, waits: bool = False) -> Life:
+def life_of(happenings: Sequence[Happening], *, until_us: int, waits: bool = False) -> LifeShown:
     """The life until an instant. `waits`: it is still waiting for its turn, or for a label."""
     spans: list[tuple[str, int, int, int]] = []
     state, since_us, attempt = "queued", happenings[0].at_us, 0
@@ -74,7 +74,7 @@ def life_of(happenings: Sequence[Happening], *, until_us: int, waits: bool = Fal
         state = "waiting"
     if state in LASTS:
         spans.append((state, attempt, since_us, max(until_us, since_us)))
-    return Life(_placed(spans[-STRETCHES_MAX:]), state)
+    return LifeShown(_placed(spans[-STRETCHES_MAX:]), state)
 
 
 def _placed(spans: Sequence[tuple[str, int, int, int]]) -> list[Stretch]:

@@ -33,7 +33,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ScreenPlace:
     """A screen at an address."""
 
     screen: Screen
@@ -51,7 +51,7 @@ class Seen:
     error: FencerowError | None = None
 
 
-class Followed:
+class FollowedPlace:
     """A place that is open somewhere; `next` is done when it was looked at again, with None when all shall end."""
 
     def __init__(self) -> None:
@@ -68,17 +68,17 @@ class Looks:
     """For one event loop. `make`: a look at a place, which counts what it costs."""
 
     def __init__(
-        self, make: Callable[[Place, Cost], Look], *, live_s: float = LIVE_S, look_s: float = LOOK_S
+        self, make: Callable[[ScreenPlace, Cost], Look], *, live_s: float = LIVE_S, look_s: float = LOOK_S
     ) -> None:
         self._make = make
         self._live_s = live_s
         self._look_s = look_s
-        self._kept: OrderedDict[Place, asyncio.Task[Seen]] = OrderedDict()
-        self._followed: OrderedDict[Place, Followed] = OrderedDict()
+        self._kept: OrderedDict[ScreenPlace, asyncio.Task[Seen]] = OrderedDict()
+        self._followed: OrderedDict[ScreenPlace, FollowedPlace] = OrderedDict()
         self._poller: asyncio.Task[None] | None = None
         self.leaving = False
 
-    async def seen(self, place: Place) -> Seen:
+    async def seen(self, place: ScreenPlace) -> Seen:
         """What is there now, or was a second ago.
 
         Raises:
@@ -100,9 +100,9 @@ class Looks:
         self._kept.clear()
 
     @contextlib.contextmanager
-    def following(self, place: Place) -> Iterator[Followed]:
+    def following(self, place: ScreenPlace) -> Iterator[FollowedPlace]:
         """Have the poller look at this place as long as the block lasts."""
-        followed = self._followed.setdefault(place, Followed())
+        followed = self._followed.setdefault(place, FollowedPlace())
         followed.readers += 1
         if self._poller is None or self._poller.done():
             self._poller = asyncio.ensure_future(self._poll())
@@ -139,7 +139,7 @@ class Looks:
                 spent += seen.cost.statements
                 followed.tell(seen)
 
-    async def _look(self, place: Place) -> Seen:
+    async def _look(self, place: ScreenPlace) -> Seen:
         cost = Cost(place.screen.statements_max)
         found: Mapping[str, Any] = MappingProxyType({})
         error: FencerowError | None = None

@@ -13,7 +13,7 @@ from fencerow.core.model.text import amount
 from fencerow.web.dashboard import words
 from fencerow.web.dashboard.redacting import text_without_secrets
 from fencerow.web.dashboard.roles import Role, Visitor
-from fencerow.web.dashboard.screen import Screen, Section, Told
+from fencerow.web.dashboard.screen import PressAnswer, Screen, Section
 from fencerow.web.dashboard.searching import term
 from fencerow.web.dashboard.statics import Statics
 
@@ -26,7 +26,7 @@ class Visit:
     base: str
     at: str
     form: str
-    told: Told | None = None
+    told: PressAnswer | None = None
     refused: bool = False
     may_leave: bool = False
     read_only: bool = False

@@ -18,7 +18,7 @@ ORDER = (Level.FAIL, Level.WARN, Level.INFO, Level.OK)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ProblemsFound:
     """What was found, the worst first, and when (`time.time`); None: the first look is under way."""
 
     findings: Sequence[Finding]
@@ -36,10 +36,10 @@ class Problems:
     def __init__(self, examine: Callable[[], Sequence[Finding]], *, kept_s: float = KEPT_S) -> None:
         self._examine = examine
         self._kept_s = kept_s
-        self._found: Found | None = None
+        self._found: ProblemsFound | None = None
         self._looking: asyncio.Task[None] | None = None
 
-    async def found(self, *, wait_s: float = WAIT_S) -> Found | None:
+    async def found(self, *, wait_s: float = WAIT_S) -> ProblemsFound | None:
         """What the last look found. It begins another one if that is old, and waits for the first a little."""
         if self._found is None or time.time() - self._found.at_s > self._kept_s:
             self._begin()
@@ -62,4 +62,4 @@ class Problems:
         except Exception as error:  # the page says that nothing is known, and it is tried again
             log.warning("the doctor could not look for the dashboard: %s", error)
             return
-        self._found = Found(sorted(findings, key=lambda each: ORDER.index(each.level)), time.time())
+        self._found = ProblemsFound(sorted(findings, key=lambda each: ORDER.index(each.level)), time.time())

@@ -27,7 +27,7 @@ Redact = Callable[[str, Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Hidden:
+class Redacted:
     """Stands where a secret was; `length` is that of its text."""
 
     length: int
@@ -56,13 +56,13 @@ class Redactor:
         return self.shown(job, hidden_result(self.jobs.get(job), data, _veiled))
 
     def shown(self, job: str, data: Any) -> Any:
-        """The data with `Hidden` where secrets were. It is a copy."""
+        """The data with `Redacted` where secrets were. It is a copy."""
         hidden = _hidden(data, 0)
         return hidden if self.own is None else self.own(job, hidden)
 
 
-def _veiled(value: Any) -> Hidden:
-    return Hidden(len(str(value)))
+def _veiled(value: Any) -> Redacted:
+    return Redacted(len(str(value)))
 
 
 def text_without_secrets(text: str) -> str:
@@ -77,7 +77,7 @@ def is_secret(name: str) -> bool:
 
 def _hidden(data: Any, depth: int) -> Any:
     if depth > DEPTH_MAX:
-        return Hidden(len(repr(data)))
+        return Redacted(len(repr(data)))
     if isinstance(data, Mapping):
         return {
             name: _veiled(value)

@@ -20,7 +20,7 @@ from fencerow.web.dashboard.problems import Problems
 from fencerow.web.dashboard.redacting import Redactor
 from fencerow.web.dashboard.roles import Role, Visitor
 from fencerow.web.dashboard.source import Source
-from fencerow.web.dashboard.traffic import Kept
+from fencerow.web.dashboard.traffic import KeptPictures
 
 Values = Mapping[str, str]
 REASON = "from the dashboard"
@@ -49,7 +49,7 @@ class Look:
     problems: Problems
     redactor: Redactor
     canary: Canary = field(default_factory=Canary)
-    kept: Kept = field(default_factory=Kept)
+    kept: KeptPictures = field(default_factory=KeptPictures)
     source: Source | None = None
 
     @cached_property
@@ -103,7 +103,7 @@ class Act:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PressAnswer:
     """What became of a press, in a sentence for who pressed. `changed`: it has changed something; else it stood so
     already. `to`: the page that is shown next, below the dashboard's own path; None is the one where the button is."""
 
@@ -117,7 +117,7 @@ class Action:
     """A button's other end: `POST path`. `act` makes one guarded call, and may raise our errors: they are told."""
 
     path: str
-    act: Callable[[Act], Awaitable[Told]]
+    act: Callable[[Act], Awaitable[PressAnswer]]
     role: Role = Role.ACT
 
 

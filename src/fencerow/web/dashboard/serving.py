@@ -16,9 +16,9 @@ from fencerow.app import App
 from fencerow.core.errors import FencerowError, InvalidInput
 from fencerow.web.dashboard import telling
 from fencerow.web.dashboard.canary import Canary
-from fencerow.web.dashboard.door import Coming, Door, Entry, is_ours
+from fencerow.web.dashboard.door import Coming, Door, DoorEntry, is_ours
 from fencerow.web.dashboard.guard import check_origin, check_token, form_of
-from fencerow.web.dashboard.looks import Looks, Place, Seen
+from fencerow.web.dashboard.looks import Looks, ScreenPlace, Seen
 from fencerow.web.dashboard.roles import Role
 from fencerow.web.dashboard.screen import Act, Action, Screen
 from fencerow.web.dashboard.source import Source
@@ -58,29 +58,30 @@ class Serving:
         self._room = Room.waiting(settings)
         self._paths = [(Mapped(screen.path, _unused), screen) for screen in screens]
 
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[DoorEntry, ...]:
         """Everything that can be asked for."""
         found = [
-            Entry("GET", "/static/{digest}/{name:path}", Role.NONE, self._file),
-            Entry("GET", "/live", Role.READ, self._live),
+            DoorEntry("GET", "/static/{digest}/{name:path}", Role.NONE, self._file),
+            DoorEntry("GET", "/live", Role.READ, self._live),
         ]
         if self._door.login is not None:
             found += [
-                Entry("GET", "/login", Role.NONE, self._login_page),
-                Entry("POST", "/login", Role.NONE, self._enter),
-                Entry("POST", "/logout", Role.READ, self._leave),
+                DoorEntry("GET", "/login", Role.NONE, self._login_page),
+                DoorEntry("POST", "/login", Role.NONE, self._enter),
+                DoorEntry("POST", "/logout", Role.READ, self._leave),
             ]
         for screen in self._screens:
-            found.append(Entry("GET", screen.path, Role.READ, partial(self._shown, screen)))
+            found.append(DoorEntry("GET", screen.path, Role.READ, partial(self._shown, screen)))
             found += [
-                Entry("POST", each.path, each.role, partial(self._pressed, each)) for each in screen.actions
+                DoorEntry("POST", each.path, each.role, partial(self._pressed, each))
+                for each in screen.actions
             ]
         return tuple(found)
 
     # --- pages -------------------------------------------------------------------------------------
 
     async def _shown(self, screen: Screen, coming: Coming) -> Response:
-        place = Place(screen, _pairs(coming.request.path_params), _query(coming.request.url.query))
+        place = ScreenPlace(screen, _pairs(coming.request.path_params), _query(coming.request.url.query))
         seen = await self._looks.seen(place)
         response = self._door.page(screen.name, coming, {**seen.found, "screen": screen, "seen": seen})
         response.headers["server-timing"] = (
@@ -94,7 +95,7 @@ class Serving:
         response.headers["x-accel-buffering"] = "no"
         return response
 
-    async def _events(self, place: Place, coming: Coming) -> AsyncIterator[bytes]:
+    async def _events(self, place: ScreenPlace, coming: Coming) -> AsyncIterator[bytes]:
         """The live part of a page, whenever it was looked at again; until it is time to ask anew who asks."""
         host = coming.request.client.host if coming.request.client else None
         at = coming.request.query_params["at"]
@@ -119,7 +120,7 @@ class Serving:
         kept = telling.refusal(seen.error, coming.request_id)
         return "trouble", kept.text
 
-    def _place(self, at: str) -> Place:
+    def _place(self, at: str) -> ScreenPlace:
         """The place of an address below ours.
 
         Raises:
@@ -129,7 +130,7 @@ class Serving:
         for mapped, screen in self._paths:
             found, scope = mapped.matches({"type": "http", "method": "GET", "path": parts.path})
             if found is Match.FULL and screen.live and is_ours(at):
-                return Place(screen, _pairs(scope["path_params"]), _query(parts.query))
+                return ScreenPlace(screen, _pairs(scope["path_params"]), _query(parts.query))
         raise NoSuchRoute("there is no live page there", "the address is another one", "open the page again")
 
     async def _file(self, coming: Coming) -> Response:
@@ -157,7 +158,7 @@ class Serving:
         finally:
             self._source.pressed()
             self._looks.forget()
-        kept = telling.Kept(told.text, told.changed)
+        kept = telling.KeptSentence(told.text, told.changed)
         return self._door.back(coming, told.to or form.get("back"), kept)
 
     async def _form(self, coming: Coming) -> dict[str, str]:

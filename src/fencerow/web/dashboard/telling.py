@@ -8,7 +8,7 @@ import msgspec
 
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.text import shortened
-from fencerow.web.dashboard.screen import Told
+from fencerow.web.dashboard.screen import PressAnswer
 from fencerow.web.gateway.problem import problem_of
 
 COOKIE = "told"
@@ -16,7 +16,7 @@ KEPT_S = 60
 TEXT_MAX = 600
 
 
-class Kept(msgspec.Struct, frozen=True, array_like=True):
+class KeptSentence(msgspec.Struct, frozen=True, array_like=True):
     """A sentence for whoever pressed; `refused`: nothing was changed, because an error was met."""
 
     text: str
@@ -24,26 +24,26 @@ class Kept(msgspec.Struct, frozen=True, array_like=True):
     refused: bool = False
 
     @property
-    def told(self) -> Told:
+    def told(self) -> PressAnswer:
         """As an action says it."""
-        return Told(self.text, self.changed)
+        return PressAnswer(self.text, self.changed)
 
 
-def refusal(error: FencerowError, request_id: str) -> Kept:
+def refusal(error: FencerowError, request_id: str) -> KeptSentence:
     """What is told of an error: no host, role or file of the database."""
     problem = problem_of(error, request_id)
-    return Kept(f"{problem.detail}. {problem.fix}".strip(" ."), changed=False, refused=True)
+    return KeptSentence(f"{problem.detail}. {problem.fix}".strip(" ."), changed=False, refused=True)
 
 
-def packed(kept: Kept) -> str:
+def packed(kept: KeptSentence) -> str:
     """As a cookie."""
     short = msgspec.structs.replace(kept, text=shortened(kept.text, TEXT_MAX))
     return base64.urlsafe_b64encode(msgspec.json.encode(short)).decode()
 
 
-def unpacked(cookie: str | None) -> Kept | None:
+def unpacked(cookie: str | None) -> KeptSentence | None:
     """From a cookie; None if there is none of ours."""
     try:
-        return msgspec.json.decode(base64.urlsafe_b64decode(cookie or ""), type=Kept)
+        return msgspec.json.decode(base64.urlsafe_b64decode(cookie or ""), type=KeptSentence)
     except (ValueError, msgspec.DecodeError):
         return None

@@ -44,7 +44,7 @@ WORDS: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TimelineLine:
     """One line. `state` is that of its shape; None: a dot. `trace`: a traceback, a line each."""
 
     at_us: int
@@ -57,12 +57,12 @@ class Line:
 
 def lines_of(
     happenings: Sequence[Happening], names: Mapping[str, str], final_error: Any = None
-) -> list[Line]:
+) -> list[TimelineLine]:
     """All lines, the newest first. `final_error`: with what the job has failed; it stands at its end."""
     return [_line(each, names, final_error) for each in reversed(happenings)]
 
 
-def _line(each: Happening, names: Mapping[str, str], final_error: Any) -> Line:
+def _line(each: Happening, names: Mapping[str, str], final_error: Any) -> TimelineLine:
     what, state = WORDS.get(each.kind, (each.kind.replace("_", " ").capitalize(), None))
     detail = each.detail
     error = _error_in(final_error if each.kind in ("failed", "cancelled") and detail is None else detail)
@@ -70,7 +70,7 @@ def _line(each: Happening, names: Mapping[str, str], final_error: Any) -> Line:
     words = [f"by {by}"] if by is not None else []
     words += [] if error is detail else list(_told(detail, error, is_change=each.kind == "changed"))
     text = "; ".join(words)
-    return Line(
+    return TimelineLine(
         each.at_us,
         what.format(each.attempt),
         state,

@@ -17,7 +17,7 @@ SPARK_WIDTH, SPARK_HEIGHT = 80, 20
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class PictureRange:
     """How far back a picture goes. `per`: of which time each number is; `each`: the word for one stretch."""
 
     title: str
@@ -32,16 +32,16 @@ class Range:
         return self.width_s * 1_000_000
 
 
-RANGES: Mapping[str, Range] = MappingProxyType(
+RANGES: Mapping[str, PictureRange] = MappingProxyType(
     {
-        "1h": Range("1 h", 60, 60, "a minute", "minute"),
-        "24h": Range("24 h", 900, 96, "in 15 minutes", "15 minutes"),
-        "7d": Range("7 days", 7_200, 84, "in 2 hours", "2 hours"),
+        "1h": PictureRange("1 h", 60, 60, "a minute", "minute"),
+        "24h": PictureRange("24 h", 900, 96, "in 15 minutes", "15 minutes"),
+        "7d": PictureRange("7 days", 7_200, 84, "in 2 hours", "2 hours"),
     }
 )
 
 
-def range_of(name: str) -> Range:
+def range_of(name: str) -> PictureRange:
     """The range that an address asks for.
 
     Raises:
@@ -181,7 +181,7 @@ def _rank(values: Sequence[float], share: float) -> float | None:
     return ordered[min(int(share * len(ordered)), len(ordered) - 1)] if ordered else None
 
 
-class Kept:
+class KeptPictures:
     """What was read lately, for all pages of a process: a picture need not be of this second.
 
     For one event loop.

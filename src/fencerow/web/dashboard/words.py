@@ -10,7 +10,7 @@ import msgspec
 from markupsafe import Markup, escape
 
 from fencerow.command.times import Times, exact
-from fencerow.web.dashboard.redacting import Hidden
+from fencerow.web.dashboard.redacting import Redacted
 
 NOTHING = "–"
 PIECES_MAX = 4_000
@@ -96,7 +96,7 @@ def one_line(value: Any, length_max: int = 120) -> str:
 def _pieces(value: Any, depth: int | None) -> Iterator[Markup]:
     inner = None if depth is None else depth + 1
     match value:
-        case Hidden():
+        case Redacted():
             yield (
                 Markup('<span class="veil">{}</span>').format(str(value))
                 if depth is not None
@@ -115,7 +115,7 @@ def _pieces(value: Any, depth: int | None) -> Iterator[Markup]:
 
 def _is_short(value: Sequence[Any]) -> bool:
     """A few numbers and short texts stand in one line."""
-    is_plain = all(not isinstance(each, list | tuple | Mapping | Hidden) for each in value)
+    is_plain = all(not isinstance(each, list | tuple | Mapping | Redacted) for each in value)
     return is_plain and sum(len(str(each)) + 4 for each in value[:20]) < SHORT and len(value) < 20
 
 

@@ -18,7 +18,7 @@ from fencerow.app import App
 from fencerow.web.errors import NoSuchRoute, Unready
 from fencerow.web.gateway.answering import refusal_of
 from fencerow.web.gateway.bearer import Authorize, Bearer
-from fencerow.web.gateway.chain import Endpoint, House, Standing, origin_of
+from fencerow.web.gateway.chain import House, Readiness, RouteApp, origin_of
 from fencerow.web.gateway.closing import Closing
 from fencerow.web.gateway.cuts import Cuts
 from fencerow.web.gateway.openapi import document
@@ -43,7 +43,7 @@ class Gateway:
     def __init__(self, app: App, *, authorize: Authorize | None = None, also: Sequence[Route] = ()) -> None:
         settings = WebSettings.of(app.config)
         check_settings(settings)
-        self.standing = Standing()
+        self.standing = Readiness()
         self._bearer = Bearer(lambda: app.client, settings)
         self._house = House(
             app=app,
@@ -121,7 +121,7 @@ def _no_route(request: Request, status: int) -> NoSuchRoute:
 class _Methods:
     """The endpoints of one path, by method."""
 
-    def __init__(self, endpoints: dict[str, Endpoint]) -> None:
+    def __init__(self, endpoints: dict[str, RouteApp]) -> None:
         self._endpoints = endpoints
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -137,6 +137,6 @@ def _by_path(all_routes: Sequence[Route]) -> dict[str, list[Route]]:
 
 
 def _mapped(path: str, of_path: Sequence[Route], house: House) -> Mapped:
-    endpoints = {route.method: Endpoint(route, house) for route in of_path}
+    endpoints = {route.method: RouteApp(route, house) for route in of_path}
     endpoint: Any = _Methods(endpoints)
     return Mapped(path, endpoint, methods=list(endpoints))

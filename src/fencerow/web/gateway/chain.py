@@ -61,7 +61,7 @@ class House:
     app: App
     authorize: Authorize
     settings: WebSettings
-    standing: Standing
+    standing: Readiness
     rates: Rates
     bodies: Bodies
     room: Room
@@ -71,7 +71,7 @@ class House:
     cuts: Cuts
 
 
-class Standing:
+class Readiness:
     """Whether the gateway takes requests: `reason` says why not, to callers and to `/readyz`."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class Standing:
         self.leaving.set()
 
 
-class Endpoint:
+class RouteApp:
     """One route as an ASGI application."""
 
     def __init__(self, route: Route, house: House) -> None:

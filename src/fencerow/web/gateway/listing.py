@@ -29,7 +29,7 @@ QUEUES_MAX = 16
 Name = Annotated[str, Meta(max_length=1_000)]
 
 
-class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class JobsWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which jobs. A job must fit all that is given; of several states, one."""
 
     queue: Name | None = None
@@ -91,7 +91,7 @@ async def list_jobs(call: Call) -> Answer:
     A page says in `next`, and in `Link`, where the next one begins. A token that is good for some queues sees the jobs
     of these. Jobs that are submitted while somebody turns pages are newer than all pages that follow.
     """
-    wanted: Wanted = call.query
+    wanted: JobsWanted = call.query
     found = await _found(call, wanted)
     shown = found[: wanted.limit]
     following = cursor_of(shown[-1].id) if len(found) > len(shown) else None
@@ -99,7 +99,7 @@ async def list_jobs(call: Call) -> Answer:
     return Answer(200, JobList(jobs=[_listed(job) for job in shown], next=following), headers)
 
 
-async def _found(call: Call, wanted: Wanted) -> Sequence[JobRecord]:
+async def _found(call: Call, wanted: JobsWanted) -> Sequence[JobRecord]:
     """The page, and one job more if there is one.
 
     Of several queues, each is asked for as many: the newest of all are among the newest of each.
@@ -183,7 +183,7 @@ def id_of(cursor: str) -> str:
 
 
 def _address(call: Call, cursor: str) -> str:
-    wanted: Wanted = call.query
+    wanted: JobsWanted = call.query
     given = {
         name: value for name in wanted.__struct_fields__ if (value := getattr(wanted, name)) not in (None, [])
     }
@@ -196,4 +196,4 @@ def _listed(job: JobRecord) -> ListedJob:
     return ListedJob(**fields)
 
 
-ROUTES = (Route("GET", "/v1/jobs", "listJobs", list_jobs, Scope.READ, {200: JobList}, query=Wanted),)
+ROUTES = (Route("GET", "/v1/jobs", "listJobs", list_jobs, Scope.READ, {200: JobList}, query=JobsWanted),)

@@ -34,7 +34,7 @@ ID = re.compile(r"([0-9a-f]{12})\.([0-9a-f]{8})\.([0-9a-f]{8})\.([0-9]{1,18})(\.
 NOTHING = "0" * 8
 
 
-class Standing(Protocol):
+class JobStanding(Protocol):
     """What is told of how a job stands; the record of a job and a look have it alike."""
 
     @property
@@ -88,7 +88,7 @@ class LogEvent(Told, frozen=True, kw_only=True):
     message: str
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class StreamSeen(msgspec.Struct, frozen=True, kw_only=True):
     """What a reader has been told of a job: which state and progress, up to which line, and whether the end."""
 
     job: str
@@ -103,7 +103,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.job}.{self.state}.{self.progress}.{self.position}{'.end' if self.ended else ''}"
 
 
-def seen_of(job_id: str, last_event_id: str | None) -> Seen:
+def seen_of(job_id: str, last_event_id: str | None) -> StreamSeen:
     """What the reader has seen who sends this.
 
     Raises:
@@ -111,7 +111,7 @@ def seen_of(job_id: str, last_event_id: str | None) -> Seen:
     """
     tail = job_id[-12:]
     if not last_event_id:
-        return Seen(job=tail)
+        return StreamSeen(job=tail)
     found = ID.fullmatch(last_event_id)
     if found is None or found[1] != tail:
         raise InvalidInput(
@@ -119,10 +119,12 @@ def seen_of(job_id: str, last_event_id: str | None) -> Seen:
             "it is of no event of this job",
             "send the id of the last event that came, or none to begin anew",
         )
-    return Seen(job=tail, state=found[2], progress=found[3], position=int(found[4]), ended=bool(found[5]))
+    return StreamSeen(
+        job=tail, state=found[2], progress=found[3], position=int(found[4]), ended=bool(found[5])
+    )
 
 
-def state_event(job: Standing) -> StateEvent:
+def state_event(job: JobStanding) -> StateEvent:
     """How it stands."""
     return StateEvent(
         id=job.id,
@@ -145,7 +147,7 @@ def mark(document: msgspec.Struct) -> str:
 class Teller:
     """Turns what was seen of a job into events, each once."""
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: StreamSeen) -> None:
         self.seen = seen
 
     def events(self, look: Watched, lines: Sequence[KeptLine]) -> bytes:

@@ -29,7 +29,7 @@ WAIT_S = 30.0  # of one request: shorter than what proxies cut off
 _now: Callable[[], float] = time.monotonic
 
 
-class Cancelled(msgspec.Struct, frozen=True):
+class CancelReply(msgspec.Struct, frozen=True):
     """What a cancel is answered with."""
 
     answer: CancelAnswer
@@ -112,7 +112,7 @@ class RemoteHandle:
         """
         query = {"only": "queued"} if only_queued else {}
         reply: Reply = yield from self._asked("DELETE", query=query)
-        return reply.decoded(Cancelled).answer
+        return reply.decoded(CancelReply).answer
 
     acancel = averb(cancel)
 

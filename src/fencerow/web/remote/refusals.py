@@ -20,7 +20,7 @@ from fencerow.core.model.describe import ErrorRecord
 TITLE_MAX = 200
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
+class ProblemRead(msgspec.Struct, frozen=True, kw_only=True):
     """What of a problem document counts here. A gateway of a later release may say more."""
 
     code: str
@@ -36,7 +36,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 def refused(status: int, headers: Mapping[str, str], content: bytes) -> FencerowError:
     """The error that an answer stands for."""
     try:
-        problem = msgspec.json.decode(content, type=Problem)
+        problem = msgspec.json.decode(content, type=ProblemRead)
     except (msgspec.DecodeError, msgspec.ValidationError):
         return _unknown(status, headers)
     error = _made(problem)
@@ -45,7 +45,7 @@ def refused(status: int, headers: Mapping[str, str], content: bytes) -> Fencerow
     return error
 
 
-def _made(problem: Problem) -> FencerowError:
+def _made(problem: ProblemRead) -> FencerowError:
     kind = _kinds().get(problem.code)
     said = (problem.detail, "", problem.fix)
     if problem.repeat == "ask":

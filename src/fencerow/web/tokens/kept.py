@@ -10,7 +10,7 @@ from fencerow.web.tokens.scope import Grant
 ENTRIES_MAX = 4096  # of each kind
 
 
-class Answer(NamedTuple):
+class TokenAnswer(NamedTuple):
     """What was read of a token: whom it lets pass, or nobody; and until when, by this process's clock, that counts."""
 
     grant: Grant | None
@@ -22,10 +22,10 @@ class Kept:
 
     def __init__(self, entries_max: int = ENTRIES_MAX) -> None:
         self._entries_max = entries_max
-        self._right: OrderedDict[str, Answer] = OrderedDict()
-        self._wrong: OrderedDict[str, Answer] = OrderedDict()
+        self._right: OrderedDict[str, TokenAnswer] = OrderedDict()
+        self._wrong: OrderedDict[str, TokenAnswer] = OrderedDict()
 
-    def get(self, digest: str, now_s: float) -> Answer | None:
+    def get(self, digest: str, now_s: float) -> TokenAnswer | None:
         """The answer that still counts."""
         for kind in (self._right, self._wrong):
             if (answer := kind.get(digest)) is not None and now_s < answer.until_s:
@@ -33,7 +33,7 @@ class Kept:
                 return answer
         return None
 
-    def put(self, digest: str, answer: Answer) -> None:
+    def put(self, digest: str, answer: TokenAnswer) -> None:
         """Keep it in the place of what was known before."""
         kind, other = (self._wrong, self._right) if answer.grant is None else (self._right, self._wrong)
         other.pop(digest, None)

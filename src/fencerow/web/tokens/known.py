@@ -16,7 +16,7 @@ from typing import Final
 from fencerow.core.client.base import ClientBase
 from fencerow.core.db.run import ask
 from fencerow.core.errors import Busy, FencerowError, Unavailable
-from fencerow.web.tokens.kept import Answer, Kept
+from fencerow.web.tokens.kept import Kept, TokenAnswer
 from fencerow.web.tokens.operations import note_use, tokens_of_hashes
 from fencerow.web.tokens.record import TokenRecord, TokenState
 from fencerow.web.tokens.scope import Grant
@@ -126,14 +126,14 @@ class Known:
             _settle(future, answer.grant)
         self._note([each for each in found.values() if each.state is TokenState.LIVE])
 
-    def _judged(self, token: TokenRecord | None, asked_s: float) -> Answer:
+    def _judged(self, token: TokenRecord | None, asked_s: float) -> TokenAnswer:
         if token is None:
-            return Answer(None, asked_s + self._cache_s)
+            return TokenAnswer(None, asked_s + self._cache_s)
         if token.state is not TokenState.LIVE:
             log.info("API token %s (%s) was refused: it is %s", token.id, token.name, token.state)
-            return Answer(None, asked_s + self._cache_s)
+            return TokenAnswer(None, asked_s + self._cache_s)
         left_s = self._cache_s if token.expires_at_us is None else (token.expires_at_us - token.now_us) / 1e6
-        return Answer(token.grant, asked_s + min(self._cache_s, left_s))
+        return TokenAnswer(token.grant, asked_s + min(self._cache_s, left_s))
 
     # --- who is used -------------------------------------------------------------------------------
 

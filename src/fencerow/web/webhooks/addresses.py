@@ -78,7 +78,7 @@ RULE: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AllowRule:
     """One line of the allow-list: a name or a network, with a port of its own or those of all, and perhaps `http`."""
 
     where: str | Network
@@ -101,7 +101,7 @@ class Rule:
 class Allowed:
     """Where webhooks may go: to public addresses by https on `ports`, and to whatever one of the rules allows."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[AllowRule, ...] = ()
     ports: frozenset[int] = PORTS
 
     @classmethod
@@ -177,7 +177,7 @@ def target_of(url: str, allow: Allowed) -> Target:
     return target
 
 
-def _rule(text: str) -> Rule:
+def _rule(text: str) -> AllowRule:
     found = RULE.fullmatch(text)
     port = int(found["port"]) if found and found["port"] else None
     try:
@@ -196,7 +196,7 @@ def _rule(text: str) -> Rule:
             "there are data and credentials of this machine, or no single machine: no webhook ever goes there",
             "take the line out",
         )
-    return Rule(where, port, found["scheme"] == "http")
+    return AllowRule(where, port, found["scheme"] == "http")
 
 
 def _place(text: str) -> str | Network:

@@ -29,13 +29,13 @@ from fencerow.web.webhooks.endpoint import (
     TIMEOUT_S,
     Ending,
     EndpointOptions,
+    EndpointWanted,
     Order,
-    Wanted,
     check_endpoint_name,
     wanted_of,
 )
 from fencerow.web.webhooks.pairs import KeyPair
-from fencerow.web.webhooks.signing import Secret
+from fencerow.web.webhooks.signing import WebhookSecret
 
 log = logging.getLogger("fencerow.webhooks")
 
@@ -84,7 +84,7 @@ class DeclareEndpoints(Chore):
     name = "webhook-endpoints"
 
     def __init__(
-        self, client: Callable[[], ClientBase], declared: Sequence[tuple[WebhookTo, Wanted]]
+        self, client: Callable[[], ClientBase], declared: Sequence[tuple[WebhookTo, EndpointWanted]]
     ) -> None:
         self._client = client
         self._declared = declared
@@ -105,7 +105,7 @@ class DeclareEndpoints(Chore):
         return DONE_S
 
 
-def declaring(declared: WebhookTo, wanted: Wanted) -> Procedure[Came]:
+def declaring(declared: WebhookTo, wanted: EndpointWanted) -> Procedure[Came]:
     """Make or change one endpoint as it is declared. What somebody else has changed is kept, whatever that was.
 
     Of several workers that start at once one makes it. Its state is never changed: who disables it has the last word.
@@ -115,7 +115,7 @@ def declaring(declared: WebhookTo, wanted: Wanted) -> Procedure[Came]:
     """
     found = yield from ask(endpoints.read(declared.name))
     if not found:
-        signer = KeyPair.new() if declared.asymmetric else Secret.new()
+        signer = KeyPair.new() if declared.asymmetric else WebhookSecret.new()
         adding = endpoints.add(new_id(), declared.name, wanted, signer.text, actor=DECLARER)
         return "made" if (yield from ask(adding)) else "same"
     known = found[0]
@@ -127,7 +127,7 @@ def declaring(declared: WebhookTo, wanted: Wanted) -> Procedure[Came]:
     return "changed" if (yield from ask(changing)) else "kept"
 
 
-def wanted_by(declared: WebhookTo, allow: Allowed) -> Wanted:
+def wanted_by(declared: WebhookTo, allow: Allowed) -> EndpointWanted:
     """What the endpoint is to be.
 
     Raises:
@@ -152,10 +152,10 @@ def wanted_by(declared: WebhookTo, allow: Allowed) -> Wanted:
         "timeout_s": declared.timeout_s,
         "attempts_max": declared.attempts_max,
     }
-    return wanted_of(Wanted(url=declared.url), declared.url, given)
+    return wanted_of(EndpointWanted(url=declared.url), declared.url, given)
 
 
-def checked(declared: Sequence[WebhookTo], allow: Allowed) -> list[tuple[WebhookTo, Wanted]]:
+def checked(declared: Sequence[WebhookTo], allow: Allowed) -> list[tuple[WebhookTo, EndpointWanted]]:
     """Declarations with what they want.
 
     Raises:

@@ -55,7 +55,7 @@ class DueDelivery:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class PostAttempt:
     """What came of one POST. `failure`: its kind, None if it arrived."""
 
     took_s: float
@@ -136,7 +136,7 @@ def admit(job_id: str) -> Steps[DueDelivery | None]:
 
 
 @operation()
-def note_arrived(job_id: str, attempt: Attempt) -> Steps[bool]:
+def note_arrived(job_id: str, attempt: PostAttempt) -> Steps[bool]:
     """It has arrived: in the transaction of the job's success. False: another job delivers it now."""
     rows = yield from execute("note_delivered", job=job_id)
     if not rows:
@@ -147,7 +147,7 @@ def note_arrived(job_id: str, attempt: Attempt) -> Steps[bool]:
 
 
 @operation()
-def note_failed(job_id: str, attempt: Attempt, *, is_probe: bool) -> Steps[int | None]:
+def note_failed(job_id: str, attempt: PostAttempt, *, is_probe: bool) -> Steps[int | None]:
     """It has not arrived; returns the number of this attempt. None: another job delivers it, and nothing is noted."""
     rows = yield from execute("count_attempt", job=job_id)
     if not rows:
@@ -166,7 +166,7 @@ def note_failed(job_id: str, attempt: Attempt, *, is_probe: bool) -> Steps[int |
 
 
 @operation()
-def note_gone(job_id: str, attempt: Attempt, *, version: int) -> Steps[bool]:
+def note_gone(job_id: str, attempt: PostAttempt, *, version: int) -> Steps[bool]:
     """The endpoint, in this version, wants nothing more. False: it is in another version, or not enabled."""
     rows = yield from execute("count_attempt", job=job_id)
     if not rows:
@@ -176,7 +176,7 @@ def note_gone(job_id: str, attempt: Attempt, *, version: int) -> Steps[bool]:
     return bool((yield from execute("note_gone", endpoint=endpoint, version=version)))
 
 
-def _note(event: int, endpoint: str, number: int, attempt: Attempt) -> Steps[None]:
+def _note(event: int, endpoint: str, number: int, attempt: PostAttempt) -> Steps[None]:
     yield from execute(
         "note_attempt",
         endpoint=endpoint,

@@ -16,7 +16,7 @@ from fencerow.core.telemetry import Fact
 from fencerow.core.worker.context import Job
 from fencerow.traces.carrying import sent_along
 from fencerow.web.webhooks import deliveries
-from fencerow.web.webhooks.deliveries import Attempt, DueDelivery
+from fencerow.web.webhooks.deliveries import DueDelivery, PostAttempt
 from fencerow.web.webhooks.errors import PostFailed
 from fencerow.web.webhooks.job import RETRY_AFTER_S_MAX, delay_s
 from fencerow.web.webhooks.settings import allowed_of
@@ -60,7 +60,7 @@ class Delivering:
             return
         await self._failed(job, due, attempt, retry_after_s)
 
-    async def _post(self, due: DueDelivery, trace: Mapping[str, str]) -> tuple[Attempt, float | None]:
+    async def _post(self, due: DueDelivery, trace: Mapping[str, str]) -> tuple[PostAttempt, float | None]:
         from fencerow.web.webhooks.posting import post  # with h11: only where something is sent
 
         headers = {**_signed(due), **trace}
@@ -68,13 +68,13 @@ class Delivering:
         try:
             reply = await post(due.url, due.body, headers, timeout_s=due.timeout_s, allow=self._allow)
         except PostFailed as error:
-            return Attempt(time.monotonic() - began, None, error.kind.value), None
+            return PostAttempt(time.monotonic() - began, None, error.kind.value), None
         failure = None if 200 <= reply.status < 300 else f"status_{reply.status}"
         wait_s = reply.retry_after_s if reply.status in ASKS_TO_WAIT else None
-        return Attempt(reply.took_s, reply.status, failure), wait_s
+        return PostAttempt(reply.took_s, reply.status, failure), wait_s
 
     async def _failed(
-        self, job: Job, due: DueDelivery, attempt: Attempt, retry_after_s: float | None
+        self, job: Job, due: DueDelivery, attempt: PostAttempt, retry_after_s: float | None
     ) -> None:
         """Note it, and say when it is tried again, if it is."""
         told = (

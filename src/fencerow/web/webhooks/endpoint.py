@@ -39,7 +39,7 @@ class EndpointOptions(TypedDict, total=False):
     attempts_max: int  # 1 to 100
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class EndpointWanted(msgspec.Struct, frozen=True, kw_only=True):
     """What an endpoint wants, checked."""
 
     url: str
@@ -62,7 +62,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Endpoint(Wanted, frozen=True, kw_only=True):
+class Endpoint(EndpointWanted, frozen=True, kw_only=True):
     """An endpoint as it stands, without its secrets. Instants are microseconds since 1970 by the database's clock.
 
     `failures`: how many attempts failed in a row. Where they opened its circuit, nothing is sent before
@@ -107,13 +107,13 @@ def endpoint_of(row: Row) -> Endpoint:
     return msgspec.convert({**values, "damaged": damaged}, Endpoint)
 
 
-def wanted_of(known: Wanted, url: str, given: EndpointOptions) -> Wanted:
+def wanted_of(known: EndpointWanted, url: str, given: EndpointOptions) -> EndpointWanted:
     """What is known, with what was said.
 
     Raises:
         InvalidInput: something cannot be used.
     """
-    return Wanted(
+    return EndpointWanted(
         url=url,
         events=_endings(given["events"]) if "events" in given else known.events,
         queues=_filter("queues", given["queues"]) if "queues" in given else known.queues,

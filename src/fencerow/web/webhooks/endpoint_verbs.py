@@ -17,9 +17,15 @@ from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import check_text
 from fencerow.web.errors import EndpointConflict, EndpointNotFound
 from fencerow.web.webhooks.addresses import Allowed, target_of
-from fencerow.web.webhooks.endpoint import Endpoint, EndpointOptions, Wanted, check_endpoint_name, wanted_of
+from fencerow.web.webhooks.endpoint import (
+    Endpoint,
+    EndpointOptions,
+    EndpointWanted,
+    check_endpoint_name,
+    wanted_of,
+)
 from fencerow.web.webhooks.pairs import PRIVATE, KeyPair, for_receiver, signer_of
-from fencerow.web.webhooks.signing import Secret
+from fencerow.web.webhooks.signing import WebhookSecret
 
 OVERLAP_S: Final = DAY_S
 OVERLAP_S_MAX: Final = 30 * DAY_S
@@ -66,7 +72,7 @@ class EndpointVerbs(Verbs):
             MissingExtra: a key pair was asked for, and `cryptography` is not installed.
         """
         check_endpoint_name(name)
-        wanted = wanted_of(Wanted(url=url), self._checked_url(url), given)
+        wanted = wanted_of(EndpointWanted(url=url), self._checked_url(url), given)
         signer = _signer(secret, asymmetric)
         adding = endpoints.add(new_id(), name, wanted, signer.text, actor=self._client.actor)
         if not (yield from ask(adding)):
@@ -267,10 +273,10 @@ def _unknown(name: str) -> Procedure[EndpointNotFound]:
     )
 
 
-def _signer(given: str | None, asymmetric: bool) -> Secret | KeyPair:
+def _signer(given: str | None, asymmetric: bool) -> WebhookSecret | KeyPair:
     if given is not None:
         return signer_of(given)
-    return KeyPair.new() if asymmetric else Secret.new()
+    return KeyPair.new() if asymmetric else WebhookSecret.new()
 
 
 def _overlap(overlap_s: Seconds) -> float:

@@ -9,14 +9,14 @@ import msgspec
 
 from fencerow.core.db.run import Param, Steps, execute, operation, text_or_none
 from fencerow.events.groups import make_group
-from fencerow.web.webhooks.endpoint import Endpoint, Wanted, endpoint_of
+from fencerow.web.webhooks.endpoint import Endpoint, EndpointWanted, endpoint_of
 
 GROUP: Final = "fencerow-webhooks"  # reads the ends of jobs for all endpoints
 TOPICS: Final = ("job.cancelled", "job.failed", "job.succeeded")
 
 
 @operation()
-def add(id_: str, name: str, wanted: Wanted, secret: str, *, actor: str | None) -> Steps[bool]:
+def add(id_: str, name: str, wanted: EndpointWanted, secret: str, *, actor: str | None) -> Steps[bool]:
     """Make an endpoint, and the group that reads for all of them: what is submitted from then on tells its end.
 
     False: another one has this name.
@@ -41,7 +41,7 @@ def secrets_of(name: str) -> Steps[list[str]]:
 
 
 @operation(alone=True)
-def change(name: str, version: int, wanted: Wanted, *, actor: str | None) -> Steps[bool]:
+def change(name: str, version: int, wanted: EndpointWanted, *, actor: str | None) -> Steps[bool]:
     """Change what an endpoint is. False: it is not in this version any more."""
     return bool(
         (yield from execute("change_endpoint", _columns(wanted), name=name, version=version, actor=actor))
@@ -80,7 +80,7 @@ def remove(name: str, *, actor: str | None) -> Steps[bool]:
     return bool((yield from execute("remove_endpoint", name=name, actor=actor)))
 
 
-def _columns(wanted: Wanted) -> dict[str, Param]:
+def _columns(wanted: EndpointWanted) -> dict[str, Param]:
     return {
         "url": wanted.url,
         "events": _text(wanted.events),

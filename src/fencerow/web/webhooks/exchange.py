@@ -64,7 +64,7 @@ def request_of(target: Target, headers: Mapping[str, str], body: bytes) -> h11.R
         ) from None  # its text has the value, which may be a password
 
 
-class Exchange:
+class PostExchange:
     """The POST and its answer: `head`, then `rest`."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -49,7 +49,7 @@ class WebhookAttempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Meant:
+class DeliveriesMeant:
     """Which deliveries are meant. Instants are microseconds since 1970. `over`: only what can be redelivered."""
 
     endpoint: str | None = None
@@ -79,7 +79,7 @@ class Meant:
 
 
 @operation(alone=True, repeatable=True, writes="")
-def listed(meant: Meant, *, limit: int) -> Steps[list[Delivery]]:
+def listed(meant: DeliveriesMeant, *, limit: int) -> Steps[list[Delivery]]:
     """Those that are meant, the newest first."""
     if meant.job is None:
         rows = yield from execute("list_deliveries", meant.named, limit=limit)

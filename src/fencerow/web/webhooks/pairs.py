@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from fencerow.core.errors import InvalidInput, MissingExtra
-from fencerow.web.webhooks.signing import Secret, content_of, decoded
+from fencerow.web.webhooks.signing import WebhookSecret, content_of, decoded
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -113,13 +113,13 @@ class KeyPair:
         return f"{VERSION},{base64.b64encode(signed).decode('ascii')}"
 
 
-def signer_of(text: str) -> Secret | KeyPair:
+def signer_of(text: str) -> WebhookSecret | KeyPair:
     """What signs, of its text.
 
     Raises:
         InvalidInput: it is of neither. MissingExtra: it is a key pair, and `cryptography` is not installed.
     """
-    return KeyPair.parsed(text) if text.startswith(PRIVATE) else Secret.parsed(text)
+    return KeyPair.parsed(text) if text.startswith(PRIVATE) else WebhookSecret.parsed(text)
 
 
 def for_receiver(text: str) -> str:

@@ -18,7 +18,7 @@ import h11
 
 from fencerow.web.webhooks.addresses import Address, Allowed, target_of
 from fencerow.web.webhooks.errors import FailedBy, PostFailed, WebhookUrlRefused
-from fencerow.web.webhooks.exchange import READ_BYTES, Exchange, request_of, retry_after_s
+from fencerow.web.webhooks.exchange import READ_BYTES, PostExchange, request_of, retry_after_s
 from fencerow.web.webhooks.resolving import Resolve, addresses_of, by_system
 from fencerow.web.webhooks.urls import Target
 
@@ -26,7 +26,7 @@ TRIED_MAX: Final = 4  # addresses of one host, one after the other
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ReceiverReply:
     """What a receiver answered. Redirects are not followed: 3xx is an answer as others."""
 
     status: int
@@ -44,7 +44,7 @@ async def post(
     allow: Allowed,
     resolve: Resolve = by_system,
     tls: ssl.SSLContext | None = None,
-) -> Reply:
+) -> ReceiverReply:
     """Send exactly these bytes, and return what was answered.
 
     `timeout_s` is for all of it, from the lookup of the name to the end of the answer, however slowly bytes drip. An
@@ -68,7 +68,9 @@ async def post(
     except OSError:
         kind = FailedBy.RESET
     else:
-        return Reply(response.status_code, loop.time() - begun, retry_after_s(response.headers), start)
+        return ReceiverReply(
+            response.status_code, loop.time() - begun, retry_after_s(response.headers), start
+        )
     raise PostFailed.by(kind, loop.time() - begun)  # outside of the handlers, so that it has no context
 
 
@@ -89,7 +91,7 @@ async def _exchanged(
             raise PostFailed.by(FailedBy.REFUSED_ADDRESS)
         reader, writer = await _connected(target, addresses[:TRIED_MAX], deadline, tls)
     try:
-        exchange = Exchange(reader, writer)
+        exchange = PostExchange(reader, writer)
         async with asyncio.timeout_at(deadline):
             response = await exchange.head(request, body)
         return response, await exchange.rest(deadline)

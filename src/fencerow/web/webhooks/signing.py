@@ -36,18 +36,18 @@ ID: Final = re.compile(r"[A-Za-z0-9_:=+/-]{1,256}")
 
 
 @dataclass(frozen=True, slots=True)
-class Secret:
+class WebhookSecret:
     """What a sender and a receiver share: 24 to 64 random bytes. Neither `str` nor `repr` shows it; `text` does."""
 
     key: bytes = field(repr=False)
 
     @classmethod
-    def new(cls) -> Secret:
+    def new(cls) -> WebhookSecret:
         """One that nobody can guess."""
         return cls(random.token_bytes(NEW_KEY_BYTES))
 
     @classmethod
-    def parsed(cls, text: str) -> Secret:
+    def parsed(cls, text: str) -> WebhookSecret:
         """The secret of which this is the `text`.
 
         Raises:

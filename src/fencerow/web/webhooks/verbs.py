@@ -22,7 +22,7 @@ from fencerow.web.webhooks.deliveries import Again
 from fencerow.web.webhooks.endpoint import check_endpoint_name
 from fencerow.web.webhooks.endpoint_verbs import EndpointVerbs, getting
 from fencerow.web.webhooks.job import delivery_job
-from fencerow.web.webhooks.looking import Delivery, DeliveryState, Meant, WebhookAttempt
+from fencerow.web.webhooks.looking import DeliveriesMeant, Delivery, DeliveryState, WebhookAttempt
 
 LIMIT: Final = 100
 LIMIT_MAX: Final = 10_000
@@ -157,7 +157,7 @@ def meant_of(
     until: datetime | None,
     before: int | None = None,
     behind: str | None = None,
-) -> Meant:
+) -> DeliveriesMeant:
     """Which deliveries are meant, checked.
 
     Raises:
@@ -167,7 +167,7 @@ def meant_of(
         raise InvalidInput(
             f"state is {ascii(state)[:60]}", f"{', '.join(STATES)} are known", "choose one of them"
         )
-    return Meant(
+    return DeliveriesMeant(
         endpoint=None if endpoint is None else check_endpoint_name(endpoint),
         state=state,
         job=None if job is None else parse_id(job),

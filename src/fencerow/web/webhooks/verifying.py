@@ -14,9 +14,9 @@ from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.web.webhooks.errors import Refusal, WebhookRefused
 from fencerow.web.webhooks.pairs import PUBLIC, PublicKey
 from fencerow.web.webhooks.seen import SeenWebhooks
-from fencerow.web.webhooks.signing import HEADERS, ID, SECRETS_MAX, Secret, check_count
+from fencerow.web.webhooks.signing import HEADERS, ID, SECRETS_MAX, WebhookSecret, check_count
 
-Key = str | Secret | PublicKey
+Key = str | WebhookSecret | PublicKey
 
 TOLERANCE_S: Final = 300.0
 TIMESTAMP: Final = re.compile(r"0|[1-9][0-9]{0,11}")
@@ -68,16 +68,16 @@ def verify_webhook(
         raise _refused(Refusal.REPLAYED, "this very webhook came before")
 
 
-def _keys(secrets: Key | Sequence[Key]) -> list[Secret | PublicKey]:
-    several = [secrets] if isinstance(secrets, (str, Secret, PublicKey)) else secrets
+def _keys(secrets: Key | Sequence[Key]) -> list[WebhookSecret | PublicKey]:
+    several = [secrets] if isinstance(secrets, (str, WebhookSecret, PublicKey)) else secrets
     check_count(several)
     return [_key(each) for each in several]
 
 
-def _key(given: Key) -> Secret | PublicKey:
+def _key(given: Key) -> WebhookSecret | PublicKey:
     if not isinstance(given, str):
         return given
-    return PublicKey.parsed(given) if given.startswith(PUBLIC) else Secret.parsed(given)
+    return PublicKey.parsed(given) if given.startswith(PUBLIC) else WebhookSecret.parsed(given)
 
 
 def _one(headers: Mapping[str, str], name: str) -> str:

@@ -31,7 +31,7 @@ TOLD = {"queued": "revived", "deleted": "removed", "as it was": "so already"}
 
 
 @dataclass(slots=True)
-class Tally:
+class PressTally:
     """How many jobs were moved, by what became of them, and left, by why."""
 
     done: dict[str, int] = field(default_factory=dict)
@@ -66,16 +66,16 @@ class Tally:
 
 
 @dataclass(slots=True)
-class Progress:
+class PressProgress:
     """How far a press came. `below`: only jobs below this id are still to be looked at; None: all were."""
 
-    tally: Tally
+    tally: PressTally
     below: str | None
 
 
 async def press(
-    client: Client, meant: Meant, move: ManyMove, *, at_us: int, below: str | None, tally: Tally
-) -> Progress:
+    client: Client, meant: Meant, move: ManyMove, *, at_us: int, below: str | None, tally: PressTally
+) -> PressProgress:
     """Move portions until the time is over. What was done stays done, whatever ends it.
 
     Raises:
@@ -84,7 +84,7 @@ async def press(
     try:
         if meant.ids:
             await _of_choice(client, meant, move, at_us, tally)
-            return Progress(tally, None)
+            return PressProgress(tally, None)
         return await _of_search(client, meant, move, at_us, below, tally)
     except FencerowError as error:
         if tally.jobs:
@@ -92,7 +92,7 @@ async def press(
         raise
 
 
-async def _of_choice(client: Client, meant: Meant, move: ManyMove, at_us: int, tally: Tally) -> None:
+async def _of_choice(client: Client, meant: Meant, move: ManyMove, at_us: int, tally: PressTally) -> None:
     found = await client.arun(ask(chosen_jobs(meant.ids)))
     tally.leave("were gone", len(meant.ids) - len(found))
     kept = [each for each in found if not _is_later(each, at_us)]
@@ -101,8 +101,8 @@ async def _of_choice(client: Client, meant: Meant, move: ManyMove, at_us: int, t
 
 
 async def _of_search(
-    client: Client, meant: Meant, move: ManyMove, at_us: int, below: str | None, tally: Tally
-) -> Progress:
+    client: Client, meant: Meant, move: ManyMove, at_us: int, below: str | None, tally: PressTally
+) -> PressProgress:
     until = time.monotonic() + PRESS_S
     lowest = meant.lowest_id(at_us)
     while meant.states:
@@ -113,8 +113,8 @@ async def _of_search(
             break
         below = page[-1].id
         if time.monotonic() >= until:
-            return Progress(tally, below)
-    return Progress(tally, None)
+            return PressProgress(tally, below)
+    return PressProgress(tally, None)
 
 
 async def _page(client: Client, meant: Meant, at_us: int, below: str | None) -> list[JobRecord]:
@@ -132,7 +132,7 @@ async def _page(client: Client, meant: Meant, at_us: int, below: str | None) -> 
     )
 
 
-async def _moved(client: Client, ids: Sequence[str], move: ManyMove, tally: Tally) -> None:
+async def _moved(client: Client, ids: Sequence[str], move: ManyMove, tally: PressTally) -> None:
     done: list[JobDone] = []
     try:
         if ids:
@@ -162,23 +162,27 @@ def _count(counts: dict[str, int], what: str, jobs: int = 1) -> None:
     counts[what] = counts.get(what, 0) + jobs
 
 
-def packed(tally: Tally) -> str:
+def packed(tally: PressTally) -> str:
     """As the form of the next press carries it. It is told to who presses, and to nobody else."""
     return base64.urlsafe_b64encode(msgspec.json.encode([tally.done, tally.left])).decode().rstrip("=")
 
 
-def unpacked(text: str) -> Tally:
+def unpacked(text: str) -> PressTally:
     """What the press before has counted; nothing if it cannot be read."""
     try:
         raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         done, left = msgspec.json.decode(raw, type=tuple[Mapping[str, int], Mapping[str, int]])
     except (ValueError, msgspec.DecodeError):
-        return Tally()
+        return PressTally()
     fits = all(len(each) <= 100 and jobs > 0 for counts in (done, left) for each, jobs in counts.items())
-    return Tally(dict(done), dict(left)) if fits and len(done) + len(left) <= 2 * KINDS_MAX + 2 else Tally()
+    return (
+        PressTally(dict(done), dict(left))
+        if fits and len(done) + len(left) <= 2 * KINDS_MAX + 2
+        else PressTally()
+    )
 
 
-def compared(tally: Tally, expected: int | None) -> str:
+def compared(tally: PressTally, expected: int | None) -> str:
     """What differs from the preview, in a sentence; nothing if it counted no whole number."""
     missing = 0 if expected is None else expected - tally.jobs
     if missing <= 0:

@@ -8,16 +8,16 @@ from collections.abc import Awaitable, Callable, Hashable
 from weakref import WeakKeyDictionary
 
 from fencerow.app import App
-from fencerow.web.dashboard.screen import Told
+from fencerow.web.dashboard.screen import PressAnswer
 from fencerow.web.errors import TooLate
 
 KEPT_MAX = 100
 WAITS_S = 20.0
 
-_of_apps: WeakKeyDictionary[App, OrderedDict[Hashable, asyncio.Task[Told]]] = WeakKeyDictionary()
+_of_apps: WeakKeyDictionary[App, OrderedDict[Hashable, asyncio.Task[PressAnswer]]] = WeakKeyDictionary()
 
 
-async def once(app: App, form: Hashable, make: Callable[[], Awaitable[Told]]) -> Told:
+async def once(app: App, form: Hashable, make: Callable[[], Awaitable[PressAnswer]]) -> PressAnswer:
     """What became of this form. One that failed may be pressed again. It goes on when nobody waits for it any more.
 
     Raises:
@@ -38,14 +38,14 @@ async def once(app: App, form: Hashable, make: Callable[[], Awaitable[Told]]) ->
     return task.result()
 
 
-async def _made(make: Callable[[], Awaitable[Told]]) -> Told:
+async def _made(make: Callable[[], Awaitable[PressAnswer]]) -> PressAnswer:
     return await make()
 
 
-def _failed(task: asyncio.Task[Told]) -> bool:
+def _failed(task: asyncio.Task[PressAnswer]) -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)
 
 
-def _forget(flights: OrderedDict[Hashable, asyncio.Task[Told]]) -> None:
+def _forget(flights: OrderedDict[Hashable, asyncio.Task[PressAnswer]]) -> None:
     for form in [form for form, task in flights.items() if task.done()][: max(0, len(flights) - KEPT_MAX)]:
         del flights[form]

@@ -39,7 +39,7 @@ def live_counts() -> Steps[list[LiveCount]]:
     ]
 
 
-class Failure(msgspec.Struct, frozen=True):
+class FinalFailure(msgspec.Struct, frozen=True):
     """A job that failed for good, and when."""
 
     id: str
@@ -49,11 +49,11 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 @operation(alone=True, repeatable=True, writes="")
-def latest_failures(*, limit: int) -> Steps[list[Failure]]:
+def latest_failures(*, limit: int) -> Steps[list[FinalFailure]]:
     """The jobs that failed last."""
     rows = yield from execute("latest_failures", limit=limit)
     return [
-        Failure(str(row[0]), str(row[1]), read_or(None, Any, str(row[2] or "null")), as_int(row[3]))
+        FinalFailure(str(row[0]), str(row[1]), read_or(None, Any, str(row[2] or "null")), as_int(row[3]))
         for row in rows
     ]
 

@@ -14,7 +14,7 @@ from fencerow.web.dashboard.bulk import doing
 from fencerow.web.dashboard.bulk.counting import Counted, chosen_jobs, counting
 from fencerow.web.dashboard.bulk.flights import once
 from fencerow.web.dashboard.bulk.meaning import Meant, is_touched_record, meant_by, packed
-from fencerow.web.dashboard.screen import Act, Action, Look, Screen, Told
+from fencerow.web.dashboard.screen import Act, Action, Look, PressAnswer, Screen
 from fencerow.web.dashboard.searching import page_of
 from fencerow.web.errors import PreviewOver
 
@@ -102,7 +102,7 @@ def _instant(text: str | None) -> int | None:
     return int(text)
 
 
-async def choose(act: Act) -> Told:
+async def choose(act: Act) -> PressAnswer:
     """From the page of jobs to the preview: those that were chosen there, or all that the search finds."""
     form = act.form
     mark = MARKS.get(form.get("whom", ""), "id:")
@@ -117,10 +117,10 @@ async def choose(act: Act) -> Told:
             "no job was chosen", "an action is for chosen jobs, or for the search", "choose some"
         )
     said = "This is what it would do. Nothing is changed yet."
-    return Told(said, changed=False, to=f"/jobs/bulk?{urlencode(meant.params())}")
+    return PressAnswer(said, changed=False, to=f"/jobs/bulk?{urlencode(meant.params())}")
 
 
-async def confirm(act: Act) -> Told:
+async def confirm(act: Act) -> PressAnswer:
     """Do it, for as long as a press may take. Pressed twice it is done once.
 
     Raises:
@@ -137,7 +137,7 @@ async def confirm(act: Act) -> Told:
         )
     expected = form.get("expected", "")
 
-    async def make() -> Told:
+    async def make() -> PressAnswer:
         tally = doing.unpacked(form.get("sofar", ""))
         done = await doing.press(act.client, meant, move, at_us=at_us, below=below, tally=tally)
         return _told(meant, done, at_us, int(expected) if expected.isdecimal() else None)
@@ -146,16 +146,18 @@ async def confirm(act: Act) -> Told:
     return await once(act.app, pressed, make)
 
 
-def _told(meant: Meant, done: doing.Progress, at_us: int, expected: int | None) -> Told:
+def _told(meant: Meant, done: doing.PressProgress, at_us: int, expected: int | None) -> PressAnswer:
     words = done.tally.words()
     if done.below is None:
         back = f"/jobs?{urlencode({'q': meant.text})}" if meant.text else "/jobs"
         changed = bool(done.tally.done)
-        return Told(f"{meant.verb.title}: {words}.{doing.compared(done.tally, expected)}", changed, back)
+        return PressAnswer(
+            f"{meant.verb.title}: {words}.{doing.compared(done.tally, expected)}", changed, back
+        )
     rest = meant.params() | {"at": str(at_us), "below": done.below, "sofar": doing.packed(done.tally)}
     if expected is not None:
         rest["expected"] = str(expected)
-    return Told(
+    return PressAnswer(
         f"So far: {words}. More jobs are left: go on, or leave them.", to=f"/jobs/bulk?{urlencode(rest)}"
     )
 

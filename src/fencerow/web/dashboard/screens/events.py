@@ -17,7 +17,7 @@ from fencerow.events.lag import lags, retention_estimate
 from fencerow.events.settings import EventSettings
 from fencerow.web.dashboard.redacting import Redactor, text_without_secrets
 from fencerow.web.dashboard.roles import Role
-from fencerow.web.dashboard.screen import Act, Action, Look, Screen, Section, Told
+from fencerow.web.dashboard.screen import Act, Action, Look, PressAnswer, Screen, Section
 
 GROUPS_SHOWN = 200
 PARKED_SHOWN = 100
@@ -78,7 +78,7 @@ def _parked(found: list[Parked], redactor: Redactor) -> dict[str, Any]:
     }
 
 
-async def deliver_again(act: Act) -> Told:
+async def deliver_again(act: Act) -> PressAnswer:
     """Deliver one parked event again, or all of a group."""
     name, places = _meant(act)
     moved = await act.client.arun(ask(redrive(name, places)))
@@ -86,7 +86,7 @@ async def deliver_again(act: Act) -> Told:
     return _counted(len(moved), name, "delivered again")
 
 
-async def forget(act: Act) -> Told:
+async def forget(act: Act) -> PressAnswer:
     """Forget one parked event, or all of a group."""
     name, places = _meant(act)
     await act.client.arun(ask(group_named(name)))
@@ -94,13 +94,15 @@ async def forget(act: Act) -> Told:
     return _counted(count, name, "no longer parked, and never handled")
 
 
-async def read_again(act: Act) -> Told:
+async def read_again(act: Act) -> PressAnswer:
     """Let a group read again from a position on."""
     name, text = act.form.get("group", ""), act.form.get("from", "")
     start = GroupStart(text) if text == "beginning" else GroupStart.of(_place(text))
     done = await act.client.arun(ask(replay(name, start)))
     told(act.client.engine)
-    return Told(f"Group {name} reads again after position {done.after}, as generation {done.generation}.")
+    return PressAnswer(
+        f"Group {name} reads again after position {done.after}, as generation {done.generation}."
+    )
 
 
 def _meant(act: Act) -> tuple[str, list[int] | None]:
@@ -121,10 +123,10 @@ def _place(text: str) -> int:
     return int(text)
 
 
-def _counted(count: int, name: str, what: str) -> Told:
+def _counted(count: int, name: str, what: str) -> PressAnswer:
     if not count:
-        return Told(f"No such event of group {name} is parked any more.", changed=False)
-    return Told(f"{amount(count, 'event')} of group {name}: {what}.")
+        return PressAnswer(f"No such event of group {name} is parked any more.", changed=False)
+    return PressAnswer(f"{amount(count, 'event')} of group {name}: {what}.")
 
 
 ACTIONS = (

@@ -9,7 +9,7 @@ from fencerow.core.db.run import ask
 from fencerow.core.errors import InvalidInput
 from fencerow.handovers.looking import COUNTED_MAX, counted, listed
 from fencerow.web.dashboard.roles import Role
-from fencerow.web.dashboard.screen import Act, Action, Look, Screen, Section, Told
+from fencerow.web.dashboard.screen import Act, Action, Look, PressAnswer, Screen, Section
 
 SHOWN = 100
 PLACE = re.compile(r"[0-9]{1,18}", re.ASCII)
@@ -52,12 +52,12 @@ def place_of(text: str | None) -> int:
     return int(text)
 
 
-async def confirm(act: Act) -> Told:
+async def confirm(act: Act) -> PressAnswer:
     """Confirm it in the place of its receiver, whoever has taken it."""
     done = await act.client.handovers(act.form.get("receiver", "")).aconfirm(act.form.get("job", ""))
     if done.replay:
-        return Told("It was confirmed already.", changed=False)
-    return Told("It is confirmed. It is not handed over again, and the next of its key may be taken.")
+        return PressAnswer("It was confirmed already.", changed=False)
+    return PressAnswer("It is confirmed. It is not handed over again, and the next of its key may be taken.")
 
 
 # Nobody looks whether the receiver has it: what it has not, it never gets.

@@ -8,7 +8,7 @@ from fencerow.core.db.run import ask
 from fencerow.core.finding import Level
 from fencerow.doctor.horizon.holders import cost, holders
 from fencerow.web.dashboard.roles import Role
-from fencerow.web.dashboard.screen import Act, Action, Look, Screen, Section, Told
+from fencerow.web.dashboard.screen import Act, Action, Look, PressAnswer, Screen, Section
 from fencerow.web.maintenance.refusing import refuse_canary
 
 HELD_S = 10.0  # what is over sooner costs nothing
@@ -44,11 +44,11 @@ async def _horizon(look: Look) -> dict[str, Any]:
     return {"holders": shown[:HOLDERS_SHOWN], "cost": spent}
 
 
-async def send_canary(act: Act) -> Told:
+async def send_canary(act: Act) -> PressAnswer:
     """Send a canary, beside the pages."""
     refuse_canary(await act.client.maintenance.aget())
     act.canary.begin(act.app.config, act.person)
-    return Told("The canary is under way. This page shows what it measures.")
+    return PressAnswer("The canary is under way. This page shows what it measures.")
 
 
 # It starts two processes here, so it is not for everybody.

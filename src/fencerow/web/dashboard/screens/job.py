@@ -18,7 +18,7 @@ from fencerow.operators import looking
 from fencerow.operators.job_verbs import timeline_of
 from fencerow.web.dashboard.life import life_of
 from fencerow.web.dashboard.redacting import Redactor, text_without_secrets
-from fencerow.web.dashboard.screen import Act, Action, Look, Screen, Told
+from fencerow.web.dashboard.screen import Act, Action, Look, PressAnswer, Screen
 from fencerow.web.dashboard.timeline import lines_of
 
 EVENTS_MAX = 500
@@ -92,29 +92,29 @@ async def why_not(look: Look) -> dict[str, Any]:
     }
 
 
-async def cancel(act: Act) -> Told:
+async def cancel(act: Act) -> PressAnswer:
     """Cancel it at once if nobody runs it, else ask its worker."""
     done = await act.client.acancel(act.params["id"], reason=act.reason)
     if done is CancelAnswer.CANCELLED:
-        return Told("The job is cancelled. It never runs again, unless somebody revives it.")
-    return Told("A worker runs the job. It was asked to stop; the timeline tells when it has.")
+        return PressAnswer("The job is cancelled. It never runs again, unless somebody revives it.")
+    return PressAnswer("A worker runs the job. It was asked to stop; the timeline tells when it has.")
 
 
-async def revive(act: Act) -> Told:
+async def revive(act: Act) -> PressAnswer:
     """Queue it again after its end."""
     await act.client.arevive(act.params["id"], reason=act.reason)
-    return Told("The job is queued again. Its budgets begin anew, and its attempts are counted on.")
+    return PressAnswer("The job is queued again. Its budgets begin anew, and its attempts are counted on.")
 
 
-async def run_now(act: Act) -> Told:
+async def run_now(act: Act) -> PressAnswer:
     """Make it due at once."""
     done = await act.client.arun_now(act.params["id"], reason=act.reason)
     if not done.changes:
-        return Told("The job was due already, and keeps its place in its queue.", changed=False)
-    return Told("The job is due now.")
+        return PressAnswer("The job was due already, and keeps its place in its queue.", changed=False)
+    return PressAnswer("The job is due now.")
 
 
-async def change(act: Act) -> Told:
+async def change(act: Act) -> PressAnswer:
     """Change its priority, its queue, or when it is due."""
     form = act.form
     priority, delay_s = form.get("priority"), form.get("delay_s")
@@ -126,14 +126,14 @@ async def change(act: Act) -> Told:
         reason=act.reason,
     )
     if not done.changes:
-        return Told("It was so already. Nothing was changed.", changed=False)
-    return Told(f"Changed: {', '.join(_WORDS.get(each, each) for each in done.changes)}.")
+        return PressAnswer("It was so already. Nothing was changed.", changed=False)
+    return PressAnswer(f"Changed: {', '.join(_WORDS.get(each, each) for each in done.changes)}.")
 
 
-async def delete(act: Act) -> Told:
+async def delete(act: Act) -> PressAnswer:
     """Remove it, after its end."""
     await act.client.adelete(act.params["id"])
-    return Told("The job is removed, with its timeline and its lines.", to="/jobs")
+    return PressAnswer("The job is removed, with its timeline and its lines.", to="/jobs")
 
 
 def _whole(text: str, what: str) -> int:

@@ -19,12 +19,12 @@ from fencerow.migrations.backfills import operations as backfills
 from fencerow.migrations.backfills.backfill import resume as resume_backfill
 from fencerow.migrations.backfills.backfill import unknown
 from fencerow.migrations.backfills.status import BackfillStatus
-from fencerow.web.dashboard.screen import Act, Action, Look, Screen, Section, Told
+from fencerow.web.dashboard.screen import Act, Action, Look, PressAnswer, Screen, Section
 
 LANES_SHOWN = 200
 
 
-class Room(msgspec.Struct, frozen=True):
+class SchemaRoom(msgspec.Struct, frozen=True):
     """A room that has tables: its migrations, which of them are missing, and which were changed since they ran."""
 
     name: str
@@ -56,7 +56,7 @@ async def migrating(look: Look) -> dict[str, Any]:
     }
 
 
-def rooms_of(dialect: str, applied: Sequence[Applied]) -> list[Room]:
+def rooms_of(dialect: str, applied: Sequence[Applied]) -> list[SchemaRoom]:
     """Each room that has migrations, and what is missing there."""
     ran = {each.version: each.checksum for each in applied}
     found = []
@@ -65,7 +65,9 @@ def rooms_of(dialect: str, applied: Sequence[Applied]) -> list[Room]:
         if own:
             missing = [_named(each) for each in own if each.version not in ran]
             altered = [_named(each) for each in own if ran.get(each.version, each.checksum) != each.checksum]
-            found.append(Room(package.removeprefix("fencerow."), _named(own[-1]), len(own), missing, altered))
+            found.append(
+                SchemaRoom(package.removeprefix("fencerow."), _named(own[-1]), len(own), missing, altered)
+            )
     return found
 
 
@@ -100,23 +102,23 @@ async def backfill(look: Look) -> dict[str, Any]:
     }
 
 
-async def pause(act: Act) -> Told:
+async def pause(act: Act) -> PressAnswer:
     """Stop it after the ranges that are under way."""
     name = act.form.get("name", "")
     if await act.client.arun(ask(backfills.pause(name))):
-        return Told(f"{name} is paused. The ranges that are under way come to their end.")
+        return PressAnswer(f"{name} is paused. The ranges that are under way come to their end.")
     if not await act.client.arun(ask(backfills.lanes_of(name))):
         raise unknown(name)
-    return Told(f"{name} was not running, and stays as it was.", changed=False)
+    return PressAnswer(f"{name} was not running, and stays as it was.", changed=False)
 
 
-async def resume(act: Act) -> Told:
+async def resume(act: Act) -> PressAnswer:
     """Go on with all that is not done. Only an application that declares the backfill knows its job."""
     name = act.form.get("name", "")
     lanes = await asyncio.to_thread(resume_backfill, act.app, act.client.engine, name)
     if not lanes:
-        return Told(f"{name} is done, and stays so.", changed=False)
-    return Told(f"{name} goes on.")
+        return PressAnswer(f"{name} is done, and stays so.", changed=False)
+    return PressAnswer(f"{name} goes on.")
 
 
 ACTIONS = (Action("/migrations/pause", pause), Action("/migrations/resume", resume))

@@ -10,7 +10,7 @@ from fencerow.core.model.state import WorkerState
 from fencerow.core.store.shares import ShareRecord
 from fencerow.web.dashboard.counting import COUNTED_MAX, live_counts
 from fencerow.web.dashboard.counting.shares import shares_page
-from fencerow.web.dashboard.screen import Act, Action, Look, Screen, Section, Told
+from fencerow.web.dashboard.screen import Act, Action, Look, PressAnswer, Screen, Section
 from fencerow.web.dashboard.standing import QueueStanding, by_queue
 from fencerow.web.dashboard.traffic import RANGES, flow_of, queues_of
 
@@ -78,23 +78,23 @@ async def _shares(look: Look) -> list[ShareRecord]:
     return await look.client.arun(ask(shares_page(*after, limit=SHARES_SHOWN + 1)))
 
 
-async def pause(act: Act) -> Told:
+async def pause(act: Act) -> PressAnswer:
     """Claim nothing of it any more."""
     queue = act.form.get("queue", "")
     if await act.client.apause_queue(queue, reason=act.reason):
-        return Told(f"Queue {queue} is paused. What runs already goes on.")
-    return Told(f"Queue {queue} was paused already, and stays as it was.", changed=False)
+        return PressAnswer(f"Queue {queue} is paused. What runs already goes on.")
+    return PressAnswer(f"Queue {queue} was paused already, and stays as it was.", changed=False)
 
 
-async def resume(act: Act) -> Told:
+async def resume(act: Act) -> PressAnswer:
     """Let claims go on."""
     queue = act.form.get("queue", "")
     if await act.client.aresume_queue(queue):
-        return Told(f"Queue {queue} goes on.")
-    return Told(f"Queue {queue} was not paused.", changed=False)
+        return PressAnswer(f"Queue {queue} goes on.")
+    return PressAnswer(f"Queue {queue} was not paused.", changed=False)
 
 
-async def weigh(act: Act) -> Told:
+async def weigh(act: Act) -> PressAnswer:
     """Set how many turns a share has where one of weight 1 has one."""
     queue, share, text = act.form.get("queue", ""), act.form.get("share", ""), act.form.get("weight", "")
     if not text.isascii() or not text.isdigit():
@@ -102,10 +102,10 @@ async def weigh(act: Act) -> Told:
             f"the weight is {ascii(text)[:40]}", "a whole number from 1 to 1000 is expected", "correct it"
         )
     if await act.client.shares.aweigh(queue, share, int(text)):
-        return Told(
+        return PressAnswer(
             f"The share {share or 'of nobody'} of queue {queue} has the weight {text} from its next turn on."
         )
-    return Told("The share had that weight already.", changed=False)
+    return PressAnswer("The share had that weight already.", changed=False)
 
 
 ACTIONS = (

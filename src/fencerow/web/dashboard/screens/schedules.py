@@ -11,9 +11,9 @@ from fencerow.schedules.command_texts import WHY_NONE
 from fencerow.schedules.definitions import RowKind
 from fencerow.schedules.shown import UNREADABLE, ScheduleRecord
 from fencerow.schedules.ticking import Tick
-from fencerow.web.dashboard.calendar import Mark, calendar_of
+from fencerow.web.dashboard.calendar import FireMark, calendar_of
 from fencerow.web.dashboard.redacting import Redactor
-from fencerow.web.dashboard.screen import Act, Action, Look, Screen, Section, Told
+from fencerow.web.dashboard.screen import Act, Action, Look, PressAnswer, Screen, Section
 
 SHOWN = 500
 ENTITIES_SHOWN = 200
@@ -92,16 +92,16 @@ def next_fires(record: ScheduleRecord, now_us: int) -> tuple[list[tuple[int, str
         return [], f"{error.what}: {error.why}"
 
 
-def _marks(record: ScheduleRecord, ticks: list[Tick], now_us: int) -> list[Mark]:
+def _marks(record: ScheduleRecord, ticks: list[Tick], now_us: int) -> list[FireMark]:
     """Its latest fires, and those to come: none of one that is paused or cannot be computed with."""
-    marks = [Mark(each.fire_us, each.state, coming=False) for each in ticks]
+    marks = [FireMark(each.fire_us, each.state, coming=False) for each in ticks]
     if record.paused_at_us is not None or record.rules is None:
         return marks
     try:
         coming = record.fires(now_us, FIRES_DRAWN)
     except FencerowError:
         return marks
-    return marks + [Mark(each, None, coming=True) for each in coming]
+    return marks + [FireMark(each, None, coming=True) for each in coming]
 
 
 def _window(record: ScheduleRecord, fire_us: int) -> str:
@@ -120,42 +120,42 @@ def _submits(record: ScheduleRecord, redactor: Redactor) -> dict[str, Any]:
     return {"queue": document.get("queue"), "args": shown, "args_sealed": sealed}
 
 
-async def pause(act: Act) -> Told:
+async def pause(act: Act) -> PressAnswer:
     """Let it fire no more."""
     name, entity = _meant(act)
     if rows := await act.client.schedules.apause(name, entity, reason=act.reason):
-        return Told(f"{_full(name, entity)} is paused{_rows(rows)}. Jobs that it has made go on.")
-    return Told(f"{_full(name, entity)} was paused already; the first reason is kept.", changed=False)
+        return PressAnswer(f"{_full(name, entity)} is paused{_rows(rows)}. Jobs that it has made go on.")
+    return PressAnswer(f"{_full(name, entity)} was paused already; the first reason is kept.", changed=False)
 
 
-async def resume(act: Act) -> Told:
+async def resume(act: Act) -> PressAnswer:
     """Let it fire again."""
     name, entity = _meant(act)
     if rows := await act.client.schedules.aresume(name, entity):
-        return Told(f"{_full(name, entity)} fires again at its next time{_rows(rows)}.")
-    return Told(f"{_full(name, entity)} was not paused.", changed=False)
+        return PressAnswer(f"{_full(name, entity)} fires again at its next time{_rows(rows)}.")
+    return PressAnswer(f"{_full(name, entity)} was not paused.", changed=False)
 
 
-async def run_now(act: Act) -> Told:
+async def run_now(act: Act) -> PressAnswer:
     """Submit its job now."""
     name, entity = _meant(act)
     runs = await act.client.schedules.arun(name, entity)
     made = sum(each.job_id is not None for each in runs)
     if not made:
-        return Told(
+        return PressAnswer(
             f"{_full(name, entity)} made no job, because an earlier one has not ended.", changed=False
         )
     left = f" {amount(len(runs) - made, 'earlier one')} had not ended, so no job was made there." * (
         made < len(runs)
     )
-    return Told(f"{_full(name, entity)} has submitted {amount(made, 'job')}.{left}")
+    return PressAnswer(f"{_full(name, entity)} has submitted {amount(made, 'job')}.{left}")
 
 
-async def remove(act: Act) -> Told:
+async def remove(act: Act) -> PressAnswer:
     """Remove one that people made."""
     name, entity = _meant(act)
     rows = await act.client.schedules.aremove(name, entity)
-    return Told(f"{_full(name, entity)} is removed{_rows(rows)}. Its jobs stay.", to="/schedules")
+    return PressAnswer(f"{_full(name, entity)} is removed{_rows(rows)}. Its jobs stay.", to="/schedules")
 
 
 def _meant(act: Act) -> tuple[str, str | None]:

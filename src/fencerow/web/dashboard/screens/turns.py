@@ -10,7 +10,7 @@ from fencerow.exclusive.telling import doing
 from fencerow.limits.definition import Limit, Rate
 from fencerow.limits.limits import LimitRecord
 from fencerow.web.dashboard.roles import Role
-from fencerow.web.dashboard.screen import Act, Action, Look, Screen, Section, Told
+from fencerow.web.dashboard.screen import Act, Action, Look, PressAnswer, Screen, Section
 
 KEYS_SHOWN = 300
 LIMITS_SHOWN = 300
@@ -93,7 +93,7 @@ async def limit(look: Look) -> dict[str, Any]:
     }
 
 
-async def change(act: Act) -> Told:
+async def change(act: Act) -> PressAnswer:
     """Set the slots and the rate of a limit. What else it says stays."""
     name, client = act.form.get("name", ""), act.client
     known = (await client.limits.aget(name)).limit
@@ -103,8 +103,8 @@ async def change(act: Act) -> Told:
         rate=_rate_of(act.form.get("rate", ""), known.rate),
     )
     if await client.limits.adefine(wanted, reason=act.reason):
-        return Told(f"The limit {name} is {wanted} from the next start on. What runs already goes on.")
-    return Told(f"The limit {name} was so already: {wanted}.", changed=False)
+        return PressAnswer(f"The limit {name} is {wanted} from the next start on. What runs already goes on.")
+    return PressAnswer(f"The limit {name} was so already: {wanted}.", changed=False)
 
 
 def slots_of(text: str) -> int | None:
@@ -138,7 +138,7 @@ def plain_rate(rate: Rate | None) -> str:
     return "" if rate is None else str(rate).partition(",")[0]
 
 
-async def free(act: Act) -> Told:
+async def free(act: Act) -> PressAnswer:
     """Take a mutex from whoever holds it."""
     key, text = act.form.get("key", ""), act.form.get("token", "")
     if not text.isascii() or not text.isdigit() or len(text) > TOKEN_DIGITS_MAX:
@@ -146,8 +146,8 @@ async def free(act: Act) -> Told:
             f"the token is {ascii(text)[:40]}", "a whole number is expected", "open the page again"
         )
     if await act.client.mutexes.afree(key, int(text), reason=act.reason):
-        return Told(f"The mutex {key} is free. Guarded writes of who held it are refused from now on.")
-    return Told(f"Nobody holds the mutex {key} with that token any more.", changed=False)
+        return PressAnswer(f"The mutex {key} is free. Guarded writes of who held it are refused from now on.")
+    return PressAnswer(f"Nobody holds the mutex {key} with that token any more.", changed=False)
 
 
 ACTIONS = (

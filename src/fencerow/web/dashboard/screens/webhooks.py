@@ -6,7 +6,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from fencerow.core.errors import Busy, InvalidInput
-from fencerow.web.dashboard.screen import Act, Action, Look, Screen, Section, Told
+from fencerow.web.dashboard.screen import Act, Action, Look, PressAnswer, Screen, Section
 from fencerow.web.webhooks.endpoint import Endpoint
 from fencerow.web.webhooks.looking import Delivery, DeliveryState
 from fencerow.web.webhooks.verbs import STATES, Webhooks
@@ -99,30 +99,32 @@ def _number(text: str) -> int:
     return int(text)
 
 
-async def enable(act: Act) -> Told:
+async def enable(act: Act) -> PressAnswer:
     """Tell it again of ends, from now on."""
     name = act.form.get("endpoint", "")
     if await Webhooks(act.client).aenable(name):
-        return Told(f"{name} is told of ends again, from now on.")
-    return Told(f"{name} was enabled already.", changed=False)
+        return PressAnswer(f"{name} is told of ends again, from now on.")
+    return PressAnswer(f"{name} was enabled already.", changed=False)
 
 
-async def disable(act: Act) -> Told:
+async def disable(act: Act) -> PressAnswer:
     """Tell it nothing more."""
     name = act.form.get("endpoint", "")
     if await Webhooks(act.client).adisable(name, reason=act.reason):
-        return Told(
+        return PressAnswer(
             f"{name} is told nothing more. Its deliveries under way fail, and can be redelivered later."
         )
-    return Told(f"{name} was not enabled.", changed=False)
+    return PressAnswer(f"{name} was not enabled.", changed=False)
 
 
-async def redeliver(act: Act) -> Told:
+async def redeliver(act: Act) -> PressAnswer:
     """Send one delivery once more, whether it arrived or failed."""
     name, webhook_id = act.form.get("endpoint", ""), act.form.get("webhook_id", "")
     if await Webhooks(act.client).aredeliver(name, state=None, webhook_id=webhook_id):
-        return Told(f"It is sent to {name} once more, under the same webhook-id.")
-    return Told("A job delivers it still, or it is not there any more. Nothing was sent.", changed=False)
+        return PressAnswer(f"It is sent to {name} once more, under the same webhook-id.")
+    return PressAnswer(
+        "A job delivers it still, or it is not there any more. Nothing was sent.", changed=False
+    )
 
 
 ACTIONS = (

@@ -6,7 +6,7 @@ from typing import Any
 
 from fencerow.core.model.job import WorkerRecord
 from fencerow.web.dashboard.roles import Role
-from fencerow.web.dashboard.screen import Act, Action, Look, Screen, Section, Told
+from fencerow.web.dashboard.screen import Act, Action, Look, PressAnswer, Screen, Section
 
 WORKERS_MAX = 500
 JOBS_MAX = 200
@@ -49,28 +49,28 @@ def is_silent(worker: WorkerRecord) -> bool:
     return worker.state == "alive" and left_s(worker) < worker.lease_s / 2
 
 
-async def pause(act: Act) -> Told:
+async def pause(act: Act) -> PressAnswer:
     """Let it claim nothing any more."""
     order = await act.client.workers.achange(act.params["id"], paused=True, reason=act.reason)
-    return Told(f"{order.name} claims nothing from its next renewal on.")
+    return PressAnswer(f"{order.name} claims nothing from its next renewal on.")
 
 
-async def resume(act: Act) -> Told:
+async def resume(act: Act) -> PressAnswer:
     """Let it claim again."""
     order = await act.client.workers.achange(act.params["id"], paused=False, reason=act.reason)
-    return Told(f"{order.name} claims again from its next renewal on.")
+    return PressAnswer(f"{order.name} claims again from its next renewal on.")
 
 
-async def drain(act: Act) -> Told:
+async def drain(act: Act) -> PressAnswer:
     """Let it finish what it runs, and end."""
     order = await act.client.workers.adrain(act.params["id"], reason=act.reason)
-    return Told(f"{order.name} finishes what it runs, and ends. This cannot be taken back.")
+    return PressAnswer(f"{order.name} finishes what it runs, and ends. This cannot be taken back.")
 
 
-async def reclaim(act: Act) -> Told:
+async def reclaim(act: Act) -> PressAnswer:
     """End its registration, and take its jobs back now."""
     done = await act.client.workers.areclaim(act.params["id"])
-    return Told(
+    return PressAnswer(
         f"The registration of {done.worker.name} {'is' if done.ended else 'was already'} over; "
         f"{len(done.jobs)} of its jobs were taken back.",
         changed=done.ended or bool(done.jobs),
