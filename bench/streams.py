@@ -27,7 +27,7 @@ from fencerow.bench.place import private_place
 from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark
-from fencerow.supervisor.probes import Address
+from fencerow.supervisor.probes import ProbeAddress
 from fencerow.web.gateway.asgi import Gateway
 from fencerow.web.gateway.server import Server, listening
 from fencerow.web.settings import WebSettings
@@ -49,7 +49,7 @@ def serve(url: str, port: int, ready: multiprocessing.synchronize.Event) -> None
     async def served() -> None:
         # All readers are one caller.
         app = App(config=Config(url=url, web_streams_caller_max=10_000, web_rate_per_second=0.0))
-        sockets = [listening(Address("127.0.0.1", port))]
+        sockets = [listening(ProbeAddress("127.0.0.1", port))]
         ready.set()
         await Server(Gateway(app, authorize=authorize), WebSettings.of(app.config)).run(sockets)
 

@@ -27,7 +27,7 @@ import msgspec
 from fencerow.cli import logs
 from fencerow.cli.main import run as command
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.sqlite_connection import Clock
+from fencerow.core.db.sqlite_connection import HostClock
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.model.wanted import SlotGroupNow, Stated
 from fencerow.core.store import store
@@ -159,7 +159,7 @@ def _become(words: Sequence[str], width: int, environ: dict[str, str], *, frozen
     os.environ.update(environ)
     os.chdir(environ["PWD"])
     if frozen:
-        Clock.now_us = lambda _self: NOW_US  # type: ignore[method-assign]
+        HostClock.now_us = lambda _self: NOW_US  # type: ignore[method-assign]
         time.monotonic = lambda: 0.0
     logs.quiet()
     code = command(list(words))
@@ -171,7 +171,7 @@ def _become(words: Sequence[str], width: int, environ: dict[str, str], *, frozen
 # --- the database of the tables ---------------------------------------------------------------------------------
 
 
-class Fixed(Clock):
+class Fixed(HostClock):
     """Stands still until somebody moves it."""
 
     def __init__(self) -> None:

@@ -27,7 +27,7 @@ PREFIX = "fencerow_"
 Include = Callable[["str | None", str, MutableMapping[Any, Any]], bool]
 
 
-class Operations(Protocol):
+class AlembicOperations(Protocol):
     """What is asked of Alembic's `op`."""
 
     def get_bind(self) -> Any: ...
@@ -36,7 +36,7 @@ class Operations(Protocol):
 
 
 def upgrade_fencerow(
-    op: Operations,
+    op: AlembicOperations,
     *,
     to: int,
     url: str | None = None,

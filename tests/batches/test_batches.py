@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec import json, structs
 
-from fencerow.batches.batch import Batch
+from fencerow.batches.batch import BatchCall
 from fencerow.batches.declare import batch_handler_of
 from fencerow.batches.item import BatchItem
 from fencerow.core.model.defaults import Defaults
@@ -684,7 +684,7 @@ async def test_what_the_call_was_asked_holds_for_every_open_item(lite: AnyEngine
     for n in range(2):
         await submit(lite, "send", {"value": n})
     first, second = (Attempt(job, "h", batch(send)) for job in claim(lite, register(lite)))
-    call = Batch(Attempt(first.claimed, "h", batch(send)))
+    call = BatchCall(Attempt(first.claimed, "h", batch(send)))
     for attempt in (first, second):
         call.add(
             BatchItem(0, Job(attempt, lite, asyncio.get_running_loop()), bytes, lambda _item: None), attempt

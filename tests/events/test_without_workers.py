@@ -53,7 +53,7 @@ def hold(engine: AnyEngine, name: str = "g", *, lease_s: float = 30.0) -> Partit
     return held.leases[0]
 
 
-def read(engine: AnyEngine, lease: PartitionLease, after: int = 0, **how: Any) -> consumers.Page:
+def read(engine: AnyEngine, lease: PartitionLease, after: int = 0, **how: Any) -> consumers.EventPage:
     engine.run(sequence())
     return engine.run(consumers.read_events(lease, ["t.*", "t"], after=after, partitions=1, **how))
 

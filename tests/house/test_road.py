@@ -27,7 +27,7 @@ from fencerow.core.store.submit import Submitted
 from fencerow.core.telemetry import Telemetry
 from fencerow.doctor.examine import examine
 from fencerow.options import GivenOptions, GivenSubmitOptions
-from fencerow.retention.maintenance import Maintenance
+from fencerow.retention.maintenance import MaintenanceChore
 from tests.core.store.stage import Placed, rows, succeed, table
 from tests.house.receipts.wing import WING, counted
 from tests.kit.jobs import AnyEngine, new_job, register, running
@@ -116,7 +116,7 @@ def test_its_table_its_line_of_the_doctor_and_its_purge_need_nothing_else(app: A
     assert found["receipts"] == "1 signed"
 
     async def purged() -> None:
-        await Maintenance(engine, app.config, Telemetry()).round()
+        await MaintenanceChore(engine, app.config, Telemetry()).round()
         await engine.aclose()
 
     asyncio.run(purged())

@@ -6,8 +6,8 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from fencerow.core.errors import Unavailable
-from fencerow.metrics.looker import Looker
-from fencerow.metrics.looking import Seen
+from fencerow.metrics.looker import MetricsLooker
+from fencerow.metrics.looking import MetricsSeen
 from tests.kit.pace import PATIENCE_S
 
 LONG_S = 3600.0
@@ -21,17 +21,17 @@ class Asked:
         self.go = threading.Event()
         self.error: Exception | None = None
 
-    def __call__(self) -> Seen:
+    def __call__(self) -> MetricsSeen:
         self.times += 1
         assert self.go.wait(PATIENCE_S)
         if self.error is not None:
             raise self.error
-        return Seen(workers=self.times)
+        return MetricsSeen(workers=self.times)
 
 
 def test_many_who_ask_at_once_share_one_look() -> None:
     asked = Asked()
-    looker = Looker(asked, interval_s=LONG_S, patience_s=PATIENCE_S)
+    looker = MetricsLooker(asked, interval_s=LONG_S, patience_s=PATIENCE_S)
 
     with ThreadPoolExecutor(5) as threads:
         waiting = [threads.submit(looker.found) for _ in range(5)]
@@ -44,7 +44,7 @@ def test_many_who_ask_at_once_share_one_look() -> None:
 
 def test_a_look_that_takes_too_long_is_left_out_and_not_asked_for_again() -> None:
     asked = Asked()
-    looker = Looker(asked, interval_s=LONG_S, patience_s=0.01)
+    looker = MetricsLooker(asked, interval_s=LONG_S, patience_s=0.01)
 
     first, second = looker.found(), looker.found()
     asked.go.set()
@@ -59,7 +59,7 @@ def test_a_database_in_trouble_is_asked_no_more_often_than_one_that_answers() ->
     asked = Asked()
     asked.error = Unavailable("it is away")
     asked.go.set()
-    looker = Looker(asked, interval_s=LONG_S, patience_s=PATIENCE_S)
+    looker = MetricsLooker(asked, interval_s=LONG_S, patience_s=PATIENCE_S)
 
     found = [looker.found() for _ in range(3)]
 

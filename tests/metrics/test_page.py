@@ -79,7 +79,7 @@ async def test_the_page_is_as_prometheus_wants_it(migrated_path: Path) -> None:
 def test_without_the_database_the_counts_of_the_process_are_told(
     migrated_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(*_: object) -> looking.Seen:
+    def away(*_: object) -> looking.MetricsSeen:
         raise Unavailable("it is away")
 
     monkeypatch.setattr("fencerow.metrics.page.look", away)

@@ -13,15 +13,26 @@ from fencerow.core.worker.attempt import Interrupt
 from fencerow.core.worker.deciding import Decision
 from fencerow.processes import service as services
 from fencerow.processes.origin import origin_of
-from fencerow.processes.service import Service
-from fencerow.processes.wire import LENGTH, End, Reply, Run, Start, ToChild, ToWorker, decision_of
+from fencerow.processes.service import ChildService
+from fencerow.processes.wire import (
+    LENGTH,
+    ChildReply,
+    EndAttempt,
+    RunAttempt,
+    Start,
+    ToChild,
+    ToWorker,
+    decision_of,
+)
 from tests.core.worker.test_parts import claimed
 from tests.kit.jobs import AnyEngine
 from tests.processes import shop
 from tests.processes.conftest import settings
 
-RUN = Run(origin_of(shop.healthy.handler), msgspec.structs.replace(claimed(), name="healthy"), "holder", "{}")
-END = End(Interrupt.CANCEL)
+RUN = RunAttempt(
+    origin_of(shop.healthy.handler), msgspec.structs.replace(claimed(), name="healthy"), "holder", "{}"
+)
+END = EndAttempt(Interrupt.CANCEL)
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +46,7 @@ async def decided(engine: AnyEngine, *messages: ToChild) -> Decision:
     worker, child = socket.socketpair()
     with worker, child:
         start = Start([], [], None, asdict(settings(engine)), {}, None)
-        service = Service(child, start)
+        service = ChildService(child, start)
         for message in messages:
             service._heard(message)
         assert service._running is not None
@@ -43,7 +54,7 @@ async def decided(engine: AnyEngine, *messages: ToChild) -> Decision:
         await service._engine.aclose()
         (size,) = LENGTH.unpack(worker.recv(LENGTH.size))
         said = msgspec.json.decode(worker.recv(size), type=ToWorker)
-    assert isinstance(said, Reply)
+    assert isinstance(said, ChildReply)
     return decision_of(said)
 
 

@@ -13,7 +13,7 @@ from fencerow.core.model.state import State
 from fencerow.core.telemetry import Telemetry
 from fencerow.errors import Busy
 from fencerow.retention.checks import examine_periods
-from fencerow.retention.maintenance import Maintenance
+from fencerow.retention.maintenance import MaintenanceChore
 from fencerow.retention.periods import close_periods, detach_period, take_period
 from fencerow.testing.clock import PostgresClock
 from tests.retention.test_periods import Report
@@ -29,7 +29,7 @@ def test_it_tells_how_many_are_ahead_and_what_is_stuck(pg: PostgresEngine) -> No
     heard: list[str] = []
     telemetry = Telemetry()
     telemetry.listen(lambda name, facts: heard.append(name))
-    maintenance = Maintenance(pg, CONFIG, telemetry)
+    maintenance = MaintenanceChore(pg, CONFIG, telemetry)
 
     async def maintained() -> None:
         await maintenance.round()
@@ -57,7 +57,7 @@ def test_a_role_that_owns_nothing_sounds_the_alarm(
     telemetry = Telemetry()
     telemetry.listen(lambda name, facts: heard.append(f"{name} {facts['state']} {facts['ahead']}"))
     pg.queries = pg.queries.altered("owns_periods", "current_user", "'somebody else'")
-    maintenance = Maintenance(pg, CONFIG, telemetry)
+    maintenance = MaintenanceChore(pg, CONFIG, telemetry)
 
     async def maintained() -> None:
         await maintenance.round()

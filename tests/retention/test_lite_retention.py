@@ -15,7 +15,7 @@ from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Success
 from fencerow.core.telemetry import Telemetry
-from fencerow.retention.maintenance import Maintenance
+from fencerow.retention.maintenance import MaintenanceChore
 from fencerow.retention.purging import purge_by_age
 from tests.core.store.stage import rows
 from tests.kit.jobs import claim, new_job, register, submit
@@ -61,7 +61,7 @@ def test_another_process_writes_between_two_batches(
     for _ in range(3):
         finish(lite, 1000)
     lite.clock.offset_us += 100_000_000
-    made = Maintenance(lite, Config(retention_succeeded_s=1.0, retention_period_s=60.0), Telemetry())
+    made = MaintenanceChore(lite, Config(retention_succeeded_s=1.0, retention_period_s=60.0), Telemetry())
     other = SqliteEngine(lite.path, lite.queries)  # its own lock, as another process has
     run, left = lite.arun, set[object]()
 

@@ -17,7 +17,7 @@ from fencerow.core.telemetry import Telemetry
 from fencerow.handovers import wing as handovers
 from fencerow.limits import wing as limits
 from fencerow.retention import maintenance
-from fencerow.retention.maintenance import Maintenance
+from fencerow.retention.maintenance import MaintenanceChore
 from fencerow.testing.clock import DatabaseClock
 from tests.core.store.stage import rows, table
 from tests.core.store.test_unique import asked
@@ -38,7 +38,7 @@ async def test_one_round_removes_all_that_may_go(
     live = asked(unique="live")
     engine.run(store.submit_unique([live]))
 
-    await Maintenance(engine, Config(), Telemetry()).round()
+    await MaintenanceChore(engine, Config(), Telemetry()).round()
 
     kinds = ("unique_jobs", "handovers", "gates", "limit_states")
     left = {kind: rows(engine, f"SELECT count(*) AS n FROM {table(engine, kind)}")[0]["n"] for kind in kinds}

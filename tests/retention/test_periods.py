@@ -18,7 +18,7 @@ from fencerow.core.store import store
 from fencerow.core.store.attempts import Success
 from fencerow.core.telemetry import Telemetry
 from fencerow.errors import Busy
-from fencerow.retention.maintenance import Maintenance
+from fencerow.retention.maintenance import MaintenanceChore
 from fencerow.retention.periods import close_periods, detach_period, make_period, periods, take_period
 from fencerow.testing.clock import PostgresClock
 from tests.conftest import postgres_engine
@@ -41,15 +41,15 @@ def pg_clock(pg: PostgresEngine) -> PostgresClock:
 
 
 @pytest.fixture
-def keeping(pg: PostgresEngine, pg_clock: PostgresClock) -> Maintenance:
+def keeping(pg: PostgresEngine, pg_clock: PostgresClock) -> MaintenanceChore:
     """Maintenance that has made its first periods, and the first of each state is open."""
-    made = Maintenance(pg, CONFIG, Telemetry())
+    made = MaintenanceChore(pg, CONFIG, Telemetry())
     round_of(pg, made)
     pg_clock.advance(11)
     return made
 
 
-def round_of(pg: PostgresEngine, maintenance: Maintenance) -> None:
+def round_of(pg: PostgresEngine, maintenance: MaintenanceChore) -> None:
     async def once() -> None:
         await maintenance.round()
         await pg.aclose()
@@ -104,7 +104,7 @@ def test_periods_are_made_ahead_by_many_at_once(pg: PostgresEngine, pg_clock: Po
     assert pg.run(make_period(State.FAILED, length_s=60.0, lock=7)) is None
 
 
-def test_a_job_goes_to_the_period_of_its_end(pg: PostgresEngine, keeping: Maintenance) -> None:
+def test_a_job_goes_to_the_period_of_its_end(pg: PostgresEngine, keeping: MaintenanceChore) -> None:
     succeeded, own = ended(pg), ended(pg, retention_s=5.0)
     failed, cancelled = bring(pg, State.FAILED), bring(pg, State.CANCELLED)
     found = places(pg)
@@ -117,7 +117,7 @@ def test_a_job_goes_to_the_period_of_its_end(pg: PostgresEngine, keeping: Mainte
 
 @pytest.mark.parametrize("jump_s", [40 * 365 * 86400.0, -40 * 365 * 86400.0])
 def test_a_job_ends_when_no_period_is_open(
-    pg: PostgresEngine, pg_clock: PostgresClock, keeping: Maintenance, jump_s: float
+    pg: PostgresEngine, pg_clock: PostgresClock, keeping: MaintenanceChore, jump_s: float
 ) -> None:
     pg_clock.advance(jump_s)
     job = ended(pg)
@@ -128,7 +128,7 @@ def test_a_job_ends_when_no_period_is_open(
 
 
 def test_a_period_goes_with_its_jobs_and_their_notes(
-    pg: PostgresEngine, pg_clock: PostgresClock, keeping: Maintenance
+    pg: PostgresEngine, pg_clock: PostgresClock, keeping: MaintenanceChore
 ) -> None:
     job = running(pg, holder := register(pg))
     pg.run(store.log(job.id, holder=holder, attempt=1, level="info", message="m"))
@@ -155,7 +155,7 @@ STOPS = ["closed", "taken", "detaching", "detached", "gone"]
 
 @pytest.mark.parametrize("stop", STOPS)
 def test_who_comes_next_ends_what_was_broken_off(
-    pg: PostgresEngine, pg_clock: PostgresClock, keeping: Maintenance, stop: str
+    pg: PostgresEngine, pg_clock: PostgresClock, keeping: MaintenanceChore, stop: str
 ) -> None:
     ended(pg)
     (table,) = places(pg).values()
@@ -226,7 +226,7 @@ def ahead(pg: PostgresEngine) -> int:
 
 
 def test_a_report_that_stays_open_delays_the_end_of_a_period_and_nobody_else(
-    pg: PostgresEngine, pg_clock: PostgresClock, keeping: Maintenance
+    pg: PostgresEngine, pg_clock: PostgresClock, keeping: MaintenanceChore
 ) -> None:
     ended(pg)
     (table,) = places(pg).values()
@@ -266,7 +266,7 @@ def test_a_report_that_stays_open_delays_the_end_of_a_period_and_nobody_else(
 
 
 def test_a_plain_drop_of_an_attached_table_makes_everybody_wait(
-    pg: PostgresEngine, pg_clock: PostgresClock, keeping: Maintenance
+    pg: PostgresEngine, pg_clock: PostgresClock, keeping: MaintenanceChore
 ) -> None:
     """The control: what the detachment is for."""
     ended(pg)
@@ -291,7 +291,7 @@ def test_a_plain_drop_of_an_attached_table_makes_everybody_wait(
 
 
 def test_a_closed_period_takes_nothing_in(
-    pg: PostgresEngine, pg_clock: PostgresClock, keeping: Maintenance
+    pg: PostgresEngine, pg_clock: PostgresClock, keeping: MaintenanceChore
 ) -> None:
     """The clock went back after a period was closed: a statement that looked for its table would fail for ever."""
     pg_clock.advance(LATER)
@@ -312,7 +312,7 @@ def test_a_closed_period_takes_nothing_in(
     "by_hand", ["DROP TABLE fencerow.{0}", "ALTER TABLE fencerow.finished_jobs DETACH PARTITION fencerow.{0}"]
 )
 def test_a_table_that_somebody_removed_is_waited_out(
-    pg: PostgresEngine, keeping: Maintenance, by_hand: str
+    pg: PostgresEngine, keeping: MaintenanceChore, by_hand: str
 ) -> None:
     ended(pg)
     (table,) = places(pg).values()
@@ -327,7 +327,7 @@ def test_a_table_that_somebody_removed_is_waited_out(
 
 
 def test_a_statement_that_saw_a_period_open_still_finds_its_table(
-    pg: PostgresEngine, pg_clock: PostgresClock, keeping: Maintenance
+    pg: PostgresEngine, pg_clock: PostgresClock, keeping: MaintenanceChore
 ) -> None:
     """Its snapshot is older than the closing, its insert younger than the mark of the detachment."""
     job = running(pg, holder := register(pg))
@@ -365,7 +365,7 @@ def test_a_period_never_begins_at_once(pg: PostgresEngine) -> None:
     assert made is not None and made.starts_us > made.now_us + 5_000_000
 
 
-def test_a_lookup_descends_one_index_of_each_table(pg: PostgresEngine, keeping: Maintenance) -> None:
+def test_a_lookup_descends_one_index_of_each_table(pg: PostgresEngine, keeping: MaintenanceChore) -> None:
     with psycopg.connect(pg.conninfo) as connection:
         connection.execute("SET LOCAL enable_seqscan = off")
         for name in ("outcomes", "read_fences", "existing", "read"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.core.db.sqlite_connection import Clock
+from fencerow.core.db.sqlite_connection import HostClock
 from fencerow.core.store import store
 from fencerow.testing.clock import DatabaseClock
 from tests.cli import conftest as command_line
@@ -45,7 +45,7 @@ def midday(engine: AnyEngine, clock: DatabaseClock, monkeypatch: pytest.MonkeyPa
     missing_us = (DAY_US // 2 - engine.run(store.clock())) % DAY_US
     if engine.traits.brings_clock:
         # The command opens the file with an engine of its own.
-        monkeypatch.setattr(Clock, "offset_us", Clock.offset_us + missing_us)
+        monkeypatch.setattr(HostClock, "offset_us", HostClock.offset_us + missing_us)
     else:
         clock.advance(missing_us / 1e6)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from fencerow.core.errors import ConfigError
-from fencerow.supervisor.probes import AT_ONCE_MAX, Address, Probes, parsed_address
+from fencerow.supervisor.probes import AT_ONCE_MAX, ProbeAddress, Probes, parsed_address
 from fencerow.supervisor.standing import Standing
 from fencerow.testing.ports import free_port
 from tests.kit.pace import PATIENCE_S
@@ -31,7 +31,7 @@ def asked(port: int, path: str) -> tuple[int, str]:
 
 def served(look: Callable[[], Standing]) -> tuple[Probes, int]:
     port = free_port()
-    return Probes(Address("127.0.0.1", port), look), port
+    return Probes(ProbeAddress("127.0.0.1", port), look), port
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_port_that_is_taken_is_a_clear_error() -> None:
         port = taken.getsockname()[1]
 
         with pytest.raises(ConfigError, match=f"--health cannot listen on 127.0.0.1 port {port}"):
-            Probes(Address("127.0.0.1", port), lambda: WELL).__enter__()
+            Probes(ProbeAddress("127.0.0.1", port), lambda: WELL).__enter__()
 
 
 @pytest.mark.parametrize(

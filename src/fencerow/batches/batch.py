@@ -13,7 +13,7 @@ IDS_MAX = 10  # in a line of the log
 WHOLE = (Interrupt.TIMEOUT, Interrupt.SHUTDOWN, Interrupt.LOST)  # what means every item of a call
 
 
-class Batch:
+class BatchCall:
     """One call: the items whose outcome is open, and the attempt that stands for the call itself."""
 
     def __init__(self, call: Attempt) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from fencerow.batches.batch import Batch, Item
+from fencerow.batches.batch import BatchCall, Item
 from fencerow.batches.item import BatchItem, Said
 from fencerow.core.db.service import soon
 from fencerow.core.errors import InvalidPayload, LeaseLost
@@ -46,7 +46,7 @@ class Batches:
         It is not when the handler had to be given up; `slot_lost` was called then.
         """
         first = attempts[0]
-        batch = Batch(Attempt(first.claimed, first.holder, first.handler))
+        batch = BatchCall(Attempt(first.claimed, first.holder, first.handler))
         for attempt, given in zip(attempts, await self._started(attempts), strict=True):
             if given is not None:
                 job = self._calls.job(attempt)
@@ -72,7 +72,7 @@ class Batches:
             return [await self._executor.start(each) for each in attempts]
         return await asyncio.gather(*map(self._executor.start, attempts))
 
-    def _refuse_late(self, batch: Batch) -> None:
+    def _refuse_late(self, batch: BatchCall) -> None:
         """A good deal may have happened while the values came."""
         for item, attempt in list(batch.open.items()):
             try:
@@ -87,7 +87,7 @@ class Batches:
 
     # --- the call ----------------------------------------------------------------------------------
 
-    async def _call(self, batch: Batch, slot_lost: Callable[[], None]) -> BaseException | None:
+    async def _call(self, batch: BatchCall, slot_lost: Callable[[], None]) -> BaseException | None:
         """Call the handler inside its middleware; returns what was raised."""
         call, items = batch.call, tuple(batch.items)
         run: Callable[[], Awaitable[Any]] = partial(call.handler.function, items)
@@ -106,18 +106,18 @@ class Batches:
         batch.over()
         return error
 
-    def _on_said(self, batch: Batch, item: Item) -> None:
+    def _on_said(self, batch: BatchCall, item: Item) -> None:
         """Something was said of an item, on any thread."""
         soon(self._calls.loop, self._settle_said, batch, item)
 
-    def _settle_said(self, batch: Batch, item: Item) -> None:
+    def _settle_said(self, batch: BatchCall, item: Item) -> None:
         # Only the database knows whether a lost lease is true; it is asked when the handler is over.
         if item in batch.open and not isinstance(item.said, LeaseLost):
             self._settle(batch, item, None)
 
     # --- outcomes ----------------------------------------------------------------------------------
 
-    async def _settle_rest(self, batch: Batch, error: BaseException | None) -> None:
+    async def _settle_rest(self, batch: BatchCall, error: BaseException | None) -> None:
         """The handler is over: settle what is open still."""
         for item, attempt in list(batch.open.items()):
             if item not in batch.open:
@@ -133,7 +133,7 @@ class Batches:
             else:
                 self._settle(batch, item, error)
 
-    def _settle(self, batch: Batch, item: Item, error: BaseException | None) -> None:
+    def _settle(self, batch: BatchCall, item: Item, error: BaseException | None) -> None:
         attempt = batch.open[item]
         decision = self._ended(attempt, batch.take(item), error)
         self._report(attempt, item.followed(decision) if isinstance(decision, Succeeded) else decision)
@@ -168,7 +168,7 @@ class Batches:
             )
             return self._decider.decide(attempt, error)
 
-    def _give_up_item(self, batch: Batch, item: Item) -> None:
+    def _give_up_item(self, batch: BatchCall, item: Item) -> None:
         """A cancel has waited for long enough; the others of the batch go on."""
         attempt = batch.open[item]
         if attempt.interrupt is not Interrupt.CANCEL:
@@ -184,7 +184,7 @@ class Batches:
         if not batch.open:
             batch.call.end(Interrupt.CANCEL)
 
-    def _give_up_call(self, batch: Batch, slot_lost: Callable[[], None]) -> None:
+    def _give_up_call(self, batch: BatchCall, slot_lost: Callable[[], None]) -> None:
         """Go on without a handler that ignores its end. What it still does, the fences refuse."""
         call = batch.call
         self._executor.count_hung()
@@ -205,7 +205,7 @@ def _ids(attempts: Iterable[Attempt]) -> str:
     return ", ".join(attempt.claimed.id for attempt in attempts) or "all had ended"
 
 
-async def _in_batch(batch: Batch, run: Callable[[], Awaitable[Any]]) -> Any:
+async def _in_batch(batch: BatchCall, run: Callable[[], Awaitable[Any]]) -> Any:
     """In here lines of the log know the batch that they are written in."""
     handled.set(batch.log_fields)
     return run_whole(await run())

@@ -9,10 +9,10 @@ from fencerow.core.wing import Wing
 if TYPE_CHECKING:
     from fencerow.core.worker.calling import Calls
     from fencerow.core.worker.deciding import Decider
-    from fencerow.core.worker.executor import Executor, Together
+    from fencerow.core.worker.executor import Executor, RunsTogether
 
 
-def _together(executor: Executor, calls: Calls, decider: Decider) -> Together:
+def _together(executor: Executor, calls: Calls, decider: Decider) -> RunsTogether:
     from fencerow.batches.batches import Batches
 
     return Batches(executor, calls, decider)

@@ -23,7 +23,7 @@ class MemberDied(RuntimeError):
     """A process of the bench ended before it had answered; what it wrote to its standard error is shown."""
 
 
-class Member:
+class BenchMember:
     """One process, started with what it shall be."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
@@ -50,7 +50,7 @@ class Member:
 
 
 @contextmanager
-def member(place: BenchDatabase, role: str, **more: Any) -> Iterator[Member]:
+def member(place: BenchDatabase, role: str, **more: Any) -> Iterator[BenchMember]:
     """A process in this role; it has ended when the block has.
 
     Raises:
@@ -59,7 +59,7 @@ def member(place: BenchDatabase, role: str, **more: Any) -> Iterator[Member]:
     process = subprocess.Popen(
         [sys.executable, "-m", MODULE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    found = Member(process)
+    found = BenchMember(process)
     try:
         # The URL may hold a password, and every user of the machine can read arguments.
         config = {"url": place.config.url, "schema": place.config.schema}

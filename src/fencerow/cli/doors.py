@@ -18,7 +18,7 @@ from fencerow.app import App
 from fencerow.cli.signals import Signals
 from fencerow.command import output
 from fencerow.core.errors import ConfigError, MissingExtra
-from fencerow.supervisor.probes import Address, parsed_address
+from fencerow.supervisor.probes import ProbeAddress, parsed_address
 from fencerow.web.gateway.certificate import context_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 class ServedAt:
     """What the options say. `secured`: browsers and callers come over TLS, ours or that of a proxy before us."""
 
-    address: Address
+    address: ProbeAddress
     tls: ssl.SSLContext | None
     secured: bool
 
@@ -134,7 +134,7 @@ def _leave(loop: asyncio.AbstractEventLoop, leave: Callable[[], None]) -> None:
     loop.call_soon_threadsafe(leave)
 
 
-def _refuse_bare(address: Address, *, secured: bool) -> None:
+def _refuse_bare(address: ProbeAddress, *, secured: bool) -> None:
     """Refuse to send tokens through a network in plain text."""
     if secured or ipaddress.ip_address(address.host).is_loopback:
         return

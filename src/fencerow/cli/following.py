@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from fencerow.command.progress import Progress, progress
+from fencerow.command.progress import CommandProgress, progress
 from fencerow.core.client.handle import Handle
 from fencerow.core.errors import FencerowError
 
@@ -33,7 +33,7 @@ def following(handle: Handle[Any], *, json: bool) -> Iterator[None]:
             thread.join()
 
 
-def _follow(handle: Handle[Any], bar: Progress, ended: threading.Event) -> None:
+def _follow(handle: Handle[Any], bar: CommandProgress, ended: threading.Event) -> None:
     while True:
         try:
             job = handle.refresh()

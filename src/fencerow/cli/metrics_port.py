@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fencerow.core.app import JobsApp
 from fencerow.core.errors import InvalidInput
 from fencerow.core.worker.worker import Worker
-from fencerow.supervisor.probes import Address, Page
+from fencerow.supervisor.probes import Page, ProbeAddress
 
 if TYPE_CHECKING:
     from fencerow.metrics.page import Metrics
@@ -20,7 +20,7 @@ MEMBER_METRICS = "--member-metrics"
 PATH = "/metrics"
 
 
-def check_metrics(address: Address | None) -> None:
+def check_metrics(address: ProbeAddress | None) -> None:
     """Raises:
     InvalidInput: nobody said where they are answered.
     MissingExtra: prometheus-client is not installed.

@@ -20,7 +20,7 @@ from fencerow.core.worker.worker import Worker
 from fencerow.supervisor.lifeline import Lifeline
 from fencerow.supervisor.member import Member
 from fencerow.supervisor.notify import Notifier
-from fencerow.supervisor.probes import NO_PAGES, Address, Probes
+from fencerow.supervisor.probes import NO_PAGES, ProbeAddress, Probes
 from fencerow.supervisor.pulse import Pulse
 from fencerow.supervisor.standing import of_worker
 from fencerow.supervisor.supervisor import LOOK_S, Supervisor
@@ -46,7 +46,7 @@ def lifeline_of(text: str | None) -> Lifeline | None:
 
 def supervised(
     count: int,
-    health: Address | None,
+    health: ProbeAddress | None,
     wanted: CommandOptions,
     level: str | None,
     log_format: str | None,
@@ -111,7 +111,7 @@ def command_of(arguments: Sequence[str], number: int, descriptor: int) -> list[s
 def attended(
     worker: Worker,
     lifeline: Lifeline | None,
-    health: Address | None,
+    health: ProbeAddress | None,
     metrics: WorkerMetrics | None = None,
     member_metrics: str | None = None,
 ) -> Iterator[None]:

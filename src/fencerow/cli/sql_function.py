@@ -76,7 +76,7 @@ DECLARED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ToldJobs:
     """The jobs that the function submits, and those that need more than one row."""
 
     templates: Mapping[str, Template]
@@ -114,11 +114,11 @@ $submit$;
 GRANT EXECUTE ON FUNCTION {schema}.submit({kinds}) TO {role};"""
 
 
-def told_of(app: JobsApp) -> Told:
+def told_of(app: JobsApp) -> ToldJobs:
     """What the app declares, divided by whether one row is all that a submit writes."""
     calls = {name: job.call_later() for name, job in sorted(app.jobs.items())}
     templates = {name: app.as_stored(call).template for name, call in calls.items() if _is_plain(call.recipe)}
-    return Told(templates, tuple(name for name in calls if name not in templates))
+    return ToldJobs(templates, tuple(name for name in calls if name not in templates))
 
 
 def _is_plain(recipe: Recipe) -> bool:
@@ -127,7 +127,7 @@ def _is_plain(recipe: Recipe) -> bool:
     return not named and recipe.unique is None and not recipe.agreed
 
 
-def _body(schema: str, told: Told, bytes_max: int, bare: str) -> str:
+def _body(schema: str, told: ToldJobs, bytes_max: int, bare: str) -> str:
     statement = postgres_queries(bare)["submit_one"].statements[0]
     said = {name: text.format(schema=schema) for name, text in SAID.items()}
     written = PARAMETER.sub(lambda found: said.get(found[1], f"declared.{found[1]}"), statement)

@@ -23,7 +23,7 @@ SHOW_CURSOR = "\x1b[?25h"
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class CommandProgress:
     """How far a command is: so many of the whole, and a word about what it does just now. From any thread."""
 
     bar: Any  # click's; None where nobody looks
@@ -49,10 +49,10 @@ def shows(*, json: bool) -> bool:
 
 
 @contextmanager
-def progress(what: str, whole: float, *, json: bool, percents: bool = False) -> Iterator[Progress]:
+def progress(what: str, whole: float, *, json: bool, percents: bool = False) -> Iterator[CommandProgress]:
     """A bar until the block ends. `percents`: the whole is no number of things, so only percents are shown."""
     if not shows(json=json) or whole <= 0:
-        yield Progress(None)
+        yield CommandProgress(None)
         return
     with (
         _cursor_kept(sys.stderr),
@@ -66,7 +66,7 @@ def progress(what: str, whole: float, *, json: bool, percents: bool = False) -> 
             width=20,
         ) as bar,
     ):
-        yield Progress(bar)
+        yield CommandProgress(bar)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ _HYPHENS: Final = {0x02, 0xFFFE}  # what PDFium reports for a hyphen at the end 
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PageFrame:
     """How a page is shown: its visible box in the page's own space, and its rotation."""
 
     left: float
@@ -74,7 +74,7 @@ def read_page(document: Any, index: int, most: int) -> tuple[Size, list[Glyph]]:
             raise DocumentError("damaged", f"page {index + 1} cannot be loaded") from error
         try:
             left, bottom, right, top = page.get_bbox()
-            frame = Frame(left, bottom, right, top, page.get_rotation())
+            frame = PageFrame(left, bottom, right, top, page.get_rotation())
             return frame.size(), _text(page, frame, index + 1, most)
         except pypdfium2.PdfiumError as error:
             raise DocumentError("damaged", f"page {index + 1} has no readable text") from error
@@ -82,7 +82,7 @@ def read_page(document: Any, index: int, most: int) -> tuple[Size, list[Glyph]]:
             page.close()
 
 
-def _text(page: Any, frame: Frame, number: int, most: int) -> list[Glyph]:
+def _text(page: Any, frame: PageFrame, number: int, most: int) -> list[Glyph]:
     text = page.get_textpage()
     try:
         return list(_glyphs(text.raw, min(text.count_chars(), most), frame, number))
@@ -90,7 +90,7 @@ def _text(page: Any, frame: Frame, number: int, most: int) -> list[Glyph]:
         text.close()
 
 
-def _glyphs(text: Any, count: int, frame: Frame, number: int) -> Iterator[Glyph]:
+def _glyphs(text: Any, count: int, frame: PageFrame, number: int) -> Iterator[Glyph]:
     index = 0
     while index < count:
         shown, width = _character(text, index, count)
@@ -116,7 +116,7 @@ def _character(text: Any, index: int, count: int) -> tuple[str | None, int]:
     return (unicodedata.normalize("NFKC", letter) if 0xFB00 <= code <= 0xFB06 else letter), 1
 
 
-def _placed(text: Any, index: int, shown: str, frame: Frame, number: int) -> Glyph:
+def _placed(text: Any, index: int, shown: str, frame: PageFrame, number: int) -> Glyph:
     west, east, south, north = (ctypes.c_double() for _ in range(4))
     if not raw.FPDFText_GetCharBox(text, index, west, east, south, north):
         return Glyph(" ", None, 0.0, 0.0, True)

@@ -19,7 +19,7 @@ NAME = "connections"
 FULL_PART = 0.9  # of what the server may hold
 
 
-class Counted(msgspec.Struct, frozen=True):
+class ConnectionsCounted(msgspec.Struct, frozen=True):
     """Client connections now, those of ours among them, and what limits them; a limit of -1 is none."""
 
     all: int
@@ -38,11 +38,11 @@ class Counted(msgspec.Struct, frozen=True):
         return min(limits)
 
 
-_counted = msgspec.json.Decoder(Counted)
+_counted = msgspec.json.Decoder(ConnectionsCounted)
 
 
 @operation(alone=True, repeatable=True, writes="")
-def counted() -> Steps[Counted]:
+def counted() -> Steps[ConnectionsCounted]:
     """What the server says of its connections."""
     return _counted.decode(str((yield from execute("connection_counts"))[0][0]))
 
@@ -64,7 +64,7 @@ def examine_connections(
         yield _direct(found, stated, one)
 
 
-def _direct(found: Counted, stated: Sequence[int], one: int) -> Finding:
+def _direct(found: ConnectionsCounted, stated: Sequence[int], one: int) -> Finding:
     limit, why = found.limit
     others = found.all - found.ours
     text = f"{found.all} of {limit} connections are in use ({why}{_reserved(found)}); {_workers(stated)}"
@@ -83,7 +83,7 @@ def _direct(found: Counted, stated: Sequence[int], one: int) -> Finding:
     return ok(NAME, f"{text}; one more opens up to {one}")
 
 
-def _behind_a_pooler(found: Counted, stated: Sequence[int]) -> Finding:
+def _behind_a_pooler(found: ConnectionsCounted, stated: Sequence[int]) -> Finding:
     limit, why = found.limit
     text = (
         f"through a pooler: {_workers(stated)} to it, so its own limit (max_client_conn of PgBouncer) must be higher; "
@@ -99,7 +99,7 @@ def _workers(stated: Sequence[int]) -> str:
     return f"{processes} may open up to {sum(stated)}"
 
 
-def _reserved(found: Counted) -> str:
+def _reserved(found: ConnectionsCounted) -> str:
     return f", {found.reserved} of them reserved" if found.reserved else ""
 
 

@@ -27,7 +27,7 @@ HEARD_S = 3.0
 TABLES_NAMED = 4
 
 
-class Server(msgspec.Struct, frozen=True):
+class ServerState(msgspec.Struct, frozen=True):
     """What one statement tells of the server."""
 
     version: int
@@ -56,12 +56,12 @@ class Privileges(msgspec.Struct, frozen=True):
     missing: list[Privilege]
 
 
-_server = msgspec.json.Decoder(Server)
+_server = msgspec.json.Decoder(ServerState)
 _privileges = msgspec.json.Decoder(Privileges)
 
 
 @operation(alone=True, repeatable=True, writes="")
-def server_facts() -> Steps[Server]:
+def server_facts() -> Steps[ServerState]:
     """Settings, role and clock of the server."""
     return _server.decode(str((yield from execute("server_facts"))[0][0]))
 
@@ -94,7 +94,7 @@ def examine_postgres(engine: PostgresEngine, config: CoreConfig) -> Iterator[Fin
         yield listening(engine, config)
 
 
-def _version(server: Server) -> Finding:
+def _version(server: ServerState) -> Finding:
     found = f"PostgreSQL {server.version // 10_000}.{server.version % 10_000}"
     if server.version < VERSION_MIN:
         return fail("version", f"{found} is not supported", "upgrade to PostgreSQL 15 or newer")
@@ -103,7 +103,7 @@ def _version(server: Server) -> Finding:
     return ok("version", found)
 
 
-def _durability(server: Server) -> Iterator[Finding]:
+def _durability(server: ServerState) -> Iterator[Finding]:
     if server.fsync != "on":
         yield fail(
             "fsync", f"it is {server.fsync}: a crash of the machine loses accepted jobs", "set fsync = on"
@@ -124,7 +124,7 @@ def _durability(server: Server) -> Iterator[Finding]:
         yield ok("durability", f"fsync on, synchronous_commit {server.synchronous_commit}")
 
 
-def _writable(server: Server) -> Iterator[Finding]:
+def _writable(server: ServerState) -> Iterator[Finding]:
     if server.standby:
         yield fail(
             "writable",
@@ -152,7 +152,7 @@ def clock(theirs_us: int, ours_us: int, doubt_s: float) -> Finding:
     return ok("clock", f"{found} (± {doubt_s:.3f} s)")
 
 
-def _role(server: Server) -> Finding:
+def _role(server: ServerState) -> Finding:
     if server.superuser:
         return warn(
             "role",

@@ -14,7 +14,7 @@ from fencerow.core.model.wakeup import Placed, Published, WakeUp
 from fencerow.core.telemetry import Telemetry
 from fencerow.events.declared import Consumer
 from fencerow.events.log import Log
-from fencerow.events.reader import Reader
+from fencerow.events.reader import GroupReader
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class EventsChore(Chore):
         self._surroundings = surroundings
         self.declared = declared
         self._log: Log | None = None
-        self._reader: Reader | None = None
+        self._reader: GroupReader | None = None
         self._read_at = 0.0
         self._heard_placed = False
         self._ended = False
@@ -82,9 +82,9 @@ class EventsChore(Chore):
             if self._reader is not None:
                 await self._reader.end(within_s)
 
-    def _built(self) -> tuple[Log, Reader]:
+    def _built(self) -> tuple[Log, GroupReader]:
         if self._log is None or self._reader is None:
             engine, config = self._surroundings.engine(), self._surroundings.config
             self._log = Log(engine, self._surroundings.telemetry, poll_s=config.poll_max_s)
-            self._reader = Reader(engine, self.declared, self._log, config, self._surroundings.telemetry)
+            self._reader = GroupReader(engine, self.declared, self._log, config, self._surroundings.telemetry)
         return self._log, self._reader

@@ -68,7 +68,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class EventPage:
     """Some events of a partition in order. All of its events up to `seen` are among them, or were before."""
 
     events: tuple[Stored, ...]
@@ -179,7 +179,7 @@ def read_events(
     limit: int = BATCH_ROWS,
     bytes_max: int = BATCH_BYTES,
     span: int = SPAN,
-) -> Steps[Page]:
+) -> Steps[EventPage]:
     """The next events of the partition, in the order of their places."""
     rows = yield from execute(
         "read_events",
@@ -194,9 +194,9 @@ def read_events(
     events = tuple(stored(row[1:8]) for row in rows if row[1] is not None)
     head, found = as_int(rows[0][0]), as_int(rows[0][8])
     if events and (found == limit or found > len(events)):
-        return Page(events, events[-1].seq, False)
+        return EventPage(events, events[-1].seq, False)
     seen = min(head, after + span)
-    return Page(events, max(after, seen), seen >= head)
+    return EventPage(events, max(after, seen), seen >= head)
 
 
 @operation()

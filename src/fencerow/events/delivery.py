@@ -30,7 +30,7 @@ class Struck(Exception):
         super().__init__()
 
 
-class Delivery:
+class ConsumerCalls:
     """Calls a consumer's function: an async one on the event loop, a plain one on a thread."""
 
     def __init__(self, consumer: Consumer, threads: Threads) -> None:

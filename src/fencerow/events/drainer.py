@@ -25,7 +25,7 @@ from fencerow.core.telemetry import Fact, Telemetry, clean
 from fencerow.events.asides import Asides
 from fencerow.events.consumers import Aside, PartitionLease, Stored
 from fencerow.events.declared import Consumer
-from fencerow.events.delivery import GRACE_S, Delivery
+from fencerow.events.delivery import GRACE_S, ConsumerCalls
 from fencerow.events.errors import PartitionLost
 from fencerow.events.event import Event
 
@@ -46,7 +46,7 @@ class Drainer:
         engine: Engine,
         consumer: Consumer,
         lease: PartitionLease,
-        delivery: Delivery,
+        delivery: ConsumerCalls,
         telemetry: Telemetry,
         head: Callable[[], int],
     ) -> None:

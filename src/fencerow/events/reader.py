@@ -17,7 +17,7 @@ from fencerow.core.model.ids import new_id
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.threads import Threads
 from fencerow.events.declared import Consumer
-from fencerow.events.delivery import Delivery
+from fencerow.events.delivery import ConsumerCalls
 from fencerow.events.drainer import Drainer
 from fencerow.events.errors import GroupMismatch, UnknownGroup
 from fencerow.events.groups import make_group
@@ -50,7 +50,7 @@ class Membership:
         self._log = the_log
         self._config = config
         self._telemetry = telemetry
-        self._delivery = Delivery(consumer, threads)
+        self._delivery = ConsumerCalls(consumer, threads)
         self._holder = holder
         self._drainers: dict[int, Drainer] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
@@ -174,7 +174,7 @@ class Membership:
             )
 
 
-class Reader:
+class GroupReader:
     """The chore: the process's membership in each of its groups."""
 
     def __init__(

@@ -13,8 +13,8 @@ import fencerow.metrics.names as names
 from fencerow.core.worker.vitals import Vitals
 from fencerow.metrics.counting import Counts, Values
 from fencerow.metrics.labels import OTHER
-from fencerow.metrics.looker import Found
-from fencerow.metrics.looking import Seen
+from fencerow.metrics.looker import LatestLook
+from fencerow.metrics.looking import MetricsSeen
 from fencerow.metrics.names import COUNTED, Kind, Metric
 
 TOTAL = "_total"
@@ -38,7 +38,7 @@ def worker_families(vitals: Vitals) -> Iterator[Family]:
     yield _gauge(names.READY, {(): vitals.is_ready})
 
 
-def database_families(found: Found, values_max: int) -> Iterator[Family]:
+def database_families(found: LatestLook, values_max: int) -> Iterator[Family]:
     """What the last look saw, if it was made in time; and in any case whether it was."""
     if found.seen is not None:
         yield from _seen(found.seen, values_max)
@@ -47,7 +47,7 @@ def database_families(found: Found, values_max: int) -> Iterator[Family]:
     yield _gauge(names.LOOK_S, {(): found.took_s})
 
 
-def _seen(seen: Seen, values_max: int) -> Iterator[Family]:
+def _seen(seen: MetricsSeen, values_max: int) -> Iterator[Family]:
     yield _gauge(names.JOBS, seen.jobs, values_max)
     yield _gauge(names.CAPPED, {key: key in seen.capped for key in seen.jobs}, values_max, most=True)
     oldest_queued = {(queue,): age_s for queue, age_s in seen.oldest_queued_s.items()}

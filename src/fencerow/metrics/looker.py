@@ -9,25 +9,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fencerow.core.model.text import said_of
-from fencerow.metrics.looking import Seen
+from fencerow.metrics.looking import MetricsSeen
 
 log = logging.getLogger("fencerow.metrics")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LatestLook:
     """The latest look that was made in time; `seen` is None where there is none. `took_s`: how long it took, or has
     taken so far."""
 
-    seen: Seen | None
+    seen: MetricsSeen | None
     took_s: float
     age_s: float
 
 
-class Looker:
+class MetricsLooker:
     """`ask` looks once. What it found serves for `interval_s` seconds; who asks waits `patience_s` at most."""
 
-    def __init__(self, ask: Callable[[], Seen], *, interval_s: float, patience_s: float) -> None:
+    def __init__(self, ask: Callable[[], MetricsSeen], *, interval_s: float, patience_s: float) -> None:
         self._ask = ask
         self._interval_s = interval_s
         self._patience_s = patience_s
@@ -35,11 +35,11 @@ class Looker:
         self._is_looking = False
         self._began_at = 0.0  # the look that is under way, or the last one
         self._took_s = 0.0
-        self._seen: Seen | None = None
+        self._seen: MetricsSeen | None = None
         self._seen_at = 0.0
         self._trouble: str | None = None
 
-    def found(self) -> Found:
+    def found(self) -> LatestLook:
         """What the database looks like, as of `interval_s` seconds ago at most; without `seen` if that is not known."""
         until = time.monotonic() + self._patience_s
         with self._changed:
@@ -51,7 +51,7 @@ class Looker:
                 self._changed.wait(left_s)
             now = time.monotonic()
             took_s = now - self._began_at if self._is_looking else self._took_s
-            return Found(self._seen if self._is_fresh() else None, took_s, now - self._seen_at)
+            return LatestLook(self._seen if self._is_fresh() else None, took_s, now - self._seen_at)
 
     def _is_fresh(self) -> bool:
         return self._seen is not None and time.monotonic() - self._seen_at < self._interval_s

@@ -16,7 +16,7 @@ LANES_MAX = 2_000
 
 
 @dataclass(slots=True)
-class Seen:
+class MetricsSeen:
     """What was found. Numbers of jobs are capped where `capped` says so, by queue and state."""
 
     jobs: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Seen:
         self.jobs[key] = self.jobs.get(key, 0) + min(jobs, jobs_max)
 
 
-def look(engine: Engine, settings: MetricsSettings) -> Seen:
+def look(engine: Engine, settings: MetricsSettings) -> MetricsSeen:
     """Ask once. The statements are read one after the other, so they may be some milliseconds apart.
 
     Raises:
@@ -55,8 +55,8 @@ def look(engine: Engine, settings: MetricsSettings) -> Seen:
 
 
 @operation(repeatable=True, writes="", patience_s=PATIENCE_S)
-def _jobs(jobs_max: int) -> Steps[Seen]:
-    seen = Seen()
+def _jobs(jobs_max: int) -> Steps[MetricsSeen]:
+    seen = MetricsSeen()
     bound = {"jobs_max": jobs_max}
     lanes = yield from execute("metrics_lanes", **bound, lanes_max=LANES_MAX)
     _add_queued(seen, lanes, jobs_max)
@@ -73,7 +73,7 @@ def _jobs(jobs_max: int) -> Steps[Seen]:
     return seen
 
 
-def _add_queued(seen: Seen, rows: Iterable[Row], jobs_max: int) -> None:
+def _add_queued(seen: MetricsSeen, rows: Iterable[Row], jobs_max: int) -> None:
     for name, first_us, now_us, due, later in rows:
         queue = str(name)
         seen.add(queue, "due", as_int(due), jobs_max)
@@ -82,7 +82,7 @@ def _add_queued(seen: Seen, rows: Iterable[Row], jobs_max: int) -> None:
         seen.oldest_queued_s[queue] = max(age_s, seen.oldest_queued_s.get(queue, 0.0))
 
 
-def _add_running(seen: Seen, rows: Sequence[Row], jobs_max: int) -> None:
+def _add_running(seen: MetricsSeen, rows: Sequence[Row], jobs_max: int) -> None:
     for queue, job, jobs, first_us, now_us in rows:
         seen.add(str(queue), "running", as_int(jobs), jobs_max)
         claimed_us = whole_or_none(first_us)
@@ -91,7 +91,7 @@ def _add_running(seen: Seen, rows: Sequence[Row], jobs_max: int) -> None:
     _cap_all(seen, "running", (as_int(row[2]) for row in rows), jobs_max)
 
 
-def _cap_all(seen: Seen, state: str, jobs: Iterable[int], jobs_max: int) -> None:
+def _cap_all(seen: MetricsSeen, state: str, jobs: Iterable[int], jobs_max: int) -> None:
     """Where the bound is one of all queues together, each of them may have more."""
     if sum(jobs) > jobs_max:
         seen.capped |= {each for each in seen.jobs if each[1] == state}

@@ -100,7 +100,7 @@ def answering(folder: Path, number: int, page: Callable[[bool], bytes]) -> Itera
     path = folder / f"{number}{SUFFIX}"
     path.unlink(missing_ok=True)  # of the process that had this number before
     try:
-        server = _Server(str(path), page)
+        server = _MemberServer(str(path), page)
     except OSError as error:
         raise ConfigError(
             f"no socket file can be made in {folder}",
@@ -120,21 +120,21 @@ def answering(folder: Path, number: int, page: Callable[[bool], bytes]) -> Itera
         path.unlink(missing_ok=True)
 
 
-class _Server(socketserver.ThreadingUnixStreamServer):
+class _MemberServer(socketserver.ThreadingUnixStreamServer):
     daemon_threads = True
     block_on_close = False
 
     def __init__(self, path: str, page: Callable[[bool], bytes]) -> None:
         self.page = page
-        super().__init__(path, _Handler)
+        super().__init__(path, _MemberHandler)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Who asked and went away is nobody's concern."""
 
 
-class _Handler(socketserver.StreamRequestHandler):
+class _MemberHandler(socketserver.StreamRequestHandler):
     timeout = ANSWER_S
 
     def handle(self) -> None:
-        assert isinstance(self.server, _Server)
+        assert isinstance(self.server, _MemberServer)
         self.wfile.write(self.server.page(self.rfile.readline(16) == WHOLE))

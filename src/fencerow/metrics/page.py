@@ -15,7 +15,7 @@ from fencerow.core.errors import MissingExtra
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.worker.vitals import Phase, Vitals
 from fencerow.metrics.counting import Counting
-from fencerow.metrics.looker import Looker
+from fencerow.metrics.looker import MetricsLooker
 from fencerow.metrics.looking import look
 from fencerow.metrics.settings import MetricsSettings
 
@@ -96,7 +96,7 @@ class DatabaseMetrics:
         check_installed()
         settings = MetricsSettings.of(config)
         self._labels_max = settings.metrics_labels_max
-        self._looker = Looker(
+        self._looker = MetricsLooker(
             lambda: look(engine(), settings),
             interval_s=settings.metrics_look_s,
             patience_s=settings.metrics_patience_s,

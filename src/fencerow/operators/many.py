@@ -23,7 +23,7 @@ from fencerow.core.model.wakeup import CancelAsked, Queued, encode, encode_ended
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Moved, Requeued
 from fencerow.core.store.change import unchangeable
-from fencerow.core.store.moves import Cancelled, uncancellable, unrevivable
+from fencerow.core.store.moves import CancelResult, uncancellable, unrevivable
 from fencerow.operators.job_verbs import deleting, undeletable
 
 BATCH = 500  # jobs in one transaction: it takes tens of milliseconds, in which SQLite has no other writer
@@ -95,7 +95,7 @@ class CancelMany:
         """See `ManyMove`."""
         return uncancellable(job_id, fence, only_queued=self.only_queued)
 
-    def _cancelled(self, job_id: str, doubt: Doubt | None) -> Procedure[Cancelled]:
+    def _cancelled(self, job_id: str, doubt: Doubt | None) -> Procedure[CancelResult]:
         if doubt is None:
             return (
                 yield from cancelled_surely(

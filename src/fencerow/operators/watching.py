@@ -11,7 +11,7 @@ from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operati
 from fencerow.core.model.state import FINAL, State
 
 
-class Watched(msgspec.Struct, frozen=True, kw_only=True):
+class WatchedJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job as those see it who watch it. `last_line`: the newest line that is kept with it, 0 if there is none."""
 
     id: str
@@ -45,11 +45,11 @@ class KeptLine(msgspec.Struct, frozen=True):
 
 
 @operation(alone=True, repeatable=True, writes="")
-def watched(ids: Sequence[str]) -> Steps[dict[str, Watched]]:
+def watched(ids: Sequence[str]) -> Steps[dict[str, WatchedJob]]:
     """How these jobs stand; one that is nowhere is not in the answer."""
     rows = yield from execute("watched", ids=list(ids))
     return {
-        str(row[0]): Watched(
+        str(row[0]): WatchedJob(
             id=str(row[0]),
             queue=str(row[1]),
             state=State(str(row[2])),

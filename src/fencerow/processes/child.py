@@ -20,23 +20,23 @@ from fencerow.processes.starting import Started
 from fencerow.processes.wire import (
     LENGTH,
     ChildAsked,
-    End,
-    Leave,
-    Line,
+    ChildLeave,
+    ChildReply,
+    EndAttempt,
     Missing,
     OutOfMemory,
     Ready,
-    Reply,
-    Run,
+    RunAttempt,
     Start,
     ToWorker,
+    WireLine,
     framed,
 )
 
 LAST_WORDS_S = 1.0
 WARDEN_S = 7.0  # longer than it tries itself
 CODE = struct.Struct("!i")
-Said = Reply | Missing | OutOfMemory
+Said = ChildReply | Missing | OutOfMemory
 
 _decoder = msgspec.json.Decoder(ToWorker)
 
@@ -77,7 +77,7 @@ class Child:
         self._listening = asyncio.create_task(self._listen(reader), name="fencerow-child")
         self._send(start)
 
-    async def run(self, attempt: Run, on_asked: Callable[[Interrupt], None]) -> Said | None:
+    async def run(self, attempt: RunAttempt, on_asked: Callable[[Interrupt], None]) -> Said | None:
         """Run an attempt; returns what the child said, or None if it died without a word."""
         said: asyncio.Future[Said] = asyncio.get_running_loop().create_future()
         self.jobs += 1
@@ -91,13 +91,13 @@ class Child:
         if not said.done():
             return None
         answer = said.result()
-        if isinstance(answer, Reply):
+        if isinstance(answer, ChildReply):
             self.resident_bytes = answer.resident_bytes
         return answer
 
     def end(self, why: Interrupt) -> None:
         """Ask the attempt to end, by an exception."""
-        self._send(End(why))
+        self._send(EndAttempt(why))
 
     def kill(self) -> None:
         """End it now, with all it has started."""
@@ -113,7 +113,7 @@ class Child:
 
     async def leave(self, within_s: float) -> None:
         """Let it go in its own way, but not for long."""
-        self._send(Leave())
+        self._send(ChildLeave())
         await asyncio.wait({self.gone}, timeout=within_s)
         self.kill()
         await asyncio.shield(self.gone)
@@ -152,7 +152,7 @@ class Child:
                 self._group = pid
                 if not self.started.done():
                     self.started.set_result(True)
-            case Line():
+            case WireLine():
                 _log(message)
             case ChildAsked(why):
                 self._on_asked(why)
@@ -222,7 +222,7 @@ def _nobody(_why: Interrupt) -> None:
     """No attempt runs."""
 
 
-def _log(line: Line) -> None:
+def _log(line: WireLine) -> None:
     logger = logging.getLogger(line.name)
     if logger.isEnabledFor(line.level):
         fields = {

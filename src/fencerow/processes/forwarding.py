@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from fencerow.core.log_fields import LogFields
-from fencerow.processes.wire import Line
+from fencerow.processes.wire import WireLine
 
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -37,7 +37,7 @@ class Forwarding(logging.Handler):
                 if name not in _OWN and isinstance(value, str | int | float | bool | None)
             }
             self._tell(
-                Line(
+                WireLine(
                     record.name,
                     record.levelno,
                     record.getMessage(),

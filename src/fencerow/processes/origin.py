@@ -30,7 +30,7 @@ class Declared(Protocol):
     def middleware(self) -> Middleware: ...
 
 
-class Origin(msgspec.Struct, frozen=True):
+class HandlerOrigin(msgspec.Struct, frozen=True):
     """The job `name`, declared at `qualname` or elsewhere among the globals of `module`, which lies at `path`."""
 
     name: str
@@ -39,7 +39,7 @@ class Origin(msgspec.Struct, frozen=True):
     path: str | None = None  # only of a main program, which cannot be imported by its name
 
 
-def origin_of(handler: Handler) -> Origin:
+def origin_of(handler: Handler) -> HandlerOrigin:
     """How to find this handler again in another process.
 
     Raises:
@@ -53,13 +53,13 @@ def origin_of(handler: Handler) -> Origin:
     if module is None or declared_in(module, handler.name, qualname) is None:
         raise _not_importable(handler, f"module {module_name} has no global that is this job")
     if module_name != "__main__":
-        return Origin(handler.name, qualname, module_name)
+        return HandlerOrigin(handler.name, qualname, module_name)
     if module.__spec__ is not None:  # python -m package.module: there it is importable by its name
-        return Origin(handler.name, qualname, module.__spec__.name)
+        return HandlerOrigin(handler.name, qualname, module.__spec__.name)
     file = getattr(module, "__file__", None)
     if not file or not Path(file).is_file():
         raise _not_importable(handler, "it was typed at a prompt")
-    return Origin(handler.name, qualname, MAIN, str(Path(file).resolve()))
+    return HandlerOrigin(handler.name, qualname, MAIN, str(Path(file).resolve()))
 
 
 def check_place(handler: Handler) -> None:
@@ -73,7 +73,7 @@ def check_place(handler: Handler) -> None:
         raise _not_importable(handler, f"{qualname} is declared inside a function")
 
 
-def load(origin: Origin) -> Declared:
+def load(origin: HandlerOrigin) -> Declared:
     """Import the module and find the job in it.
 
     Raises:

@@ -20,8 +20,8 @@ from fencerow.core.worker.deciding import Decider, Decision, rule_of, timeout_er
 from fencerow.core.worker.executor import Executor
 from fencerow.processes.child import Child, Said
 from fencerow.processes.children import Children
-from fencerow.processes.origin import Origin, origin_of
-from fencerow.processes.wire import Missing, OutOfMemory, Run, decision_of
+from fencerow.processes.origin import HandlerOrigin, origin_of
+from fencerow.processes.wire import Missing, OutOfMemory, RunAttempt, decision_of
 
 log = logging.getLogger("fencerow.worker")
 
@@ -37,7 +37,7 @@ class ChildRuns:
         self._calls = calls
         self._decider = decider
         self._children = Children(config, decider.held_max_s)
-        self._origins: dict[str, Origin] = {}
+        self._origins: dict[str, HandlerOrigin] = {}
 
     def finds(self, handler: Handler) -> bool:
         """Whether a fresh interpreter would find what it is to run."""
@@ -71,7 +71,7 @@ class ChildRuns:
         attempt.finish()
         self._executor.report(attempt, decision)
 
-    async def _outcome(self, attempt: Attempt, origin: Origin) -> Decision:
+    async def _outcome(self, attempt: Attempt, origin: HandlerOrigin) -> Decision:
         text = await self._executor.prepared(attempt)
         if not isinstance(text, bytes):
             return text
@@ -86,9 +86,9 @@ class ChildRuns:
                 self._children.give_back(child)
             return refused
         claimed = msgspec.structs.replace(attempt.claimed, args=NULL)
-        return await self._ran(attempt, child, Run(origin, claimed, attempt.holder, text.decode()))
+        return await self._ran(attempt, child, RunAttempt(origin, claimed, attempt.holder, text.decode()))
 
-    async def _ran(self, attempt: Attempt, child: Child, run: Run) -> Decision:
+    async def _ran(self, attempt: Attempt, child: Child, run: RunAttempt) -> Decision:
         running = child.run(run, attempt.end)
         try:
             said, error = await self._calls.interruptible(attempt, running, child.kill, child.end)

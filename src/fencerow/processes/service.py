@@ -38,12 +38,12 @@ from fencerow.processes.origin import Declared, load
 from fencerow.processes.wire import (
     LENGTH,
     ChildAsked,
-    End,
-    Leave,
+    ChildLeave,
+    EndAttempt,
     Missing,
     OutOfMemory,
     Ready,
-    Run,
+    RunAttempt,
     Start,
     ToChild,
     answer,
@@ -70,10 +70,10 @@ def serve(connection: socket.socket, start: dict[str, Any]) -> None:
             stream.reconfigure(
                 line_buffering=True
             )  # what is printed shall be seen, also if this process is killed
-    run_main(Service(connection, msgspec.convert(start, Start)).run())
+    run_main(ChildService(connection, msgspec.convert(start, Start)).run())
 
 
-class Service:
+class ChildService:
     """Runs one attempt at a time. What it hears comes from a thread, so that a blocked loop does not hide the end."""
 
     def __init__(self, connection: socket.socket, start: Start) -> None:
@@ -137,19 +137,19 @@ class Service:
 
     def _heard(self, message: ToChild) -> None:
         match message:
-            case Run():
+            case RunAttempt():
                 self._asked = None  # it was meant for the attempt before, which had just ended
                 self._running = asyncio.create_task(self._run(message))
                 self._running.add_done_callback(_end_if_broken)
-            case End(why):
+            case EndAttempt(why):
                 if self._attempt is not None:
                     self._attempt.asked(why)
                 else:
                     self._asked = why
-            case Leave():
+            case ChildLeave():
                 self._left.set()
 
-    async def _run(self, message: Run) -> None:
+    async def _run(self, message: RunAttempt) -> None:
         try:
             declared = load(message.origin)
         except NotImportable as error:
@@ -199,7 +199,7 @@ class Service:
 class ChildAttempt(Attempt):
     """An attempt that tells the worker when it ends by itself, so that the worker's patience begins."""
 
-    def __init__(self, claimed: Claimed, holder: str, handler: Handler, service: Service) -> None:
+    def __init__(self, claimed: Claimed, holder: str, handler: Handler, service: ChildService) -> None:
         super().__init__(claimed, holder, handler)
         self._service = service
 

@@ -23,7 +23,7 @@ from fencerow.core.model.submission import Submission
 from fencerow.core.model.unique import UniqueClaim
 from fencerow.core.worker.attempt import Interrupt
 from fencerow.core.worker.deciding import Committed, Decision
-from fencerow.processes.origin import Origin
+from fencerow.processes.origin import HandlerOrigin
 
 LENGTH = struct.Struct("!I")
 
@@ -39,22 +39,22 @@ class Start(msgspec.Struct, frozen=True):
     held_max_s: float | None
 
 
-class Run(msgspec.Struct, frozen=True, tag="run"):
+class RunAttempt(msgspec.Struct, frozen=True, tag="run"):
     """Run this attempt. Its arguments stand beside it as text: whatever somebody stored must not break a message."""
 
-    origin: Origin
+    origin: HandlerOrigin
     claimed: Claimed
     holder: str
     args: str
 
 
-class End(msgspec.Struct, frozen=True, tag="end"):
+class EndAttempt(msgspec.Struct, frozen=True, tag="end"):
     """The attempt is asked to end: an exception now."""
 
     why: Interrupt
 
 
-class Leave(msgspec.Struct, frozen=True, tag="leave"):
+class ChildLeave(msgspec.Struct, frozen=True, tag="leave"):
     """There is nothing more to do."""
 
 
@@ -64,7 +64,7 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     pid: int
 
 
-class Line(msgspec.Struct, frozen=True, tag="line"):
+class WireLine(msgspec.Struct, frozen=True, tag="line"):
     """A log record."""
 
     name: str
@@ -110,7 +110,7 @@ class ToldFollowed(msgspec.Struct, frozen=True):
     submissions: tuple[ToldSubmission, ...]
 
 
-class Reply(msgspec.Struct, frozen=True, tag="answer"):
+class ChildReply(msgspec.Struct, frozen=True, tag="answer"):
     """What became of the attempt, and how much memory the child keeps."""
 
     kind: str
@@ -118,8 +118,8 @@ class Reply(msgspec.Struct, frozen=True, tag="answer"):
     resident_bytes: int
 
 
-ToChild = Run | End | Leave
-ToWorker = Ready | Line | ChildAsked | OutOfMemory | Missing | Reply
+ToChild = RunAttempt | EndAttempt | ChildLeave
+ToWorker = Ready | WireLine | ChildAsked | OutOfMemory | Missing | ChildReply
 
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
@@ -134,17 +134,17 @@ def framed(message: msgspec.Struct) -> bytes:
     return LENGTH.pack(len(body)) + body
 
 
-def answer(decision: Decision, resident_bytes: int) -> Reply:
+def answer(decision: Decision, resident_bytes: int) -> ChildReply:
     """The message that tells a decision."""
     kind = _LOST if decision is None else type(decision).__name__
     if isinstance(decision, Followed):
         told = [(each.job, each.key, each.own_id, each.unique) for each in decision.submissions]
         followed = ToldFollowed(decision.result, tuple(starmap(ToldSubmission, told)))
-        return Reply(kind, msgspec.Raw(msgspec.json.encode(followed)), resident_bytes)
-    return Reply(kind, msgspec.Raw(msgspec.json.encode(decision)), resident_bytes)
+        return ChildReply(kind, msgspec.Raw(msgspec.json.encode(followed)), resident_bytes)
+    return ChildReply(kind, msgspec.Raw(msgspec.json.encode(decision)), resident_bytes)
 
 
-def decision_of(reply: Reply) -> Decision:
+def decision_of(reply: ChildReply) -> Decision:
     """The decision that it tells."""
     if reply.kind == _LOST:
         return None

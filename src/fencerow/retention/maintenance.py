@@ -61,7 +61,7 @@ REPEATED_KEPT_S = 24 * 3600.0  # no network, no pooler and no kernel keeps a sta
 PERIODS_PER_RETENTION = 4
 
 
-class Maintenance(Chore):
+class MaintenanceChore(Chore):
     """One round after another; the first comes when the worker has settled."""
 
     name = "maintenance"

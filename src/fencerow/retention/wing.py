@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 def _chores(site: Site) -> Sequence[Chore]:
     from fencerow.retention.disowner import Disowner
-    from fencerow.retention.maintenance import Maintenance
+    from fencerow.retention.maintenance import MaintenanceChore
 
-    return Disowner(site), Maintenance(site.engine, site.config, site.telemetry)
+    return Disowner(site), MaintenanceChore(site.engine, site.config, site.telemetry)
 
 
 def _checks() -> Sequence[Check]:

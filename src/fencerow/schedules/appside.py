@@ -21,7 +21,7 @@ from fencerow.schedules.definitions import RowKind, WantedRow
 from fencerow.schedules.errors import InvalidSchedule
 from fencerow.schedules.following import Listing, Refreshed, refresh
 from fencerow.schedules.options import ScheduleOptions, check_entity, check_name, planned, work_of
-from fencerow.schedules.programs import Release, release_of
+from fencerow.schedules.programs import DeclaredRelease, release_of
 from fencerow.schedules.reconciling import Reconciled, reconcile
 from fencerow.schedules.settings import ScheduleSettings
 from fencerow.schedules.shown import ScheduleRecord
@@ -70,7 +70,7 @@ class Program:
         return [each.wanted for each in self.declarations.all.values()]
 
     @property
-    def release(self) -> Release:
+    def release(self) -> DeclaredRelease:
         """What it declares as a whole."""
         return release_of(self.owner, self.version, self.wanted)
 

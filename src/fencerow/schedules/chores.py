@@ -25,7 +25,7 @@ from fencerow.schedules.appside import Program, reconciling, refreshing
 from fencerow.schedules.declared import DeclaredSchedule
 from fencerow.schedules.definition import seed_of
 from fencerow.schedules.following import Listing, Refreshed
-from fencerow.schedules.programs import Release, contradict, read_programs
+from fencerow.schedules.programs import DeclaredRelease, contradict, read_programs
 from fencerow.schedules.reconciling import Reconciled
 from fencerow.schedules.settings import ScheduleSettings
 from fencerow.schedules.standing import COMPARE_S
@@ -156,7 +156,7 @@ class DeclaredChore(Chore):
 
     def __init__(self, site: ScheduleSite) -> None:
         self._site = site
-        self._release: Release | None = None  # what was declared, once it was
+        self._release: DeclaredRelease | None = None  # what was declared, once it was
         self._told = ""  # of another release
         self._refreshing: dict[str, asyncio.Task[None]] = {}  # one for each list: none waits for another
 
@@ -189,7 +189,7 @@ class DeclaredChore(Chore):
         if self._refreshing:
             await asyncio.wait(self._refreshing.values(), timeout=within_s)
 
-    async def _compare(self, release: Release) -> None:
+    async def _compare(self, release: DeclaredRelease) -> None:
         """Say so, here and to the doctor, if the release that counts declares otherwise than this process.
 
         A newer one is what a deploy does. Of two with the same version nobody knows which is right.
@@ -267,7 +267,7 @@ def _tell_of_zones() -> None:
         )
 
 
-def _tell(done: Reconciled, release: Release) -> None:
+def _tell(done: Reconciled, release: DeclaredRelease) -> None:
     if done.newer is not None:
         log.warning(
             "this process declares version %d of the schedules, and version %d counts: nothing was changed. To go back "

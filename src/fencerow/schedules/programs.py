@@ -13,7 +13,7 @@ UNFOLLOWED_S = 120.0  # so long nobody has looked after the entities of a head
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class DeclaredRelease:
     """What one process declares: under which version, and the digest of all of it."""
 
     owner: str
@@ -22,7 +22,7 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class CountingRelease(Release):
+class CountingRelease(DeclaredRelease):
     """The release of a program that counts. Instants are microseconds since 1970."""
 
     declared_us: int
@@ -31,7 +31,7 @@ class CountingRelease(Release):
     contradicted_by: str | None
     now_us: int
 
-    def differs(self, release: Release) -> bool:
+    def differs(self, release: DeclaredRelease) -> bool:
         """Whether this process declares otherwise."""
         return self.digest != release.digest
 
@@ -41,13 +41,13 @@ class CountingRelease(Release):
         return f"version {self.version}{by}"
 
 
-def release_of(owner: str, version: int, declared: Iterable[WantedRow]) -> Release:
+def release_of(owner: str, version: int, declared: Iterable[WantedRow]) -> DeclaredRelease:
     """What these declarations are as a whole."""
     lines = sorted(f"{each.name} {each.kind} {each.digest}" for each in declared)
-    return Release(owner, version, digest_of("\n".join(lines)))
+    return DeclaredRelease(owner, version, digest_of("\n".join(lines)))
 
 
-def declare(release: Release, *, actor: str | None, take_back: bool) -> Steps[bool]:
+def declare(release: DeclaredRelease, *, actor: str | None, take_back: bool) -> Steps[bool]:
     """Whether this release counts from now on."""
     return bool(
         (
@@ -75,7 +75,7 @@ def read_programs(owner: str | None = None) -> Steps[list[CountingRelease]]:
 
 
 @operation(repeatable=True)
-def contradict(release: Release, *, actor: str | None, trouble: str) -> Steps[bool]:
+def contradict(release: DeclaredRelease, *, actor: str | None, trouble: str) -> Steps[bool]:
     """Note that a living worker declares otherwise than what counts, and whether it does so rightly; see `doctor`.
 
     Heads whose entities nobody looks after meanwhile say so.

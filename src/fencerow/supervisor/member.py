@@ -139,7 +139,7 @@ class Member:
 
 
 @dataclass(slots=True)
-class Place:
+class MemberPlace:
     """Room for one process. `start_at`: when it is filled again. `is_done`: its process has left in order."""
 
     number: int

@@ -31,14 +31,14 @@ AT_ONCE_MAX = 32
 ADDRESS = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.]+\]|[0-9.]+):)?(?P<port>[0-9]{1,5})")
 
 
-class Address(NamedTuple):
+class ProbeAddress(NamedTuple):
     """Where probes are answered."""
 
     host: str
     port: int
 
 
-def parsed_address(text: str, option: str = "--health") -> Address:
+def parsed_address(text: str, option: str = "--health") -> ProbeAddress:
     """`8080` on the loopback address, `0.0.0.0:8080` on all of IPv4, `[::]:8080` on all.
 
     Raises:
@@ -57,7 +57,7 @@ def parsed_address(text: str, option: str = "--health") -> Address:
             "expected a port, or an address and a port",
             f"write {option} 8080 for this machine only, {option} 0.0.0.0:8080 for all that reach it",
         )
-    return Address(host, port)
+    return ProbeAddress(host, port)
 
 
 class Page(NamedTuple):
@@ -75,7 +75,7 @@ class Probes:
 
     def __init__(
         self,
-        address: Address,
+        address: ProbeAddress,
         look: Callable[[], Standing],
         pages: Mapping[str, Page] = NO_PAGES,
         option: str = "--health",
@@ -118,7 +118,9 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 2 * AT_ONCE_MAX
 
-    def __init__(self, address: Address, look: Callable[[], Standing], pages: Mapping[str, Page]) -> None:
+    def __init__(
+        self, address: ProbeAddress, look: Callable[[], Standing], pages: Mapping[str, Page]
+    ) -> None:
         self._lock = threading.Lock()
         self._open: dict[socket.socket, float] = {}  # the oldest first, with the time at which it came
         self.address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from fencerow.core.model.text import amount
-from fencerow.supervisor.member import Member, Place
+from fencerow.supervisor.member import Member, MemberPlace
 
 log = logging.getLogger("fencerow.supervisor")
 
@@ -20,13 +20,13 @@ class Rolling:
     def __init__(self, start: Callable[[int], Member], bury: Callable[[Member], None]) -> None:
         self._start = start
         self._bury = bury
-        self._waiting: list[Place] = []
-        self._place: Place | None = None  # whose process is being replaced
+        self._waiting: list[MemberPlace] = []
+        self._place: MemberPlace | None = None  # whose process is being replaced
         self._new: Member | None = None
         self._old: Member | None = None
         self._dropped: list[Member] = []  # new ones that a newer restart has replaced
 
-    def begin(self, places: Sequence[Place]) -> None:
+    def begin(self, places: Sequence[MemberPlace]) -> None:
         """Replace the processes of these places, one after the other; those that were waiting too, but once.
 
         One that is being started is replaced as well: it may hang, or have code that is old by now.
@@ -42,7 +42,7 @@ class Rolling:
         """The new one that is not ready yet, the old one that has not ended yet, and those that were replaced."""
         return [*(each for each in (self._new, self._old) if each is not None), *self._dropped]
 
-    def is_filling(self, place: Place) -> bool:
+    def is_filling(self, place: MemberPlace) -> bool:
         """Whether the process that is being started is for this place."""
         return self._new is not None and self._place is place
 

@@ -19,7 +19,7 @@ from typing import Any
 from fencerow.core.db.socket_pairs import socket_pair
 from fencerow.core.errors import WorkersNotStarted, exits
 from fencerow.core.model.text import amount
-from fencerow.supervisor.member import Command, Member, Place
+from fencerow.supervisor.member import Command, Member, MemberPlace
 from fencerow.supervisor.restarts import Restarts
 from fencerow.supervisor.rolling import Rolling
 from fencerow.supervisor.standing import Standing, of_several
@@ -54,7 +54,7 @@ class Supervisor:
         self._restarts = restarts or Restarts()
         self._tell = tell
         self._look_s = look_s
-        self._places = [Place(number) for number in range(1, count + 1)]
+        self._places = [MemberPlace(number) for number in range(1, count + 1)]
         self._rolling = Rolling(self._start, self._bury)
         self._selector = selectors.DefaultSelector()
         self._asked = 0  # how often it was told to leave
@@ -119,7 +119,7 @@ class Supervisor:
             self._tell(self.standing())
         return bool(self._members()) or self._is_wanted()
 
-    def _look_at(self, place: Place, now: float) -> None:
+    def _look_at(self, place: MemberPlace, now: float) -> None:
         member = place.member
         if member is None or (code := member.ended()) is None:
             return
@@ -136,7 +136,7 @@ class Supervisor:
         else:
             self._died(place, member, code, now)
 
-    def _died(self, place: Place, member: Member, code: int, now: float) -> None:
+    def _died(self, place: MemberPlace, member: Member, code: int, now: float) -> None:
         ready_s = None if member.ready_at is None else now - member.ready_at
         pause_s = self._restarts.died(place.number, code, ready_s)
         any_ready = any(each.is_ready for each in self._members())

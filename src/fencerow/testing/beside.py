@@ -32,7 +32,7 @@ class Beside:
         try:
             warrant = Warrant(judge, await self._engine.arun(store.clock()) + us)
             made = Reaper(
-                self._engine, Owner(warrant), self._config, self._telemetry, NOBODY_HEARS, actor=ACTOR
+                self._engine, LeaseJudge(warrant), self._config, self._telemetry, NOBODY_HEARS, actor=ACTOR
             )
             await made.tick()
         finally:
@@ -58,7 +58,7 @@ class Beside:
             after = gates[-1]
 
 
-class Owner:
+class LeaseJudge:
     """Who may declare others dead."""
 
     def __init__(self, warrant: Warrant) -> None:

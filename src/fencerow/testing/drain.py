@@ -66,7 +66,7 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DrainWanted:
     """What is to be run: by a worker of which settings, from which queues; and what is left to others."""
 
     config: CoreConfig
@@ -137,9 +137,9 @@ def _wanted(
     slots: int,
     labels: Sequence[str] | None,
     without: Collection[str],
-) -> Wanted:
+) -> DrainWanted:
     served = sorted({job.queue for job in app.jobs.values()}) if queues is None else list(queues)
-    return Wanted(carrying(app.config, labels), served, slots, without)
+    return DrainWanted(carrying(app.config, labels), served, slots, without)
 
 
 class Heard:
@@ -164,7 +164,9 @@ class Heard:
             self.undelivered.append(f"{facts['topic']} to group {facts['group']}: {name} ({facts['code']})")
 
 
-async def _closing(app: App, wanted: Wanted, attempts_max: int, timeout_s: Seconds, check: bool) -> list[Ran]:
+async def _closing(
+    app: App, wanted: DrainWanted, attempts_max: int, timeout_s: Seconds, check: bool
+) -> list[Ran]:
     """`adrain` on an event loop that ends with it, and so do the connections made for it."""
     try:
         return await _drained(app, wanted, attempts_max, timeout_s, check)
@@ -172,7 +174,9 @@ async def _closing(app: App, wanted: Wanted, attempts_max: int, timeout_s: Secon
         await app.engine.aclose()
 
 
-async def _drained(app: App, wanted: Wanted, attempts_max: int, timeout_s: Seconds, check: bool) -> list[Ran]:
+async def _drained(
+    app: App, wanted: DrainWanted, attempts_max: int, timeout_s: Seconds, check: bool
+) -> list[Ran]:
     timeout_s = in_seconds(timeout_s)
     heard = Heard(attempts_max)
     await _prepared(app)
@@ -212,7 +216,7 @@ async def _prepared(app: App) -> None:
         )
 
 
-async def _until_quiet(app: App, wanted: Wanted, heard: Heard) -> bool:
+async def _until_quiet(app: App, wanted: DrainWanted, heard: Heard) -> bool:
     """Jobs and chores in turn, as long as there is something; false when it was more than may be run."""
     beside = Beside(app.engine, app.config, app.telemetry)
     while True:
@@ -230,7 +234,7 @@ async def _until_quiet(app: App, wanted: Wanted, heard: Heard) -> bool:
             return True  # what is due may not start now: a limit of its queue, a maintenance window
 
 
-async def _work(app: App, wanted: Wanted, heard: Heard) -> None:
+async def _work(app: App, wanted: DrainWanted, heard: Heard) -> None:
     """One worker, without the chores: these have their turn when the jobs are done."""
     (middleware, *_) = [job.middleware for job in app.jobs.values()]
     worker = Worker(
@@ -256,7 +260,7 @@ def _brisk(config: CoreConfig) -> CoreConfig:
     return replace(config, poll_min_s=0.01, poll_max_s=0.05, shutdown_s=0.0)
 
 
-async def _is_due(app: App, wanted: Wanted, beside: Beside) -> bool:
+async def _is_due(app: App, wanted: DrainWanted, beside: Beside) -> bool:
     """Whether a worker would find a job here."""
     await beside.give_turns()
     names = sorted(app.handlers)

@@ -14,7 +14,7 @@ from fencerow.core.db.adapters.frame import Sent
 from fencerow.core.db.adapters.lent_asyncpg import LentAsyncpg
 from fencerow.core.db.adapters.lent_psycopg import LentSyncPsycopg
 from fencerow.core.db.borrow import borrowed
-from fencerow.core.db.known_connections import Database, KnownConnections, database_here
+from fencerow.core.db.known_connections import KnownConnections, KnownDatabase, database_here
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Operation
 from fencerow.core.model.submission import Submission
@@ -160,7 +160,7 @@ class Failover:
 
     def run(self, operation: Operation[Any]) -> Any:
         self.server += 1
-        return Database("app", str(self.server), False)
+        return KnownDatabase("app", str(self.server), False)
 
     async def arun(self, operation: Operation[Any]) -> Any:
         return self.run(operation)
@@ -173,18 +173,18 @@ class Connection:
 def test_after_a_failover_our_engine_is_asked_again() -> None:
     known, engine, connection = KnownConnections(), Failover(), Connection()
 
-    known.run(engine, lambda: known.compare(Connection(), Database("app", "1", False), "connection"))
-    known.run(engine, lambda: known.compare(connection, Database("app", "2", False), "connection"))
+    known.run(engine, lambda: known.compare(Connection(), KnownDatabase("app", "1", False), "connection"))
+    known.run(engine, lambda: known.compare(connection, KnownDatabase("app", "2", False), "connection"))
 
     assert known.has(connection)
     with pytest.raises(OtherDatabase, match="another server"):
-        known.run(engine, lambda: known.compare(Connection(), Database("app", "1", False), "connection"))
+        known.run(engine, lambda: known.compare(Connection(), KnownDatabase("app", "1", False), "connection"))
 
 
 def test_a_connection_to_a_standby_is_left_to_the_server() -> None:
     known = KnownConnections()
 
-    known.compare(Connection(), Database("app", "standby", True), "connection")
+    known.compare(Connection(), KnownDatabase("app", "standby", True), "connection")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from fencerow.core.model.wakeup import CancelAsked, Ended, Queued, decode, encod
 
 
 @pytest.mark.parametrize(
-    "message", [Queued("mail", -3, 1_700_000_000_000_000), Ended(("a", "b")), CancelAsked("holder", "job")]
+    "message",
+    [Queued("mail", -3, 1_700_000_000_000_000), Ended(("a", "b")), CancelAsked("holder", "job")],
 )
 def test_a_message_comes_back_as_it_was(message: Queued | Ended | CancelAsked) -> None:
     assert decode(encode(message)) == message

@@ -24,7 +24,7 @@ from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.worker import Worker, WorkerDied
 from fencerow.guards.once.window import admit, purge_windows
 from fencerow.retention.disowner import Disowner
-from fencerow.retention.maintenance import Maintenance
+from fencerow.retention.maintenance import MaintenanceChore
 from tests.core.worker.stage import Stage, handler, quick, until, worker_of, working
 from tests.kit.jobs import QUEUE, AnyEngine
 from tests.kit.pace import PATIENCE_S
@@ -98,7 +98,7 @@ async def test_a_chore_that_fails_ends_no_queue(
     assert "met an error: at its end" in caplog.text, "the worker signed off all the same"
 
 
-@pytest.mark.parametrize("kind", [Reaper, Disowner, Maintenance])
+@pytest.mark.parametrize("kind", [Reaper, Disowner, MaintenanceChore])
 async def test_what_looks_after_the_tables_ends_no_worker(
     lite: AnyEngine, kind: type[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,7 +156,7 @@ async def test_a_step_of_the_upkeep_that_fails_does_not_keep_the_others_from_the
     engine.run(
         admit("mails", "a", "1", new_id(), window_s=60.0)
     )  # until there is a window, nobody looks for old ones
-    upkeep = Maintenance(engine, quick(), Telemetry())
+    upkeep = MaintenanceChore(engine, quick(), Telemetry())
     monkeypatch.setattr(upkeep, "_purge_finished", fails)
 
     with pytest.raises(ZeroDivisionError):

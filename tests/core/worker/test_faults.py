@@ -21,7 +21,7 @@ from fencerow.core.worker.attempt import Interrupt
 from fencerow.core.worker.context import Job
 from fencerow.core.worker.worker import Worker, WorkerDied
 from fencerow.errors import LeaseLost
-from fencerow.retention.maintenance import Maintenance
+from fencerow.retention.maintenance import MaintenanceChore
 from tests.core.worker.faulty import Faulty
 from tests.core.worker.stage import Stage, job_of, kinds, quick, read, until, worker_of, working
 from tests.kit.jobs import AnyEngine
@@ -164,7 +164,7 @@ async def test_a_job_that_cannot_be_moved_to_the_finished_ones_is_failed_where_i
         assert (job.state, job.attempt, job.error["code"]) == ("failed", 1, "outcome_refused")
         assert other.state == "succeeded"
         assert stage.counters.get("outcomes_refused") == 2
-        maintenance = Maintenance(pg, quick(), Telemetry())
+        maintenance = MaintenanceChore(pg, quick(), Telemetry())
         await maintenance.round()
         assert await pg.arun(store.parked(limit=9)) == [job.id], "refused again, it stays"
         with psycopg.connect(pg.conninfo) as connection:

@@ -20,7 +20,7 @@ from fencerow.errors import (
 )
 from fencerow.migrations import Backfill, BackfillStatus
 from fencerow.migrations.backfills import operations as backfills
-from fencerow.migrations.backfills.operations import Range, Source, Walk
+from fencerow.migrations.backfills.operations import BackfillSource, Range, Walk
 from tests.migrations.backfills.conftest import Table
 
 
@@ -206,7 +206,7 @@ async def test_only_the_newest_attempt_of_the_newest_run_moves_a_lane(app: App, 
     fill = backfill(app)
     fill.start()
     old, new = Walk("marks", 0, 1, attempt=1), Walk("marks", 0, 1, attempt=2)
-    source, queries = Source.of("messages", "id"), app.engine.queries
+    source, queries = BackfillSource.of("messages", "id"), app.engine.queries
     taken = app.engine.run(backfills.take(old))
     assert taken is not None
     found = app.engine.run(backfills.next_range(taken, source, 10, queries))

@@ -24,7 +24,7 @@ from fencerow.guards.replace.sources import (
     reserve_source,
     settle_source,
 )
-from fencerow.guards.replace.user_table import Known
+from fencerow.guards.replace.user_table import KnownTable
 from fencerow_proof.arena.actor import Script, later
 from fencerow_proof.arena.crash import Case, Unrecovered, crash_everywhere
 from tests.proof.race import users
@@ -119,7 +119,7 @@ def cases(mine: Users) -> list[Case]:
         assert (yield write(mine, contents[1], 2, "late")) is Stamp.REFUSED
         assert (yield mine.read()) == OLD
 
-    def known() -> Steps[Known]:
+    def known() -> Steps[KnownTable]:
         yield from ()
         return spelling
 
@@ -128,7 +128,7 @@ def cases(mine: Users) -> list[Case]:
         assert not (yield forget_source(contents[1].target, settled.source)), "it is under the one name alone"
         assert (yield forget_source(settled.target, settled.source))
 
-    spelling = Known("the_one_name", frozenset(), None)
+    spelling = KnownTable("the_one_name", frozenset(), None)
     reserving_source = reserve_source(contents[1], None, lambda: mine.table.columns(mine.dialect))
     confirming = reserve(mine, again_old)
     return [

@@ -110,7 +110,7 @@ def note_alone(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[bo
     return store.note_alone(job_id, holder=holder, attempt=attempt)
 
 
-def cancel(job_id: str = JOB) -> Operation[store.Cancelled]:
+def cancel(job_id: str = JOB) -> Operation[store.CancelResult]:
     return store.cancel(job_id, actor="someone")
 
 

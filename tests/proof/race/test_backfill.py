@@ -12,7 +12,7 @@ from fencerow.core.db.queries import Query
 from fencerow.core.db.run import Operation, Rows, Statement, Steps
 from fencerow.core.store.tables import postgres_queries, sqlite_queries
 from fencerow.migrations.backfills import operations as backfills
-from fencerow.migrations.backfills.operations import Range, Source, Walk
+from fencerow.migrations.backfills.operations import BackfillSource, Range, Walk
 from fencerow_proof.arena.actor import Abandoned, Actor, Script, transaction
 from fencerow_proof.arena.crash import Point, points
 from fencerow_proof.arena.race import Scenario, Story, perform
@@ -28,8 +28,8 @@ def rows_of(mode: str) -> str:
     return ROWS.get(mode, "fencerow.race_rows")
 
 
-def source_of(mode: str) -> Source:
-    return Source.of(rows_of(mode), "id")
+def source_of(mode: str) -> BackfillSource:
+    return BackfillSource.of(rows_of(mode), "id")
 
 
 @lru_cache

@@ -11,7 +11,7 @@ from fencerow.core.db.locks import lock_number, take_lock
 from fencerow.core.db.run import Operation, Steps
 from fencerow.errors import PartitionLost
 from fencerow.events import asides, consumers
-from fencerow.events.consumers import Aside, Page, PartitionLease, Stored
+from fencerow.events.consumers import Aside, EventPage, PartitionLease, Stored
 from fencerow.events.groups import GroupStart, make_group, replay
 from fencerow.events.outbox import NewEvent, append
 from fencerow.events.sequencer import Memory, sequence
@@ -87,7 +87,7 @@ def reading(name: str, looks: int = 2) -> Actor:
     return Actor(name, script)
 
 
-def read(after: int, lease: PartitionLease = READER) -> Operation[Page]:
+def read(after: int, lease: PartitionLease = READER) -> Operation[EventPage]:
     return consumers.read_events(lease, ["t"], after=after, partitions=1)
 
 
@@ -275,7 +275,7 @@ def effect(stored: Stored, lease: PartitionLease, acknowledge: Operation[None]) 
     return transaction("effect", steps)
 
 
-def drained(lease: PartitionLease, page: Page) -> Script:
+def drained(lease: PartitionLease, page: EventPage) -> Script:
     """Deliver what was read, one after the other; returns what was done."""
     done: list[Any] = []
     cursor = lease.cursor

@@ -14,7 +14,7 @@ from playwright.async_api import Browser, BrowserContext, Page, ViewportSize, as
 
 from fencerow import App
 from fencerow.core.model.state import State
-from fencerow.supervisor.probes import Address
+from fencerow.supervisor.probes import ProbeAddress
 from fencerow.web.dashboard.asgi import Dashboard
 from fencerow.web.gateway.server import Server, listening
 from fencerow.web.settings import WebSettings
@@ -43,7 +43,7 @@ pytestmark = [
 @asynccontextmanager
 async def served(board: Dashboard, app: App) -> AsyncIterator[str]:
     """The dashboard behind a port of this machine."""
-    found = listening(Address("127.0.0.1", 0))
+    found = listening(ProbeAddress("127.0.0.1", 0))
     server = Server(board, WebSettings.of(app.config))
     serving = asyncio.ensure_future(server.run([found]))
     try:

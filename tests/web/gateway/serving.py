@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 
 from fencerow import App
-from fencerow.supervisor.probes import Address
+from fencerow.supervisor.probes import ProbeAddress
 from fencerow.web.gateway.connection import Bounded
 from fencerow.web.gateway.server import Server, listening
 
@@ -67,7 +67,7 @@ Serve = Callable[..., contextlib.AbstractAsyncContextManager[Served]]
 @contextlib.asynccontextmanager
 async def serving_on(server: Server) -> AsyncIterator[Served]:
     """It serves on a port of its own while this lasts."""
-    found = listening(Address("127.0.0.1", 0))
+    found = listening(ProbeAddress("127.0.0.1", 0))
     running = asyncio.create_task(server.run([found]))
     served = Served(server, found.getsockname()[1], running)
     try:

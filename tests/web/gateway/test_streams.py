@@ -16,7 +16,7 @@ from starlette.types import Message
 from fencerow import App, Job
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.state import State
-from fencerow.operators.watching import KeptLine, Watched
+from fencerow.operators.watching import KeptLine, WatchedJob
 from fencerow.web.gateway import streams, watcher
 from fencerow.web.gateway.asgi import Gateway
 from fencerow.web.gateway.watcher import SETTLED_US, Watch, watcher_of
@@ -256,7 +256,7 @@ async def test_a_caller_has_so_many_streams_and_all_together_not_many_more(app: 
 
 
 def test_a_line_waits_for_one_that_may_still_come_before_it() -> None:
-    look = Watched(
+    look = WatchedJob(
         id=new_id(), queue="q", state=State.RUNNING, attempt=2, failures=0, run_at_us=0, claimed_at_us=0,
         ended_at_us=None, cancel_requested_at_us=None, progress=None, progress_note=None, last_line=9,
     )  # fmt: skip

@@ -31,7 +31,7 @@ from fencerow.errors import (
     Unavailable,
     UnknownJob,
 )
-from fencerow.supervisor.probes import Address
+from fencerow.supervisor.probes import ProbeAddress
 from fencerow.web.errors import NotAllowed, NotAuthenticated
 from fencerow.web.gateway.asgi import Gateway
 from fencerow.web.gateway.server import Server, listening
@@ -46,7 +46,7 @@ PATIENCE_S = 60.0
 @pytest.fixture
 async def client(lite_app: App, door: Door) -> AsyncIterator[RemoteClient]:
     """A client of a gateway on a real socket."""
-    found = listening(Address("127.0.0.1", 0))
+    found = listening(ProbeAddress("127.0.0.1", 0))
     async with lite_app:
         server = Server(Gateway(lite_app, authorize=door), WebSettings())
         running = asyncio.create_task(server.run([found]))
@@ -218,7 +218,7 @@ def test_when_patience_ends_it_is_said_what_is_unknown(scripted: Callable[..., t
         client.submit("p", {})
     assert len(script.asked) == 2
 
-    nobody = listening(Address("127.0.0.1", 0))  # bound and never answered from here on
+    nobody = listening(ProbeAddress("127.0.0.1", 0))  # bound and never answered from here on
     address = f"http://127.0.0.1:{nobody.getsockname()[1]}"
     nobody.close()
     with RemoteClient(address, token="t", patience_s=0) as client, pytest.raises(Unavailable):

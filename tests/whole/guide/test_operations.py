@@ -19,7 +19,7 @@ import pytest
 
 from fencerow import App
 from fencerow.cli import main
-from fencerow.core.db.sqlite_connection import Clock
+from fencerow.core.db.sqlite_connection import HostClock
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.model.wanted import SlotGroupNow, Stated
 from fencerow.core.store import store
@@ -166,7 +166,7 @@ def replayed(folder: Path, patch: pytest.MonkeyPatch) -> str:
     patch.setenv("FENCEROW_URL", f"sqlite:///{folder}/night.db")
     patch.setenv("FENCEROW_ACTOR", "ada@web")
     night = Night()
-    patch.setattr(Clock, "now_us", lambda _self: night.now_us)
+    patch.setattr(HostClock, "now_us", lambda _self: night.now_us)
     with night.app:
         night.start()
         return night.replayed(PAGE.read_text("utf-8"))

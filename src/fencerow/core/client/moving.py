@@ -16,7 +16,7 @@ from fencerow.core.model.text import check_text
 from fencerow.core.model.wakeup import Arrived, CancelAsked, Queued, encode, encode_ended
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Moved, Requeued
-from fencerow.core.store.moves import Cancelled
+from fencerow.core.store.moves import CancelResult
 
 REASON_LENGTH_MAX = 500
 NOT_NOW = (Unavailable, Busy)
@@ -58,7 +58,7 @@ def check_reason(reason: str | None) -> None:
 
 def cancelled_surely(
     job_id: str, *, actor: str | None, reason: str | None, only_queued: bool
-) -> Procedure[Cancelled]:
+) -> Procedure[CancelResult]:
     """Cancel a job. When the answer is lost, ask again: a job that is cancelled then is what was wanted.
 
     Raises:
@@ -71,7 +71,9 @@ def cancelled_surely(
         return (yield from cancelled_again(job_id, cancel, error))
 
 
-def cancelled_again(job_id: str, cancel: Operation[Cancelled], doubt: OutcomeUnknown) -> Procedure[Cancelled]:
+def cancelled_again(
+    job_id: str, cancel: Operation[CancelResult], doubt: OutcomeUnknown
+) -> Procedure[CancelResult]:
     """Cancel a job that may have been cancelled already.
 
     Raises:
@@ -82,7 +84,7 @@ def cancelled_again(job_id: str, cancel: Operation[Cancelled], doubt: OutcomeUnk
     except IllegalMove as refused:
         if refused.state != State.CANCELLED:
             raise
-        return Cancelled(Moved(job_id, awaited=True))  # whether somebody waits is not known any more
+        return CancelResult(Moved(job_id, awaited=True))  # whether somebody waits is not known any more
     except NOT_NOW:
         raise doubt from None
 

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Database:
+class KnownDatabase:
     """One database of one running server. `identity` is never the same for two of them at one time."""
 
     name: str
@@ -27,30 +27,30 @@ class Database:
     is_standby: bool
 
     @staticmethod
-    def of(rows: Rows) -> Database:
+    def of(rows: Rows) -> KnownDatabase:
         """From the row of the query `database_here`."""
         name, identity, is_standby = rows[0]
-        return Database(str(name), str(identity), bool(is_standby))
+        return KnownDatabase(str(name), str(identity), bool(is_standby))
 
 
 @operation(alone=True, repeatable=True, writes="")
-def database_here() -> Steps[Database]:
+def database_here() -> Steps[KnownDatabase]:
     """The database in which this runs."""
-    return Database.of((yield from execute("database_here")))
+    return KnownDatabase.of((yield from execute("database_here")))
 
 
 class KnownConnections:
     """The database of one engine, and the connections that lead there, for as long as somebody holds them."""
 
     def __init__(self) -> None:
-        self._database: Database | None = None
+        self._database: KnownDatabase | None = None
         self._connections: WeakSet[Any] = WeakSet()
 
     def has(self, connection: object) -> bool:
         """Whether this connection was found to lead here."""
         return connection in self._connections
 
-    def compare(self, connection: object, there: Database, kind: str) -> None:
+    def compare(self, connection: object, there: KnownDatabase, kind: str) -> None:
         """Compare what a connection said with what our engine said.
 
         Raises:
@@ -88,7 +88,7 @@ class KnownConnections:
         return await once()
 
 
-def _other_database(there: Database, here: Database | None, kind: str) -> OtherDatabase:
+def _other_database(there: KnownDatabase, here: KnownDatabase | None, kind: str) -> OtherDatabase:
     name = "" if here is None else here.name
     server = " on another server" if there.name == name else ""
     return OtherDatabase(

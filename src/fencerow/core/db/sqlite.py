@@ -21,7 +21,7 @@ from typing import TypeVar
 from fencerow.core.db.engine import Traits
 from fencerow.core.db.queries import Queries, identifier
 from fencerow.core.db.run import Operation, run
-from fencerow.core.db.sqlite_connection import Clock, SqliteConnection
+from fencerow.core.db.sqlite_connection import HostClock, SqliteConnection
 from fencerow.core.db.sqlite_file import default_journal, fault, translated
 from fencerow.core.db.sqlite_session import SqliteSession, in_one_thread, left_alone, transaction
 from fencerow.core.db.strikes import SHELTER, doorway, here, sheltered
@@ -56,12 +56,12 @@ class SqliteEngine:
         busy_timeout_s: float = 10.0,
         jobs_timeout_s: float | None = None,
         journal_mode: str | None = None,
-        clock: Clock | None = None,
+        clock: HostClock | None = None,
     ) -> None:
         self.path = Path(path).absolute()
         self.queries = queries
         self.prefix = identifier(prefix, "table prefix")
-        self.clock = clock or Clock()
+        self.clock = clock or HostClock()
         self._busy_timeout_s = busy_timeout_s
         self._jobs_timeout_s = busy_timeout_s if jobs_timeout_s is None else jobs_timeout_s
         self._journal_mode = journal_mode or default_journal()

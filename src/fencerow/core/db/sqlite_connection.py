@@ -18,7 +18,7 @@ T = TypeVar("T")
 LOCK_LOOK_S = 0.001  # between two looks for a lock
 
 
-class Clock:
+class HostClock:
     """The time of this host in microseconds, which statements see. Tests move `offset_us`."""
 
     offset_us = 0
@@ -31,7 +31,7 @@ class SqliteConnection:
     """One connection of ours: its transactions, and our statements in them."""
 
     def __init__(
-        self, path: Path, queries: Queries, clock: Clock, prefix: str, journal: str, timeout_s: float
+        self, path: Path, queries: Queries, clock: HostClock, prefix: str, journal: str, timeout_s: float
     ) -> None:
         self.path = path
         self.queries = queries

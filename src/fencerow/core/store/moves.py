@@ -18,7 +18,7 @@ CANCEL_PATIENCE_S = 5.0  # who cancels waits for an answer, while somebody's tra
 
 
 @dataclass(frozen=True, slots=True)
-class Cancelled:
+class CancelResult:
     """What a cancel did. `moved`: it never ran again. Otherwise `holder` runs it and was asked to stop."""
 
     moved: Moved | None
@@ -28,7 +28,7 @@ class Cancelled:
 @operation(patience_s=CANCEL_PATIENCE_S)
 def cancel(
     job_id: str, *, actor: str | None, reason: str | None = None, only_queued: bool = False
-) -> Steps[Cancelled]:
+) -> Steps[CancelResult]:
     """Cancel a job: at once when nobody runs it, by request when somebody does (not with `only_queued`).
 
     A bounded loop, because between the look and the move others move the job too. Repeating it after an unknown
@@ -43,11 +43,11 @@ def cancel(
         idle = yield from execute("cancel_idle", ids=[job_id], actor=actor, reason=reason)
         if idle:
             (moved,) = yield from archive(first_column(idle))
-            return Cancelled(moved)
+            return CancelResult(moved)
         if not only_queued:
             asked = yield from execute("ask_cancel", ids=[job_id], actor=actor, reason=reason)
             if asked:
-                return Cancelled(None, str(asked[0][1]))
+                return CancelResult(None, str(asked[0][1]))
         # A later statement than the refusals: in the same one it would report a state from before them.
         fence = (yield from read_fences([job_id]).steps()).get(job_id)
         refused = uncancellable(job_id, fence, only_queued=only_queued)

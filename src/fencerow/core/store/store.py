@@ -48,7 +48,7 @@ from fencerow.core.store.migrate import (
     migrate as migrate,
 )
 from fencerow.core.store.moves import (
-    Cancelled as Cancelled,
+    CancelResult as CancelResult,
     cancel as cancel,
     delete as delete,
     expire as expire,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fencerow.core.worker.calling import Calls
     from fencerow.core.worker.context import Job
     from fencerow.core.worker.deciding import Decider
-    from fencerow.core.worker.executor import Executor, Together
+    from fencerow.core.worker.executor import Executor, RunsTogether
 
 
 class Apart(Protocol):
@@ -60,7 +60,7 @@ class BoundedClaim:
 if TYPE_CHECKING:
     # How many are wanted, and the claim of at most so many that is made under the limits' locks.
     BoundClaim = Callable[[str, int, Callable[[int], Operation[list[Claimed]]]], Operation[BoundedClaim]]
-    MakeTogether = Callable[[Executor, Calls, Decider], Together]
+    MakeTogether = Callable[[Executor, Calls, Decider], RunsTogether]
     MakeApart = Callable[[Executor, Calls, Decider, CoreConfig], Apart]
     # The headers of a claimed job, and the database's time; None: it may start now.
     Hold = Callable[[Mapping[str, str], int], Released | None]

@@ -48,7 +48,7 @@ class HeldLease(Protocol):
         ...
 
 
-class Together(Protocol):
+class RunsTogether(Protocol):
     """Runs attempts of one name in one call of their handler."""
 
     async def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
@@ -71,7 +71,7 @@ class Executor:
         telemetry: Telemetry,
         calls: Calls,
         decider: Decider,
-        together: Callable[[Executor, Calls, Decider], Together] | None,
+        together: Callable[[Executor, Calls, Decider], RunsTogether] | None,
         lines: JobLines,
         held: Callable[[Mapping[str, str]], Released | None] | None = None,
     ) -> None:
@@ -85,7 +85,7 @@ class Executor:
         self._lines = lines
         self._held = held
         self._make_together = together
-        self._together: Together | None = None  # from the first time on that several run in one call
+        self._together: RunsTogether | None = None  # from the first time on that several run in one call
 
     async def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
         """Run attempts of one name to their outcomes. Returns whether the slot is still the caller's.
@@ -110,7 +110,7 @@ class Executor:
         self.report(attempt, decision)
         return True
 
-    def _in_one_call(self) -> Together:
+    def _in_one_call(self) -> RunsTogether:
         if self._together is None:
             assert self._make_together is not None, "what declares such a handler brings how it is run"
             self._together = self._make_together(self, self._calls, self._decider)

@@ -10,7 +10,7 @@ from fencerow.core.worker.ageing import STRICT, Ageing
 from fencerow.core.worker.marks import QueueView
 
 
-class Look:
+class QueueLook:
     """What is known of the queues that one pool serves, and what wakes its claimer. Used on the event loop only."""
 
     def __init__(self, poll_max_s: float, ageing: Ageing = STRICT) -> None:

@@ -13,7 +13,7 @@ from typing import Protocol
 from fencerow.core.worker.ageing import STRICT, Ageing
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.gathering import Entry, Gatherings, kind_of
-from fencerow.core.worker.look import Look
+from fencerow.core.worker.look import QueueLook
 
 PREFETCH_MAX = 1000
 WINDOW_S = 0.25  # over which the pace of the slots is measured
@@ -48,7 +48,7 @@ class Pool:
         ageing: Ageing = STRICT,
     ) -> None:
         self.queues = tuple(queues)
-        self.look = Look(poll_max_s, ageing)
+        self.look = QueueLook(poll_max_s, ageing)
         self._ageing = ageing
         self.look.follow(self.queues)
         self.slots = slots

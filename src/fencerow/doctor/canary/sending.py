@@ -46,7 +46,7 @@ def note_canary(job_id: str, *, actor: str) -> Steps[list[str]]:
     return first_column((yield from execute("note_canary", id=job_id, queue=QUEUE, actor=actor)))
 
 
-class Member:
+class CanaryMember:
     """One process of the canary."""
 
     def __init__(self, process: asyncio.subprocess.Process, log: IO[bytes]) -> None:
@@ -95,7 +95,7 @@ class Member:
 
 
 @contextlib.asynccontextmanager
-async def member(config: CoreConfig, *, hangs: bool) -> AsyncIterator[Member]:
+async def member(config: CoreConfig, *, hangs: bool) -> AsyncIterator[CanaryMember]:
     """A process that serves the canary's queue, while the block lasts."""
     orders = Orders(dataclasses.asdict(config), hangs)
     with tempfile.TemporaryFile() as log:
@@ -103,7 +103,7 @@ async def member(config: CoreConfig, *, hangs: bool) -> AsyncIterator[Member]:
             *(sys.executable, "-m", "fencerow.doctor.canary.member"),
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=log,
         )  # fmt: skip
-        one = Member(process, log)
+        one = CanaryMember(process, log)
         try:
             assert process.stdin is not None
             process.stdin.write(msgspec.json.encode(orders) + b"\n")

@@ -47,7 +47,7 @@ class Holder(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class HorizonCost:
     """What that costs: dead rows of the live jobs, as the statistics have it. `blocks`: how many the look for the first
     queued job reads; None: not measured."""
 
@@ -76,10 +76,10 @@ def holders() -> Steps[list[Holder]]:
 
 
 @operation(alone=True, repeatable=True, writes="", patience_s=PATIENCE_S)
-def cost() -> Steps[Cost]:
+def cost() -> Steps[HorizonCost]:
     """Dead rows, and the clock of the server."""
     ((dead, live, vacuumed_us, now_us),) = yield from execute("horizon_cost")
-    return Cost(as_int(dead), as_int(live), as_int_or_none(vacuumed_us), as_int(now_us))
+    return HorizonCost(as_int(dead), as_int(live), as_int_or_none(vacuumed_us), as_int(now_us))
 
 
 @operation(alone=True, repeatable=True, writes="", patience_s=PATIENCE_S)

@@ -20,7 +20,7 @@ SHOWN_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class WalReader:
     """A process that reads by the log now, and for how long it has been running."""
 
     pid: int
@@ -50,7 +50,7 @@ def examine_wal(path: Path) -> Iterator[Finding]:
     )
 
 
-def readers(shm: Path) -> list[Reader]:
+def readers(shm: Path) -> list[WalReader]:
     """Who reads by the log just now; nobody where that cannot be known."""
     try:
         inode = shm.stat().st_ino
@@ -69,13 +69,13 @@ def _reading(line: str, inode: int) -> int | None:
     return int(words[4]) if int(words[6]) in READERS else None
 
 
-def _process(pid: int) -> Reader | None:
+def _process(pid: int) -> WalReader | None:
     folder = Path(f"/proc/{pid}")
     try:
         command = folder.joinpath("comm").read_text().strip()
         began_s = folder.stat().st_ctime
     except OSError:
         return None
-    return Reader(
+    return WalReader(
         pid, command if pid != os.getpid() else f"{command}, this one", max(0.0, time.time() - began_s)
     )

@@ -18,7 +18,7 @@ from fencerow.guards.mutex.errors import MutexBusy
 from fencerow.guards.mutex.hold import Hold
 from fencerow.guards.mutex.nesting import entered
 from fencerow.guards.mutex.renewing import renewer
-from fencerow.guards.mutex.taking import Take, TakeInFlight
+from fencerow.guards.mutex.taking import MutexTake, TakeInFlight
 from fencerow.guards.mutex.terms import Terms
 
 log = logging.getLogger("fencerow.mutex")
@@ -28,7 +28,7 @@ RELEASE_PATIENCE_S = 2.0
 NOTHING_TAKEN = (MutexBusy, Snooze, LeaseLost, Unavailable, Busy)
 
 
-def hold_of(engine: Engine, terms: Terms, taken: Take, holder: str, attempt: Running | None) -> Hold:
+def hold_of(engine: Engine, terms: Terms, taken: MutexTake, holder: str, attempt: Running | None) -> Hold:
     """The hold of a take that came about."""
     return Hold(
         engine,

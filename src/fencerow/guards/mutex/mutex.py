@@ -24,7 +24,7 @@ from fencerow.guards.mutex.hold import Hold
 from fencerow.guards.mutex.holding import agive_back, give_back, give_up, hold_of, keep, left_behind
 from fencerow.guards.mutex.losing import Canceller
 from fencerow.guards.mutex.nesting import left, refuse_nested
-from fencerow.guards.mutex.taking import Take, TakeInFlight, taking
+from fencerow.guards.mutex.taking import MutexTake, TakeInFlight, taking
 from fencerow.guards.mutex.terms import DEFERRALS_MAX, terms_of
 from fencerow.guards.settings import GuardSettings
 
@@ -291,7 +291,7 @@ class Mutex:
             )
         return running.get()
 
-    def _took(self, taken: Take, holder: str, attempt: Running | None) -> int:
+    def _took(self, taken: MutexTake, holder: str, attempt: Running | None) -> int:
         self._hold = hold_of(self._place.engine, self._terms, taken, holder, attempt)
         self._finalizer = keep(self, self._hold)
         return self._hold.token

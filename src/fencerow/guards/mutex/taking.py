@@ -29,14 +29,14 @@ TRIES_AT_ONCE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Take:
+class MutexTake:
     """The token of a take, and the `steady()` time before it was sent."""
 
     token: int
     sent: float
 
 
-Taking = Generator[Operation[Any] | Pause, Any, Take]
+Taking = Generator[Operation[Any] | Pause, Any, MutexTake]
 
 
 def taking(terms: Terms, holder: str, attempt: Running | None) -> Taking:
@@ -62,7 +62,7 @@ def taking(terms: Terms, holder: str, attempt: Running | None) -> Taking:
             if found is None and attempt is None:
                 token = yield mutexes.make(taker)
         if token is not None:
-            return Take(token, sent)
+            return MutexTake(token, sent)
         tries += 1
         # Waiting is looking: nothing is written, and no row is locked, before it seems to be free.
         while tries >= TRIES_AT_ONCE or not _seems_free(found, attempt):

@@ -29,7 +29,7 @@ from fencerow.guards.replace.sources import (
     settle_source,
     stamp_source,
 )
-from fencerow.guards.replace.user_table import Known, Rows, UserTable
+from fencerow.guards.replace.user_table import KnownTable, Rows, UserTable
 
 log = logging.getLogger("fencerow.once")
 
@@ -169,10 +169,10 @@ class Replacing(LocatorVerbs):
                 return
             yield Pause(self._patience(reservation, until, next(pause)))
 
-    def _look(self) -> Callable[[], Steps[Known]]:
+    def _look(self) -> Callable[[], Steps[KnownTable]]:
         return partial(self._table.known, self._place.engine.dialect)
 
-    def _settle(self, wanted: WantedContent, known: Known) -> None:
+    def _settle(self, wanted: WantedContent, known: KnownTable) -> None:
         self._wanted = wanted
         self._table = dataclasses.replace(self._table, source_type=known.source_type)
         if known.source_type is not None or isinstance(self._source, UUID):

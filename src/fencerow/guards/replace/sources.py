@@ -19,7 +19,7 @@ from fencerow.guards.replace.deciding import (
     is_behind,
     is_newer,
 )
-from fencerow.guards.replace.user_table import Known
+from fencerow.guards.replace.user_table import KnownTable
 
 ROUNDS_MAX = 20
 
@@ -34,8 +34,8 @@ class Stamp(Enum):
 
 @operation(repeatable=True)
 def settle_source(
-    wanted: WantedContent, look: Callable[[], Steps[Known]]
-) -> Steps[tuple[WantedContent, Known]]:
+    wanted: WantedContent, look: Callable[[], Steps[KnownTable]]
+) -> Steps[tuple[WantedContent, KnownTable]]:
     """Before anything else: how the table and the source are spelled, so that one source is known by one name.
 
     Raises:
@@ -140,7 +140,7 @@ def release_source(wanted: WantedContent) -> Steps[bool]:
 
 @operation(repeatable=True)
 def forget_source(
-    target: str, source: str, look: Callable[[], Steps[Known | None]] | None = None
+    target: str, source: str, look: Callable[[], Steps[KnownTable | None]] | None = None
 ) -> Steps[bool]:
     """Forget a source altogether, however its table is spelled; false means that nothing was known of it."""
     known = None if look is None else (yield from look())

@@ -19,7 +19,7 @@ WHOLE_NUMBERS = ("smallint", "integer", "bigint")
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownTable:
     """What the catalogue says of a user's table: its one spelling, its columns, and the type of the source column.
 
     The spelling is without the schema where the name alone leads there. A SQLite file has no types to speak of.
@@ -74,7 +74,7 @@ class UserTable:
         """The names of its columns, see `known`."""
         return (yield from self.known(dialect)).columns
 
-    def known(self, dialect: str) -> Steps[Known]:
+    def known(self, dialect: str) -> Steps[KnownTable]:
         """What the catalogue says of it.
 
         Raises:
@@ -91,14 +91,14 @@ class UserTable:
             raise self.lacks(self.source_column, sorted(known.columns))
         return known
 
-    def looked_up(self, dialect: str) -> Steps[Known | None]:
+    def looked_up(self, dialect: str) -> Steps[KnownTable | None]:
         """What the catalogue says of it, or None when there is no such table."""
         target = self.quoted if dialect == "postgres" else self.name.rpartition(".")[2]
         rows = yield from execute("columns_of_users_table", target=target)
         types = {str(name): text_or_none(kind) for name, kind, _ in rows}
         if not rows:
             return None
-        return Known(str(rows[0][2]), frozenset(types), types.get(self.source_column))
+        return KnownTable(str(rows[0][2]), frozenset(types), types.get(self.source_column))
 
     def lacks(self, column: str, found: Sequence[str]) -> UnusableTable:
         """It has no such column."""

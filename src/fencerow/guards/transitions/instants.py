@@ -10,7 +10,7 @@ PRECISION = re.compile(r"\(\d+\)")
 MICROSECONDS = 1_000_000
 
 
-class Kind(Enum):
+class ColumnKind(Enum):
     """What a column keeps."""
 
     ZONED = "timestamp with time zone"
@@ -21,21 +21,21 @@ class Kind(Enum):
 
 
 POSTGRES = {
-    "timestamp with time zone": Kind.ZONED,
-    "timestamp without time zone": Kind.PLAIN,
-    "bigint": Kind.WHOLE,
-    "double precision": Kind.REAL,
+    "timestamp with time zone": ColumnKind.ZONED,
+    "timestamp without time zone": ColumnKind.PLAIN,
+    "bigint": ColumnKind.WHOLE,
+    "double precision": ColumnKind.REAL,
 }
 # SQLite goes by what a declared type contains; the first that fits counts, in SQLite's own order.
 SQLITE = (
-    ("INT", Kind.WHOLE),
-    ("CHAR", Kind.TEXT),
-    ("TEXT", Kind.TEXT),
-    ("DATE", Kind.TEXT),
-    ("TIME", Kind.TEXT),
-    ("REAL", Kind.REAL),
-    ("FLOA", Kind.REAL),
-    ("DOUB", Kind.REAL),
+    ("INT", ColumnKind.WHOLE),
+    ("CHAR", ColumnKind.TEXT),
+    ("TEXT", ColumnKind.TEXT),
+    ("DATE", ColumnKind.TEXT),
+    ("TIME", ColumnKind.TEXT),
+    ("REAL", ColumnKind.REAL),
+    ("FLOA", ColumnKind.REAL),
+    ("DOUB", ColumnKind.REAL),
 )
 
 
@@ -44,7 +44,7 @@ class Instants:
     """Writes instants of one kind in one dialect."""
 
     dialect: str
-    kind: Kind
+    kind: ColumnKind
 
     @staticmethod
     def of(dialect: str, declared_type: str) -> Instants | None:
@@ -67,16 +67,16 @@ class Instants:
         """The database's now, so many seconds later or earlier, as this kind."""
         moment = self._moment(offset_s)
         match self.kind:
-            case Kind.ZONED:
+            case ColumnKind.ZONED:
                 return moment
-            case Kind.PLAIN:
+            case ColumnKind.PLAIN:
                 return f"({moment} AT TIME ZONE 'UTC')"
-            case Kind.TEXT:
+            case ColumnKind.TEXT:
                 seconds = f"strftime('%Y-%m-%d %H:%M:%S', {moment} / {MICROSECONDS}, 'unixepoch')"
                 return f"({seconds} || printf('.%06d', {moment} % {MICROSECONDS}))"
-            case Kind.WHOLE:
+            case ColumnKind.WHOLE:
                 return moment if self.dialect == "sqlite" else f"CAST({_epoch(moment)} * 1000000 AS bigint)"
-            case Kind.REAL:
+            case ColumnKind.REAL:
                 return (
                     f"({moment} / {MICROSECONDS}.0)"
                     if self.dialect == "sqlite"
@@ -87,14 +87,14 @@ class Instants:
         """How many seconds ago an instant was."""
         moment = self._moment(0.0)
         match self.kind:
-            case Kind.ZONED:
+            case ColumnKind.ZONED:
                 return _seconds(f"{moment} - {instant}")
-            case Kind.PLAIN:
+            case ColumnKind.PLAIN:
                 return _seconds(f"({moment} AT TIME ZONE 'UTC') - {instant}")
-            case Kind.TEXT:
+            case ColumnKind.TEXT:
                 return f"({moment} / {MICROSECONDS}.0 - (julianday({instant}) - 2440587.5) * 86400.0)"
-            case Kind.WHOLE | Kind.REAL:
-                unit = f" / {MICROSECONDS}.0" if self.kind is Kind.WHOLE else ""
+            case ColumnKind.WHOLE | ColumnKind.REAL:
+                unit = f" / {MICROSECONDS}.0" if self.kind is ColumnKind.WHOLE else ""
                 age = f"({self.now()} - {instant}){unit}"
                 return age if self.dialect == "sqlite" else f"CAST({age} AS double precision)"
 

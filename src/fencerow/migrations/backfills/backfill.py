@@ -19,7 +19,7 @@ from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import check_text, said_of
 from fencerow.core.worker.context import Job, Middleware
 from fencerow.migrations.backfills import operations as backfills
-from fencerow.migrations.backfills.operations import Range, Source, TakenRange, Walk
+from fencerow.migrations.backfills.operations import BackfillSource, Range, TakenRange, Walk
 from fencerow.migrations.backfills.status import BackfillStatus
 from fencerow.migrations.errors import BackfillRunning, InvalidBackfill, RangeFailed, UnknownBackfill
 
@@ -98,7 +98,7 @@ class Backfill:
         self.name = name
         self._app = app
         self._fill = fill
-        self._source = Source.of(table, key)
+        self._source = BackfillSource.of(table, key)
         self._batch_rows, self._lanes = batch_rows, lanes
         self._rows_per_s, self._pause_s, self._lag_max_s = rows_per_s, pause_s, lag_max_s
         self._failures_max = failures_max

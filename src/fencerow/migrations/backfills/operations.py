@@ -26,15 +26,15 @@ COUNTED_MAX = 100_000  # a table that is estimated above this is not counted
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class BackfillSource:
     """The table that is walked, and the column by which."""
 
     table: UserTable
 
     @staticmethod
-    def of(table: str, key: str) -> Source:
+    def of(table: str, key: str) -> BackfillSource:
         """Checks both names."""
-        return Source(UserTable(table, key))
+        return BackfillSource(UserTable(table, key))
 
     @property
     def key(self) -> str:
@@ -103,7 +103,7 @@ class Lane:
 
 
 @operation(writes="jobs")
-def plan(name: str, source: Source, lanes: int, queries: Queries) -> Steps[list[tuple[int, int]]]:
+def plan(name: str, source: BackfillSource, lanes: int, queries: Queries) -> Steps[list[tuple[int, int]]]:
     """Make the lanes of a backfill that is not there yet; returns number and run of each that has rows to walk.
 
     Raises:
@@ -148,7 +148,9 @@ def take(walk: Walk) -> Steps[TakenRange | None]:
 
 
 @operation(writes="jobs")
-def next_range(taken: TakenRange, source: Source, batch_rows: int, queries: Queries) -> Steps[Range | None]:
+def next_range(
+    taken: TakenRange, source: BackfillSource, batch_rows: int, queries: Queries
+) -> Steps[Range | None]:
     """The range after the cursor; None behind the last. Part of the transaction that took the lane."""
     low, beyond = (taken.first, ">=") if taken.cursor is None else (taken.cursor, ">")
     key = source.key
@@ -216,7 +218,7 @@ def lag_s() -> Steps[float]:
     return float(cast(float, found))
 
 
-def refuse_another(known: Sequence[Lane], source: Source) -> None:
+def refuse_another(known: Sequence[Lane], source: BackfillSource) -> None:
     """A name means one table and key.
 
     Raises:
@@ -230,7 +232,7 @@ def refuse_another(known: Sequence[Lane], source: Source) -> None:
         )
 
 
-def _ends(source: Source, queries: Queries) -> Steps[tuple[Any, Any]]:
+def _ends(source: BackfillSource, queries: Queries) -> Steps[tuple[Any, Any]]:
     key, table = source.key, source.table.quoted
     text = f"""
         SELECT (SELECT {key} FROM {table} WHERE {key} IS NOT NULL ORDER BY {key} LIMIT 1) AS first,
@@ -246,7 +248,7 @@ def _ends(source: Source, queries: Queries) -> Steps[tuple[Any, Any]]:
     return found["first"], found["last"]
 
 
-def _count(source: Source, queries: Queries) -> Steps[int]:
+def _count(source: BackfillSource, queries: Queries) -> Steps[int]:
     """Estimated if it is large, else counted."""
     rows = yield from execute("estimated_rows", target=source.table.quoted)
     estimated = as_int(rows[0][0]) if rows else -1
@@ -276,7 +278,7 @@ def _key(text: str | None, kind: str) -> int | str | None:
 
 def _make(
     name: str,
-    source: Source,
+    source: BackfillSource,
     lane: int,
     kind: str,
     state: LaneState,

@@ -20,7 +20,7 @@ from fencerow.operators.top.look import look
 from fencerow.operators.top.looker import Looker
 
 if TYPE_CHECKING:
-    from fencerow.operators.top.screen import Screen
+    from fencerow.operators.top.screen import TerminalScreen
 
 KEYS = "q ends"
 WIDTH = 120  # of a frame for a pipe or a file
@@ -70,10 +70,10 @@ def _refuse_no_terminal() -> None:
 
 def _live(engine: Engine, interval_s: float) -> int:
     # Not at the top: Windows has no such terminals, and all other commands run without.
-    from fencerow.operators.top.screen import EndedBySignal, Screen
+    from fencerow.operators.top.screen import EndedBySignal, TerminalScreen
 
     try:
-        with Screen() as screen:
+        with TerminalScreen() as screen:
             looker = Looker(partial(look, engine), interval_s, screen.wake)
             looker.start()
             try:
@@ -89,7 +89,7 @@ def _live(engine: Engine, interval_s: float) -> int:
     return exits.OK
 
 
-def _show(screen: Screen, looker: Looker, interval_s: float) -> None:
+def _show(screen: TerminalScreen, looker: Looker, interval_s: float) -> None:
     """Draw after each look, and each second while the database is away, until a key or an error ends it."""
     while looker.failed is None:
         width, height = screen.size

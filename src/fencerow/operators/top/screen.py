@@ -29,7 +29,7 @@ class EndedBySignal(BaseException):
         self.exit_code = 128 + number
 
 
-class Screen:
+class TerminalScreen:
     """The whole terminal, while its block lasts. Entered in the main thread, with a terminal on both sides."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from fencerow.app import App
 from fencerow.core.errors import ConfigError
-from fencerow.supervisor.probes import Address
+from fencerow.supervisor.probes import ProbeAddress
 from fencerow.web.dashboard.asgi import Dashboard
 from fencerow.web.gateway.server import Server, listening
 from fencerow.web.settings import WebSettings
@@ -100,10 +100,10 @@ class _Hidden:
 def _listening(port: int) -> socket.socket:
     if port:
         try:
-            return listening(Address(LOOPBACK, port))
+            return listening(ProbeAddress(LOOPBACK, port))
         except ConfigError:
             pass  # somebody else has it, and any other does as well
-    return listening(Address(LOOPBACK, 0))
+    return listening(ProbeAddress(LOOPBACK, 0))
 
 
 def open_browser(url: str) -> bool:

@@ -13,7 +13,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from fencerow.core.errors import ConfigError
-from fencerow.supervisor.probes import Address
+from fencerow.supervisor.probes import ProbeAddress
 from fencerow.web.gateway.connection import Bounded
 from fencerow.web.gateway.places import Places
 from fencerow.web.settings import WebSettings
@@ -29,7 +29,7 @@ OTHER_FILES = (
 TLS_CLOSED_S = 5.0
 
 
-def listening(address: Address) -> socket.socket:
+def listening(address: ProbeAddress) -> socket.socket:
     """A socket there.
 
     Raises:

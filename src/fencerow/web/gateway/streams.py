@@ -19,7 +19,7 @@ import msgspec
 from fencerow.command.times import iso
 from fencerow.core.errors import InvalidInput, JobNotFound
 from fencerow.core.model.state import FINAL, State
-from fencerow.operators.watching import KeptLine, Watched
+from fencerow.operators.watching import KeptLine, WatchedJob
 from fencerow.web.gateway.route import Answer, Call, Route
 from fencerow.web.gateway.shapes import Instant, JobState, Told
 from fencerow.web.gateway.watcher import Watch, Watcher, watcher_of
@@ -150,7 +150,7 @@ class Teller:
     def __init__(self, seen: StreamSeen) -> None:
         self.seen = seen
 
-    def events(self, look: Watched, lines: Sequence[KeptLine]) -> bytes:
+    def events(self, look: WatchedJob, lines: Sequence[KeptLine]) -> bytes:
         """The events for what is new, in this order: the state, lines, progress, the end when all else is told."""
         state = state_event(look)
         told = [
@@ -161,7 +161,7 @@ class Teller:
         ]
         return b"".join(told)
 
-    def gone(self, look: Watched | None) -> bytes:
+    def gone(self, look: WatchedJob | None) -> bytes:
         """The event of a job that is not there any more, or not for this reader."""
         return self._event("gone", msgspec.Raw(b"{}") if look is None else state_event(look))
 
@@ -178,7 +178,7 @@ class Teller:
             LogEvent(attempt=line.attempt, at=iso(line.at_us), level=line.level, message=line.message),
         )
 
-    def _progress(self, look: Watched) -> bytes:
+    def _progress(self, look: WatchedJob) -> bytes:
         if look.progress is None:
             return b""
         document = ProgressEvent(attempt=look.attempt, progress=look.progress, note=look.progress_note)
@@ -187,7 +187,7 @@ class Teller:
         self.seen = msgspec.structs.replace(self.seen, progress=found)
         return self._event("progress", document)
 
-    def _end(self, look: Watched, state: StateEvent) -> bytes:
+    def _end(self, look: WatchedJob, state: StateEvent) -> bytes:
         if not look.is_final or self.seen.position < look.last_line or self.seen.ended:
             return b""
         self.seen = msgspec.structs.replace(self.seen, ended=True)
@@ -247,7 +247,7 @@ async def _stream(
         leaving.cancel()
 
 
-def _told(watcher: Watcher, watch: Watch, look: Watched, teller: Teller) -> bytes:
+def _told(watcher: Watcher, watch: Watch, look: WatchedJob, teller: Teller) -> bytes:
     lines = watch.take()
     if watch.wants_lines:
         watcher.hurry()

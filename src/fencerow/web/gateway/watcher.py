@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 from fencerow.app import App
 from fencerow.core.db.engine import Engine
 from fencerow.core.model.state import State
-from fencerow.operators.watching import KeptLine, Watched, lines_after, watched
+from fencerow.operators.watching import KeptLine, WatchedJob, lines_after, watched
 
 log = logging.getLogger("fencerow.web")
 
@@ -42,7 +42,7 @@ class Watch:
     def __init__(self, job_id: str, position: int) -> None:
         self.job_id = job_id
         self.position = position  # the last line that was handed over
-        self.look: Watched | None = None
+        self.look: WatchedJob | None = None
         self.is_gone = False
         self.changed = asyncio.Event()
         self._lines: Sequence[KeptLine] = ()
@@ -57,7 +57,7 @@ class Watch:
         taken, self._lines = self._lines, ()
         return taken
 
-    def told(self, look: Watched | None) -> bool:
+    def told(self, look: WatchedJob | None) -> bool:
         """How the job stands; None if it is nowhere. Says whether that is new."""
         if look is not None and look == self.look:
             return False

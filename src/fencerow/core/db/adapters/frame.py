@@ -22,7 +22,7 @@ T = TypeVar("T")
 SAVEPOINT = "fencerow_operation"
 
 
-class Standing(Enum):
+class ConnectionStanding(Enum):
     """How the user's connection stands before our operation."""
 
     ALONE = "no transaction, and the driver begins none: we begin one and commit it"
@@ -75,7 +75,7 @@ class Lent(ABC):
     queries: Queries
 
     @abstractmethod
-    def standing(self) -> Standing:
+    def standing(self) -> ConnectionStanding:
         """How it stands, without asking the database.
 
         Raises:
@@ -89,18 +89,18 @@ class Lent(ABC):
         Raises:
             UnusableConnection: it is closed, busy or in a failed transaction.
         """
-        return self.standing() is Standing.OPEN
+        return self.standing() is ConnectionStanding.OPEN
 
     @abstractmethod
     def send(self, sent: Sent) -> Any:
         """Send one text and return its rows (an awaitable of them on an async connection)."""
 
     @abstractmethod
-    def frame(self, operation: Operation[Any], standing: Standing) -> Frame:
+    def frame(self, operation: Operation[Any], standing: ConnectionStanding) -> Frame:
         """What stands around this operation."""
 
     @abstractmethod
-    def fault(self, error: BaseException, standing: Standing) -> FencerowError | None:
+    def fault(self, error: BaseException, standing: ConnectionStanding) -> FencerowError | None:
         """Which of our errors a driver's error is, if any; None leaves it as it is."""
 
     def check(self) -> Plan[None]:
@@ -110,7 +110,7 @@ class Lent(ABC):
     def plan(self, operation: Operation[T]) -> Plan[T]:
         """Everything that is sent for one operation."""
         standing = self.standing()
-        if operation.inside and standing is Standing.ALONE:
+        if operation.inside and standing is ConnectionStanding.ALONE:
             raise no_transaction(operation.name)
         with self._translated(standing):
             yield from self.check()
@@ -151,7 +151,7 @@ class Lent(ABC):
             yield Sent(text, statement.params, query.parameters, users=query if query.users else None)
 
     @contextmanager
-    def _translated(self, standing: Standing) -> Iterator[None]:
+    def _translated(self, standing: ConnectionStanding) -> Iterator[None]:
         try:
             yield
         except FencerowError:
@@ -195,10 +195,10 @@ def busy(kind: str) -> UnusableConnection:
     )
 
 
-def lost(standing: Standing, error: BaseException) -> FencerowError:
+def lost(standing: ConnectionStanding, error: BaseException) -> FencerowError:
     """The lent connection broke under our operation."""
     text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    if standing is Standing.ALONE:
+    if standing is ConnectionStanding.ALONE:
         return OutcomeUnknown(
             "your connection broke during the operation",
             text,

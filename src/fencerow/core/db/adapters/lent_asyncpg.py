@@ -7,8 +7,8 @@ from typing import Any
 import asyncpg
 
 from fencerow.core.db.adapters.frame import (
+    ConnectionStanding,
     Sent,
-    Standing,
     busy,
     closed,
     lost,
@@ -43,11 +43,13 @@ class LentAsyncpg(LentPostgres):
     def driver(self) -> object:
         return getattr(self._connection, "_con", self._connection)  # a pool hands out a new proxy each time
 
-    def standing(self) -> Standing:
+    def standing(self) -> ConnectionStanding:
         try:
             if self._connection.is_closed():
                 raise closed(self.kind)
-            return Standing.OPEN if self._connection.is_in_transaction() else Standing.ALONE
+            return (
+                ConnectionStanding.OPEN if self._connection.is_in_transaction() else ConnectionStanding.ALONE
+            )
         except asyncpg.InterfaceError as error:  # given back to its pool
             raise _unusable(error) from error
 
@@ -62,7 +64,7 @@ class LentAsyncpg(LentPostgres):
         )
         return named(sent, list(records[0].keys()) if records else [], [tuple(row) for row in records])
 
-    def fault(self, error: BaseException, standing: Standing) -> FencerowError | None:
+    def fault(self, error: BaseException, standing: ConnectionStanding) -> FencerowError | None:
         if isinstance(error, LOST) or is_lost(error):
             return lost(standing, error)
         if isinstance(error, asyncpg.InterfaceError):

@@ -17,10 +17,20 @@ from typing import Any
 
 import psycopg
 
-from fencerow.core.db.adapters.frame import INSIDE, NOTHING, WHOLE, Frame, Lent, Plan, Sent, Standing, failed
+from fencerow.core.db.adapters.frame import (
+    INSIDE,
+    NOTHING,
+    WHOLE,
+    ConnectionStanding,
+    Frame,
+    Lent,
+    Plan,
+    Sent,
+    failed,
+)
 from fencerow.core.db.faults import LOST_STATES, first_line
 from fencerow.core.db.faults import fault as known_fault
-from fencerow.core.db.known_connections import Database, KnownConnections
+from fencerow.core.db.known_connections import KnownConnections, KnownDatabase
 from fencerow.core.db.queries import translated
 from fencerow.core.db.run import Operation, Param, Rows, Statement
 from fencerow.core.errors import FencerowError, ReadOnly, RetryTransaction, UnusableConnection
@@ -52,8 +62,8 @@ class LentPostgres(Lent):
     def driver(self) -> object:
         """The driver's own connection: what is asked once where it leads."""
 
-    def frame(self, operation: Operation[Any], standing: Standing) -> Frame:
-        if standing is Standing.OPEN:
+    def frame(self, operation: Operation[Any], standing: ConnectionStanding) -> Frame:
+        if standing is ConnectionStanding.OPEN:
             return INSIDE
         return NOTHING if operation.alone else WHOLE
 
@@ -74,7 +84,7 @@ class LentPostgres(Lent):
         if not self.known.has(driver):
             yield from self._check_encoding(driver)
             rows = yield from super().statement(Statement("database_here", {}))
-            self.known.compare(driver, Database.of(rows), self.kind)
+            self.known.compare(driver, KnownDatabase.of(rows), self.kind)
 
     def _check_encoding(self, driver: Any) -> Plan[None]:
         """Any text may come; one that the connection cannot send would fail in the driver, by chance.

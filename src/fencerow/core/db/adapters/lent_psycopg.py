@@ -12,9 +12,9 @@ from psycopg.types.array import ListDumper
 from psycopg.types.string import StrDumperUnknown, TextLoader
 
 from fencerow.core.db.adapters.frame import (
+    ConnectionStanding,
     Frame,
     Sent,
-    Standing,
     busy,
     closed,
     failed,
@@ -43,7 +43,7 @@ class LentPsycopg(LentPostgres):
     def driver(self) -> object:
         return self._connection
 
-    def standing(self) -> Standing:
+    def standing(self) -> ConnectionStanding:
         connection = self._connection
         if connection.closed:
             raise closed(self.kind)
@@ -53,25 +53,25 @@ class LentPsycopg(LentPostgres):
             case TransactionStatus.INERROR:
                 raise failed(self.kind)
             case TransactionStatus.INTRANS:
-                return Standing.OPEN
+                return ConnectionStanding.OPEN
             case TransactionStatus.IDLE:
                 return self._idle()
             case _:
                 raise busy(self.kind)
 
-    def _idle(self) -> Standing:
+    def _idle(self) -> ConnectionStanding:
         if self._connection.autocommit:
-            return Standing.ALONE
-        return Standing.FRESH
+            return ConnectionStanding.ALONE
+        return ConnectionStanding.FRESH
 
-    def frame(self, operation: Operation[Any], standing: Standing) -> Frame:
-        if operation.writes and standing is Standing.FRESH and self._connection.read_only:
+    def frame(self, operation: Operation[Any], standing: ConnectionStanding) -> Frame:
+        if operation.writes and standing is ConnectionStanding.FRESH and self._connection.read_only:
             raise ReadOnly(
                 "this psycopg connection was made read-only", "read_only=True", "pass one that may write"
             )
-        return BEGUN_BY_DRIVER if standing is Standing.FRESH else super().frame(operation, standing)
+        return BEGUN_BY_DRIVER if standing is ConnectionStanding.FRESH else super().frame(operation, standing)
 
-    def fault(self, error: BaseException, standing: Standing) -> FencerowError | None:
+    def fault(self, error: BaseException, standing: ConnectionStanding) -> FencerowError | None:
         if connection_lost(error):
             return lost(standing, error)
         return server_fault(error, self.kind)

@@ -17,9 +17,9 @@ from sqlalchemy.orm import Session
 from sqlalchemy.types import NullType
 
 from fencerow.core.db.adapters.frame import (
+    ConnectionStanding,
     Lent,
     Sent,
-    Standing,
     failed,
     lost,
     named,
@@ -60,20 +60,24 @@ class LentPostgresAlchemy(Alchemy, LentPostgres):
         below: Any = _connection(self._lender).connection
         return below.driver_connection
 
-    def standing(self) -> Standing:
+    def standing(self) -> ConnectionStanding:
         with misuse_explained(self.kind):
             below: Any = _connection(self._lender).connection
             status = transaction_status(below.driver_connection)
             if status == INERROR:
                 raise failed(self.kind)
             # SQLAlchemy begins by itself, except with isolation_level="AUTOCOMMIT".
-            return Standing.ALONE if status == IDLE and below.dbapi_connection.autocommit else Standing.OPEN
+            return (
+                ConnectionStanding.ALONE
+                if status == IDLE and below.dbapi_connection.autocommit
+                else ConnectionStanding.OPEN
+            )
 
     def send(self, sent: Sent) -> Rows:
         written = sent.text if sent.users else typed(sent.text, sent.parameters, sent.params)
         return _executed(self._lender, sent, written)
 
-    def fault(self, error: BaseException, standing: Standing) -> FencerowError | None:
+    def fault(self, error: BaseException, standing: ConnectionStanding) -> FencerowError | None:
         if (isinstance(error, DBAPIError) and error.connection_invalidated) or is_lost(error):
             return lost(standing, error)
         return _misuse(error, self.kind) or server_fault(error, self.kind)
@@ -86,7 +90,7 @@ class LentSqliteAlchemy(Alchemy, LentSqlite):
         super().__init__(engine)
         self._lender = lender
 
-    def standing(self) -> Standing:
+    def standing(self) -> ConnectionStanding:
         with misuse_explained(self.kind):
             below: Any = _connection(self._lender).connection
             return standing_of(below.driver_connection)
@@ -94,7 +98,7 @@ class LentSqliteAlchemy(Alchemy, LentSqlite):
     def send(self, sent: Sent) -> Rows:
         return _executed(self._lender, sent, sent.text)
 
-    def fault(self, error: BaseException, standing: Standing) -> FencerowError | None:
+    def fault(self, error: BaseException, standing: ConnectionStanding) -> FencerowError | None:
         return _misuse(error, self.kind) or super().fault(error, standing)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fencerow.core.db.adapters.frame import INSIDE, Frame, Lent, Plan, Sent, Standing, closed, named
+from fencerow.core.db.adapters.frame import INSIDE, ConnectionStanding, Frame, Lent, Plan, Sent, closed, named
 from fencerow.core.db.run import Operation, Rows, Statement
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.db.sqlite_connection import bound
@@ -34,14 +34,14 @@ class LentSqlite(Lent):
         self.queries = engine.queries
         self._checked = False
 
-    def frame(self, operation: Operation[Any], standing: Standing) -> Frame:
+    def frame(self, operation: Operation[Any], standing: ConnectionStanding) -> Frame:
         if operation.writes == "workers":
             raise _no_workers(operation.name)
-        if standing is Standing.OPEN:
+        if standing is ConnectionStanding.OPEN:
             return INSIDE
         # The write lock is taken before anything is read: one taken later fails at once, whatever the timeout.
         begin = ("BEGIN IMMEDIATE",) if operation.writes else ("BEGIN",)
-        return Frame(begin, ("COMMIT",) if standing is Standing.ALONE else (), ("ROLLBACK",))
+        return Frame(begin, ("COMMIT",) if standing is ConnectionStanding.ALONE else (), ("ROLLBACK",))
 
     def check(self) -> Plan[None]:
         """Refuse a connection to another file."""
@@ -66,12 +66,12 @@ class LentSqlite(Lent):
             written = text.replace(f"{self._engine.prefix}now()", f":{NOW}")
             yield Sent(written, params, (*query.parameters, NOW), users=query if query.users else None)
 
-    def fault(self, error: BaseException, standing: Standing) -> FencerowError | None:
+    def fault(self, error: BaseException, standing: ConnectionStanding) -> FencerowError | None:
         cause = getattr(error, "orig", error)
         if not isinstance(cause, sqlite3.OperationalError):
             return None
         known = fault(cause, self._engine.path)
-        if isinstance(known, Busy) and standing is Standing.OPEN:
+        if isinstance(known, Busy) and standing is ConnectionStanding.OPEN:
             return RetryTransaction(
                 "your transaction cannot write: another connection wrote, or writes, since it began to read",
                 str(cause),
@@ -89,7 +89,7 @@ class LentSqlite3(LentSqlite):
         super().__init__(engine)
         self._connection = connection
 
-    def standing(self) -> Standing:
+    def standing(self) -> ConnectionStanding:
         return standing_of(self._connection)
 
     def send(self, sent: Sent) -> Rows:
@@ -113,7 +113,7 @@ class LentAiosqlite(LentSqlite):
         super().__init__(engine)
         self._connection = connection
 
-    def standing(self) -> Standing:
+    def standing(self) -> ConnectionStanding:
         try:
             return standing_of(self._connection)
         except ValueError:
@@ -133,11 +133,11 @@ class LentAiosqlite(LentSqlite):
             connection.text_factory = made
 
 
-def standing_of(connection: sqlite3.Connection | aiosqlite.Connection) -> Standing:
+def standing_of(connection: sqlite3.Connection | aiosqlite.Connection) -> ConnectionStanding:
     """How a connection stands in any of sqlite3's transaction modes."""
     try:
         if connection.in_transaction:
-            return Standing.OPEN
+            return ConnectionStanding.OPEN
         mode = getattr(connection, "autocommit", AUTOCOMMIT_OF_OLD)
         begins_itself = connection.isolation_level is not None if mode == AUTOCOMMIT_OF_OLD else not mode
     except sqlite3.ProgrammingError as error:
@@ -146,7 +146,7 @@ def standing_of(connection: sqlite3.Connection | aiosqlite.Connection) -> Standi
             str(error),
             "pass one that is open and of this thread",
         ) from error
-    return Standing.FRESH if begins_itself else Standing.ALONE
+    return ConnectionStanding.FRESH if begins_itself else ConnectionStanding.ALONE
 
 
 def _same_file(found: str, wanted: Path) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, event
 from sqlalchemy.orm import Session
 
-from fencerow.core.db.adapters.frame import Standing, no_transaction
+from fencerow.core.db.adapters.frame import ConnectionStanding, no_transaction
 from fencerow.core.db.adapters.lent_sqlalchemy import IDLE, lent, misuse_explained, transaction_status
 from fencerow.core.db.borrow import innermost
 from fencerow.core.db.engine import Engine
@@ -32,7 +32,7 @@ class SessionWatch:
         with misuse_explained("SQLAlchemy session"):
             self._connection = session.connection()
         self._root = session.get_transaction()
-        if lent(session, innermost(engine)).standing() is Standing.ALONE:
+        if lent(session, innermost(engine)).standing() is ConnectionStanding.ALONE:
             raise no_transaction("a transaction of a session in autocommit")
         self._listeners: tuple[tuple[Any, str, Callable[..., None]], ...] = (
             (session, "after_begin", self._after_begin),
