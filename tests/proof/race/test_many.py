@@ -242,13 +242,20 @@ def waits_for_nobody(story: Story) -> None:
     assert "many" not in story.waited
 
 
-@in_modes("plain", "held")
-def test_a_move_of_many_waits_for_nobody(race: Race) -> None:
-    busy = Scenario(
+def many_beside_a_revive() -> Scenario:
+    return Scenario(
         "delete of many × revive, without waiting",
         two_finished,
         [alone(store.delete_many(list(BOTH)), "many"), doing("revive", revive())],
         waits_for_nobody,
     )
-    race(busy)
-    race.turns_red(busy, Cut("lock_removable", ("FOR UPDATE SKIP LOCKED", "FOR UPDATE")))
+
+
+@in_modes("plain", "held")
+def test_a_move_of_many_waits_for_nobody(race: Race) -> None:
+    race(many_beside_a_revive())
+
+
+@in_modes("plain", "held")
+def test_a_move_of_many_that_skips_nothing_waits(race: Race) -> None:
+    race.turns_red(many_beside_a_revive(), Cut("lock_removable", ("FOR UPDATE SKIP LOCKED", "FOR UPDATE")))

@@ -101,19 +101,26 @@ def test_it_is_missed_by_one_who_marks_after_the_look(race: Race, name: str) -> 
     assert "nobody will tell the waiter" in str(told)
 
 
-@in_modes("plain", "held")
-def test_a_waiter_never_waits_for_a_lock(race: Race) -> None:
+def mark_beside_an_end() -> Scenario:
     def unhindered(story: Story) -> None:
         assert "waiter" not in story.waited
 
-    scenario = Scenario(
+    return Scenario(
         "mark_awaited × fail, without waiting",
         with_running(),
         [acting("waiter", waits), doing("worker", fail(FIRST))],
         unhindered,
     )
-    race(scenario)
-    race.turns_red(scenario, Cut("mark_awaited", ("        FOR UPDATE SKIP LOCKED\n", "")))
+
+
+@in_modes("plain", "held")
+def test_a_waiter_never_waits_for_a_lock(race: Race) -> None:
+    race(mark_beside_an_end())
+
+
+@in_modes("plain", "held")
+def test_a_waiter_that_skips_nothing_waits_for_a_lock(race: Race) -> None:
+    race.turns_red(mark_beside_an_end(), Cut("mark_awaited", ("        FOR UPDATE SKIP LOCKED\n", "")))
 
 
 # A submit under a key is repeated after a lost reply, while the job that it made runs and stamps the key's end.

@@ -231,19 +231,26 @@ def test_a_job_is_deleted_or_revived(race: Race) -> None:
     )
 
 
-@in_modes("plain", "held")
-def test_a_purge_waits_for_nobody(race: Race) -> None:
+def purge_beside_a_revive() -> Scenario:
     def unhindered(story: Story) -> None:
         assert "purge" not in story.waited
 
-    waiting = Scenario(
+    return Scenario(
         "purge × revive, without waiting",
         finished_long_ago,
         [doing("purge", PURGE), doing("revive", revive())],
         unhindered,
     )
-    race(waiting)
-    race.turns_red(waiting, Cut("purge_by_age", ("        FOR UPDATE SKIP LOCKED\n", "")))
+
+
+@in_modes("plain", "held")
+def test_a_purge_waits_for_nobody(race: Race) -> None:
+    race(purge_beside_a_revive())
+
+
+@in_modes("plain", "held")
+def test_a_purge_that_skips_nothing_waits(race: Race) -> None:
+    race.turns_red(purge_beside_a_revive(), Cut("purge_by_age", ("        FOR UPDATE SKIP LOCKED\n", "")))
 
 
 # A job that no code knows is about to be given up when a worker comes that knows it.
