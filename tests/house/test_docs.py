@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.house.tree import ROOT
 
 
+@pytest.mark.prove
 def test_the_views_are_what_the_commands_show() -> None:
     words = [sys.executable, "-m", "tools.views"]
     letters = {**os.environ, "PYTHONUTF8": "1"}  # whatever this machine's locale has

@@ -16,7 +16,7 @@ MODULES_MAX = 245  # beside those of Python's own library, whose number is each 
 # 185 modules of that and 32 MiB on one machine: interpreters, C libraries and kernels differ by more than we add.
 STANDARD_MAX = 280
 RESIDENT_KIB_MAX = 48 * 1024
-LOOKS = 5  # where the system puts the memory of a process is chance, and worth half a MiB: the least counts
+LOOKS = 3  # where the system puts the memory of a process is chance, and worth half a MiB: the least counts
 LAZY = (
     "fencerow",
     "fencerow.batches",
