@@ -1,9 +1,10 @@
 """Which tests the gate plays. `--all` plays the rest, too; so does `dev.py prove`.
 
 Left out are long campaigns and controls, marked `prove`. A control takes a guard out and must see something go wrong:
-it tests a test. Of tests that differ in nothing but the engine, its journal, the mode of a race, the kind of connection
-or the point of a crash, a part is played. That part is drawn by the tests' own names, so it is the same in every run:
-nobody is stopped by a test that was not played before.
+it tests a test. Left out, too, is what costs more than half a second of a processor and shows no promise of
+docs/proof.md: dear.txt has the names of those that were measured so. Of tests that differ in nothing but the engine,
+its journal, the mode of a race, the kind of connection or the point of a crash, a part is played. That part is drawn by
+the tests' own names, so it is the same in every run: nobody is stopped by a test that was not played before.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from pathlib import Path
 
 import pytest
 
 MARK = "prove"
 CALLED_BY_CONTROLS = {"turns_red", "breaks"}  # of races
+DEAR = frozenset(Path(__file__).with_name("dear.txt").read_text("utf-8").split())  # without their parameters
 # A family is a test without these words in its brackets.
 ENGINES_AND_MODES = {"sqlite", "lite", "postgres", "pg", "plain", "held", "truncate", "wal"}
 DRIVERS = {"psycopg", "psycopg2", "asyncpg", "sqlite3", "aiosqlite"}
@@ -80,9 +83,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def is_long(item: pytest.Item) -> bool:
-    """Whether it is a campaign or a control."""
+    """Whether it is a campaign or a control, or dear for what it shows."""
+    if item.get_closest_marker(MARK) is not None or item.nodeid.partition("[")[0] in DEAR:
+        return True
     called = set(item.function.__code__.co_names) if isinstance(item, pytest.Function) else set[str]()
-    return item.get_closest_marker(MARK) is not None or not called.isdisjoint(CALLED_BY_CONTROLS)
+    return not called.isdisjoint(CALLED_BY_CONTROLS)
 
 
 def part_of(tests: Iterable[str]) -> set[str]:
