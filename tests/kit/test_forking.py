@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import fencerow
 from tests.house.tree import ROOT
+
+# The package that is tested, which need not be the one that is installed.
+OURS = os.pathsep.join((str(ROOT), str(Path(fencerow.__file__).parents[1])))
 
 FORKS = """
 import os, subprocess
@@ -31,7 +36,7 @@ def test_forks_have_the_environment_of_the_run(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(script)],
         cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT)},
+        env={"PYTHONPATH": OURS},
         capture_output=True,
         text=True,
     )
