@@ -156,6 +156,6 @@ def read_plain(path: str) -> int:
     return 1
 
 
-@app.handles(reading_async)  # type: ignore[type-var]  # the contract says str
+@app.handles(reading_async)  # type: ignore[arg-type]  # the contract says str
 def read_wrong(path: int) -> int:
     return 1

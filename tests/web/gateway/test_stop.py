@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from fencerow import App
 from fencerow.cli import doors
 from fencerow.cli.doors import ServedAt
-from fencerow.supervisor.probes import Address
+from fencerow.supervisor.probes import ProbeAddress
 from fencerow.web.gateway.asgi import Gateway
 from tests.web.gateway.conftest import Door
 from tests.web.gateway.serving import answered, submit_of, until
@@ -61,7 +61,7 @@ async def test_the_database_is_closed_when_the_last_request_has_been_answered(
         places.append(place)
         return [place]
 
-    at = ServedAt(Address("127.0.0.1", 0), None, secured=False)
+    at = ServedAt(ProbeAddress("127.0.0.1", 0), None, secured=False)
     gateway = Kept(open_app, door, told)
     serving = asyncio.create_task(doors.serve_until_told(open_app, at, lambda: gateway, banner))
     await until(lambda: bool(places))
