@@ -240,9 +240,9 @@ class App(JobsApp):
             lambda: self.client, self.config, self.telemetry, self._program, lambda: self.declares_schedules
         )
         if FlowSettings.of(self.config).flows == "on":
-            from fencerow.flows.waker import Waker
+            from fencerow.flows.standing import flow_chore
 
-            chores.append(Waker(lambda: self.client.engine, self.telemetry))
+            chores.append(flow_chore(lambda: self.client.engine, self.telemetry))
         if self._outside is not None:
             from fencerow.payloads.outside.chore import OutsideSweep
 

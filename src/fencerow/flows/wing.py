@@ -54,6 +54,7 @@ WING = Wing(
     "flows",
     queries=("fencerow.flows",),
     purges=_purges,
+    used="flows_used",
     checks=_checks,
     changes=CHANGES,
     commands=_commands,
