@@ -159,7 +159,7 @@ def measure(url: str, jobs: int) -> tuple[list[Waits], list[str]]:
             time.sleep(QUIET_S)
         known = [*store.known_migrations("postgres"), MORE]
         with (
-            patch("fencerow.core.store.migrate.known_migrations", lambda _: known),
+            patch("fencerow.core.schema.migrate.known_migrations", lambda _: known),
             phase(url, "columns added, and two indexes built concurrently", found),
         ):
             assert [each.name for each in store.migrate(engine, tell=told.append, wait_s=300)] == [MORE.name]

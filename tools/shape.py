@@ -15,8 +15,8 @@ from pathlib import Path
 from fencerow.core.db.migration import migrations
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.schema.rooms import packages
 from fencerow.core.store import store
-from fencerow.core.store.tables import packages
 from fencerow.doctor.examine import with_queries
 from fencerow.doctor.shape import FILE, Shape, shape_of
 from fencerow.testing.postgres import PostgresServer

@@ -17,9 +17,9 @@ from typing import Any, Protocol
 
 from fencerow.config import Config
 from fencerow.core.errors import ConfigError
+from fencerow.core.schema.migrate import newest_known
 from fencerow.core.store import store
 from fencerow.core.store.connect import open_engine
-from fencerow.core.store.migrate import newest_known
 
 SCHEMA = "fencerow"
 PREFIX = "fencerow_"

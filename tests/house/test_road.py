@@ -20,6 +20,7 @@ from fencerow.core.errors import ConfigError, DeclarationError, FencerowError, I
 from fencerow.core.model.job import KeyClaim
 from fencerow.core.model.submission import Submission
 from fencerow.core.model.unique import UniqueClaim, UniqueRule
+from fencerow.core.schema import rooms
 from fencerow.core.store import points, store, tables, terms
 from fencerow.core.store.attempts import Success
 from fencerow.core.store.following import FollowedSuccess
@@ -38,7 +39,7 @@ PLEASE = {"receipts": "please"}
 @pytest.fixture(params=["sqlite", "postgres"])
 def app(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[App]:
     """A program of which receipts are a part, on a fresh database."""
-    monkeypatch.setattr(tables, "_of_wings", [*tables.packages()[1:], *WING.queries])
+    monkeypatch.setattr(rooms, "_of_wings", [*rooms._of_wings, *WING.queries])
     monkeypatch.setattr(wing, "_wings", (*wing.wings(), WING))
     told(monkeypatch)
     _forget_queries()
@@ -230,7 +231,7 @@ def test_a_wing_that_raises_fails_its_own_submit_alone(app: App) -> None:
 
 def test_what_all_bring_stands_in_the_order_of_the_wings() -> None:
     for dialect in ("postgres", "sqlite"):
-        text = points.points(tables.packages(), dialect)["when jobs have ended"]
+        text = points.points(rooms.packages(), dialect)["when jobs have ended"]
         places = [text.index(table) for table in ("gate_arrivals", "fencerow.handovers", "fencerow.events")]
         assert places == sorted(places), dialect
 

@@ -50,7 +50,7 @@ context = Forks()
 context.set_forkserver_preload(
     [
         "tests.kit.warm",
-        "tests.core.store.starter",
+        "tests.core.schema.starter",
         "tests.migrations.runner",
         "tests.proof.crash.dying",
         "tests.proof.storm.member",

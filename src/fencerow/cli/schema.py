@@ -19,9 +19,10 @@ from fencerow.core.db.filesystem import refuse_network
 from fencerow.core.db.migration import Migration
 from fencerow.core.db.queries import postgres_names, qualified, sqlite_names
 from fencerow.core.errors import InvalidInput, SchemaMissing, Unavailable, exits
-from fencerow.core.store.migrate import broken_indexes, judged, ledger, ledger_name, refuse_foreign
-from fencerow.core.store.migrate import migrate as migrate_engine
-from fencerow.core.store.tables import known_migrations, postgres_queries, sqlite_queries
+from fencerow.core.schema.migrate import broken_indexes, judged, ledger, ledger_name, refuse_foreign
+from fencerow.core.schema.migrate import migrate as migrate_engine
+from fencerow.core.schema.rooms import known_migrations
+from fencerow.core.store.tables import postgres_queries, sqlite_queries
 
 
 @click.command()

@@ -21,9 +21,9 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.db.probe_sqlite import reach_sqlite
 from fencerow.core.errors import ConfigError
 from fencerow.core.model.person import Person, Via
+from fencerow.core.schema.migrate import check_schema, refuse_foreign
 from fencerow.core.store import store
 from fencerow.core.store.connect import DEFAULT_URL, open_engine
-from fencerow.core.store.migrate import check_schema, refuse_foreign
 from fencerow.core.wing import witnessed
 
 

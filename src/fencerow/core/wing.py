@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from fencerow.core.composed import compose
 from fencerow.core.offered import Offer, offer
-from fencerow.core.store import limiting, tables
+from fencerow.core.schema import rooms
+from fencerow.core.store import limiting
 from fencerow.core.store.terms import when_stored
 from fencerow.core.worker.brought import bring
 
@@ -117,7 +118,7 @@ def build(
     compose(config)
     bring(job=job)
     for wing in wings:
-        tables.add_packages(wing.queries)
+        rooms.add_packages(wing.queries)
         bring(
             chores=wing.chores,
             together=wing.together,

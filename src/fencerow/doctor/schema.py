@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from fencerow.core.db.engine import Engine
 from fencerow.core.finding import Finding, fail, info, ok
-from fencerow.core.store.migrate import judged, ledger, ledger_name, refuse_foreign
-from fencerow.core.store.tables import known_migrations
+from fencerow.core.schema.migrate import judged, ledger, ledger_name, refuse_foreign
+from fencerow.core.schema.rooms import known_migrations
 
 
 def foreign(engine: Engine) -> list[Finding]:

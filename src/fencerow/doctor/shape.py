@@ -16,7 +16,7 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.finding import Finding, fail, ok
-from fencerow.core.store.tables import packages
+from fencerow.core.schema.rooms import packages
 
 FILE = "shape.json"
 SHOWN_MAX = 5

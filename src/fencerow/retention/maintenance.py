@@ -18,8 +18,8 @@ from fencerow.core.db.trouble import is_trouble
 from fencerow.core.errors import Busy, SchemaMissing
 from fencerow.core.model.state import State
 from fencerow.core.removal import RemovalInRounds, removed
+from fencerow.core.schema.migrate import lock_number
 from fencerow.core.store import store
-from fencerow.core.store.migrate import lock_number
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.wing import Purge, Wing, wings
 from fencerow.retention.periods import (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fencerow import App, Config
-from fencerow.core.store import migrate
+from fencerow.core.schema import migrate
 from fencerow.errors import Busy
 
 

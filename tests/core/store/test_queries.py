@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from fencerow.core.db.queries import Query
+from fencerow.core.schema.rooms import packages
 from fencerow.core.store import points, store
-from fencerow.core.store.tables import packages
 from fencerow.core.wing import wings
 from tests.core.store.stage import table
 from tests.house.tree import ROOT

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from fencerow.core.db.migration import Migration
+from fencerow.core.schema.migrate import apply_next, lock_number
 from fencerow.core.store import store
-from fencerow.core.store.migrate import apply_next, lock_number
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.arena.actor import Script
 from fencerow_proof.arena.race import Scenario, Story, explore

@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 from fencerow import App
-from fencerow.core.store.migrate import Applied
-from fencerow.core.store.tables import known_migrations
+from fencerow.core.schema.migrate import Applied
+from fencerow.core.schema.rooms import known_migrations
 from fencerow.migrations import Backfill
 from fencerow.web.dashboard.roles import Role
 from fencerow.web.dashboard.screens.migrations import rooms_of

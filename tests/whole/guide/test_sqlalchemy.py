@@ -19,8 +19,8 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from fencerow import App, Job
 from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.schema.migrate import ledger, ledger_name
 from fencerow.core.store import store
-from fencerow.core.store.migrate import ledger, ledger_name
 from fencerow.events import Event, apublish, consumer
 from fencerow.guards.mutex import Mutex
 from fencerow.guards.once import once

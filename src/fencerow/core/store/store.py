@@ -42,7 +42,7 @@ from fencerow.core.store.many import (
     delete_many as delete_many,
     revive_many as revive_many,
 )
-from fencerow.core.store.migrate import (
+from fencerow.core.schema.migrate import (
     check_schema as check_schema,
     ledger as ledger,
     migrate as migrate,
@@ -115,8 +115,8 @@ from fencerow.core.store.suspending import (
     wake as wake,
     wake_whose_wait_is_over as wake_whose_wait_is_over,
 )
+from fencerow.core.schema.rooms import known_migrations as known_migrations
 from fencerow.core.store.tables import (
-    known_migrations as known_migrations,
     postgres_queries as postgres_queries,
     sqlite_queries as sqlite_queries,
 )

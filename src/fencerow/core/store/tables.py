@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache, reduce
 
-from fencerow.core.db.migration import Migration, migrations
 from fencerow.core.db.queries import Queries, load, postgres_names, sqlite_names
+from fencerow.core.schema.rooms import packages
 from fencerow.core.store.points import points
-
-PACKAGE = "fencerow.core.store"
-_of_wings: list[str] = []
 
 
 @lru_cache(
@@ -27,22 +24,7 @@ def sqlite_queries(prefix: str = "fencerow_") -> Queries:
     return _loaded("sqlite", sqlite_names(prefix))
 
 
-def known_migrations(dialect: str) -> list[Migration]:
-    """The migrations of the schema that this code knows, numbered through whichever wing they belong to."""
-    found = [migration for package in packages() for migration in migrations(package, dialect)]
-    return sorted(found, key=lambda migration: migration.version)
-
-
-def add_packages(names: Sequence[str]) -> None:
-    """Said once for each wing, when the package is imported: its queries lie there."""
-    _of_wings.extend(names)
-
-
-def packages() -> list[str]:
-    """Where queries lie: the core's own package, and those of the wings."""
-    return [PACKAGE, *_of_wings]
-
-
 def _loaded(dialect: str, rename: Callable[[str], str]) -> Queries:
-    own = load(PACKAGE, dialect, dialect, rename, points(packages(), dialect))
-    return reduce(Queries.joined, (load(package, dialect, dialect, rename) for package in _of_wings), own)
+    jobs, *others = packages()
+    own = load(jobs, dialect, dialect, rename, points([jobs, *others], dialect))
+    return reduce(Queries.joined, (load(package, dialect, dialect, rename) for package in others), own)

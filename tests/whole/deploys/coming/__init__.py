@@ -6,12 +6,12 @@ The rule is one that jobs of today need too, so that its keeping can be watched.
 from __future__ import annotations
 
 from fencerow.core.model import rules
-from fencerow.core.store import tables
+from fencerow.core.schema import rooms
 
 RULE = "exclusive"
 
 
 def bring() -> None:
     """Make this process one of that release; before it makes an engine or a worker."""
-    tables.add_packages([__name__])
+    rooms.add_packages([__name__])
     rules.KNOWN = (*rules.KNOWN, RULE)

@@ -11,7 +11,7 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.db.leases import Belief
 from fencerow.core.db.run import Operation, run
 from fencerow.core.db.steady import steady
-from fencerow.core.store.building import LEASE_S, Building, Index, build, lost, progress, renew
+from fencerow.core.schema.building import LEASE_S, Building, Index, build, lost, progress, renew
 
 log = logging.getLogger("fencerow")
 

@@ -1,4 +1,4 @@
-"""A process that migrates: `python -m tests.core.store.starter DIALECT TARGET [NAME COUNT]`.
+"""A process that migrates: `python -m tests.core.schema.starter DIALECT TARGET [NAME COUNT]`.
 
 With a query's name it kills itself as hard as the kernel can, right after it ran that one for the COUNT-th time.
 """

@@ -26,9 +26,9 @@ from fencerow.errors import (
 )
 from fencerow.operators import looking
 from fencerow.testing.postgres import PostgresServer
-from tests.core.store import starter
+from tests.core.schema import starter
+from tests.core.schema.starter import engine_of
 from tests.core.store.stage import rows
-from tests.core.store.starter import engine_of
 from tests.kit.forking import context
 from tests.kit.jobs import AnyEngine, submit
 from tests.kit.pace import PATIENCE_S
@@ -47,7 +47,7 @@ class Fresh:
         return engine_of(self.dialect, self.target)
 
     def starter(self) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "tests.core.store.starter", self.dialect, self.target]
+        command = [sys.executable, "-m", "tests.core.schema.starter", self.dialect, self.target]
         path = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
         return subprocess.Popen(command, env=path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
@@ -171,13 +171,13 @@ def test_a_newer_schema_is_worked_with_only_if_it_says_so(engine: AnyEngine) -> 
 def test_an_older_schema_is_named_and_migrated(engine: AnyEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     known = store.known_migrations(engine.dialect)
     another = type(known[0])(90, "schema_0090_another", "", 1, "0" * 64)
-    monkeypatch.setattr("fencerow.core.store.migrate.known_migrations", lambda dialect: [*known, another])
+    monkeypatch.setattr("fencerow.core.schema.migrate.known_migrations", lambda dialect: [*known, another])
     with pytest.raises(SchemaTooOld, match=rf"(?s)migration {known[-1].version}.*migration 90"):
         store.check_schema(engine)
 
 
 def test_a_waiting_migrator_gives_up_in_time_and_says_so(pg: PostgresEngine) -> None:
-    from fencerow.core.store.migrate import ledger_name, lock_number
+    from fencerow.core.schema.migrate import ledger_name, lock_number
 
     with psycopg.connect(pg.conninfo) as other:
         other.execute("SELECT pg_advisory_xact_lock(%s)", [lock_number(ledger_name(pg))])

@@ -1,6 +1,6 @@
 """A migration of the test's own that builds indexes on tables in use, and a process that applies it.
 
-`python -m tests.core.store.growing URL [COUNT]`: with a COUNT it kills itself as hard as the kernel can, right before
+`python -m tests.core.schema.growing URL [COUNT]`: with a COUNT it kills itself as hard as the kernel can, right before
 the COUNT-th statement after the migrations that are there.
 """
 
@@ -48,7 +48,7 @@ def growing(url: str) -> PostgresEngine:
 
 
 def known() -> Any:
-    return patch("fencerow.core.store.migrate.known_migrations", lambda dialect: KNOWN)
+    return patch("fencerow.core.schema.migrate.known_migrations", lambda dialect: KNOWN)
 
 
 def die_before(count: int) -> None:

@@ -19,9 +19,9 @@ from fencerow.core.db.run import Rows, Steps, as_int, execute, operation
 from fencerow.core.db.steady import steady
 from fencerow.core.errors import Busy, SchemaMissing, SchemaTampered, SchemaTooNew, SchemaTooOld
 from fencerow.core.model.ids import new_id
-from fencerow.core.store.build_lease import Tell, build_kept
-from fencerow.core.store.building import LEASE_S, Building, broken, indexes_of
-from fencerow.core.store.tables import known_migrations
+from fencerow.core.schema.build_lease import Tell, build_kept
+from fencerow.core.schema.building import LEASE_S, Building, broken, indexes_of
+from fencerow.core.schema.rooms import known_migrations
 
 log = logging.getLogger("fencerow")
 

@@ -18,13 +18,14 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.postgres_session import PostgresSession
 from fencerow.core.db.run import Operation
 from fencerow.core.errors import Busy, SchemaTampered
-from fencerow.core.store import build_lease, building, store
+from fencerow.core.schema import build_lease, building
+from fencerow.core.schema.building import Building, Index
+from fencerow.core.schema.migrate import apply_next, ledger_name, lock_number
+from fencerow.core.store import store
 from fencerow.core.store.attempts import Success
-from fencerow.core.store.building import Building, Index
-from fencerow.core.store.migrate import apply_next, ledger_name, lock_number
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.servers.pgbouncer import PgBouncer
-from tests.core.store.growing import KNOWN, MORE, growing, known
+from tests.core.schema.growing import KNOWN, MORE, growing, known
 from tests.kit.jobs import claim, register, submit
 
 ROOT = Path(__file__).parents[3]
@@ -98,7 +99,7 @@ def free(engine: PostgresEngine) -> None:
 
 
 def grower(engine: PostgresEngine, *rest: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.core.store.growing", engine.conninfo, *rest]
+    command = [sys.executable, "-m", "tests.core.schema.growing", engine.conninfo, *rest]
     return subprocess.Popen(command, env=SPAWNED, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 

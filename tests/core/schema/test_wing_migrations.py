@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
+import fencerow.core.schema.rooms as rooms
 import fencerow.core.store.tables as tables
 from fencerow.core.db.migration import migrations
 from fencerow.core.db.queries import Query
 from fencerow.core.db.run import Steps, as_int, execute, operation
+from fencerow.core.schema.building import indexes_of
 from fencerow.core.store import store
-from fencerow.core.store.building import indexes_of
 from fencerow.errors import SchemaTampered, SchemaTooOld
-from tests.core.store.starter import engine_of
+from tests.core.schema.starter import engine_of
 from tests.house.tree import ROOT
 from tests.kit.jobs import AnyEngine, submit
 
@@ -132,7 +133,7 @@ def wing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "beats_wing" / "__init__.py").write_text("")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "beats_wing", raising=False)
-    monkeypatch.setattr(tables, "_of_wings", list(tables.packages()[1:]))
+    monkeypatch.setattr(rooms, "_of_wings", list(rooms._of_wings))
     yield tmp_path / "beats_wing"
     forget_queries()
 
@@ -146,7 +147,7 @@ def forget_queries() -> None:
 
 def opened(place: tuple[str, str]) -> AnyEngine:
     """The database as code with the wing sees it."""
-    tables.add_packages(("beats_wing",))
+    rooms.add_packages(("beats_wing",))
     forget_queries()
     return engine_of(*place)
 
