@@ -69,7 +69,7 @@ def test_the_first_who_wait_are_found_without_a_look_at_the_others(keyed: Postgr
     gates = [f"key:k{number}" for number in range(50)]
     due = {"due_us": OWN.until_us, "since_us": OWN.since_us}
 
-    plan = nodes(keyed, "find_turns", {"gates": gates, "wanted": 1, **due})
+    plan = nodes(keyed, "find_turns", {"gates": gates, "wanted": 1, "aged_s": 10.0, **due})
 
     assert touched(plan) < 20 * len(gates), "of 100 at each gate one is wanted"
 

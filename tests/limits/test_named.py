@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fencerow import App, Client, InvalidInput
+from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.errors import DeclarationError, OlderWorkers
 from fencerow.core.model import rules
 from fencerow.core.model.state import State
@@ -15,6 +16,7 @@ from fencerow.core.store import store
 from fencerow.core.store.attempts import Requeue, Success
 from fencerow.limits import Limit, Rate
 from fencerow.limits.errors import UnknownLimit
+from fencerow.limits.limits import declare
 from fencerow.testing.clock import DatabaseClock
 from tests.cli import conftest as command_line
 from tests.core.store.stage import rows
@@ -292,3 +294,13 @@ def test_a_worker_that_does_not_know_limits_keeps_them_from_being_submitted(
         app.declare_limits()
         with pytest.raises(OlderWorkers, match="limits"):
             send.submit()
+
+
+def test_a_program_that_declares_what_is_declared_waits_for_nobody(pg: PostgresEngine) -> None:
+    """Each worker that starts does, also while turns are given under the limit."""
+    limit = Limit("a", slots=1)
+    pg.run(declare(limit, actor=None))
+    limited(pg, "a")
+    with pg.session() as session:
+        session.run(store.hand_over())
+        assert not pg.run(declare(limit, actor=None)).changed
