@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 
+from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
 from fencerow.errors import FlowConflict, FlowNotFound, NoFlowResult, ResultTimeout
-from fencerow.flows.waking import NIL, mend
+from fencerow.flows import waking
+from fencerow.flows.waking import NIL, advance, mend
 from tests.core.store.stage import rows
+from tests.events.conftest import app_on
 from tests.flows.stage import Shop, advanced, end
 from tests.kit.jobs import AnyEngine
 
@@ -128,3 +132,25 @@ def test_an_end_that_nobody_wrote_is_found(shop: Shop, engine: AnyEngine) -> Non
 
     assert missed == handle.job(lost).id
     assert handle.job_named("behind").status() == "queued"
+
+
+def test_a_flow_that_somebody_has_locked_keeps_no_other_from_going_on(
+    pg: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waking, "LOOKED_AT", 2)
+    with app_on(pg) as app:
+        shop = Shop(app)
+        handles = []
+        for _ in range(2):
+            flow = shop.flow()
+            parts = [flow.add(name, shop.say.call(name)) for name in ("a", "b", "c")]
+            flow.add("join", shop.join.call(), needs=parts)
+            handles.append(flow.submit())
+        first, second = sorted(handles, key=lambda each: each.id)
+        end(pg, *[each.id for handle in (first, second) for each in handle.jobs() if each.name != "join"])
+
+        with psycopg.connect(pg.conninfo) as stranger:
+            stranger.execute("SELECT 1 FROM fencerow.flows WHERE id = %s FOR UPDATE", [first.id])
+            told = pg.run(advance(actor=None))
+
+        assert [each.id for each in told.queued] == [each.id for each in second.jobs() if each.name == "join"]

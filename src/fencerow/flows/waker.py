@@ -60,15 +60,17 @@ class Waker(Chore):
         self._heard = False
         wanted = await self._engine().arun(flows_wanted())
         self._live = wanted.live
+        pause_s = POLL_S
         if wanted.untold:
             self._heard = True
-            return await self._advance()
+            pause_s = await self._advance()
+        # Ends that a stranger keeps from being told keep nobody from the rest.
         if wanted.awaited:
             woken = await self._engine().arun(wake_waiters(actor=None))
             self._engine().wake([revived_hint(each) for each in woken])
         if wanted.live and time.monotonic() >= self._mended_at + MEND_EVERY_S:
-            return await self._mend()
-        return POLL_S
+            pause_s = min(pause_s, await self._mend())
+        return pause_s
 
     async def _advance(self) -> float:
         done = await self._engine().arun(advance(actor=None))

@@ -20,7 +20,7 @@ from fencerow.core.store.suspending import Waiter, lock_waiters, wake_locked
 
 FLOWS_MAX = 50  # that one transaction moves
 ENDS_MAX = 500  # that one transaction tells
-LOOKED_AT = 2_000  # ends, to find those flows
+LOOKED_AT = 1_000  # flows with ends to be told, to find some that nobody has locked
 NIL = "00000000-0000-0000-0000-000000000000"  # before all ids
 NEW_JOB = msgspec.json.Decoder(NewJob)
 
@@ -108,7 +108,7 @@ def advance(*, actor: str | None, limit: int = FLOWS_MAX) -> Steps[Advanced]:
     locks the jobs that wait, and leaves those that a stranger has locked: these ends are told again. Repeating it does
     what is left to do. What is cancelled here has ended in turn, and is told in the next transaction.
     """
-    flows = first_column((yield from execute("lock_flows", rows=LOOKED_AT, limit=limit)))
+    flows = first_column((yield from execute("lock_flows", flows=LOOKED_AT, limit=limit)))
     if not flows:
         return NOTHING
     ends = first_column((yield from execute("take_flow_ends", flows=flows, limit=ENDS_MAX)))

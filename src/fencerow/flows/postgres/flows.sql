@@ -43,17 +43,26 @@ SELECT EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.state IS 
        EXISTS (SELECT 1 FROM fencerow.flow_waits);
 
 -- name: lock_flows
--- Lock flows with ends to be told, in sorted order. One that somebody else works on is left: its ends stay.
+-- Lock flows with ends to be told, in sorted order. One that somebody else works on is left: its ends stay. It goes from flow
+-- to flow, so that many ends of one that is locked hide no other.
+WITH RECURSIVE untold (flow_id, number) AS (
+    (SELECT member.flow_id, 1
+     FROM fencerow.flow_jobs AS member
+     WHERE member.state IS NOT NULL AND NOT member.told
+     ORDER BY member.flow_id
+     LIMIT 1)
+    UNION ALL
+    SELECT (SELECT member.flow_id
+            FROM fencerow.flow_jobs AS member
+            WHERE member.state IS NOT NULL AND NOT member.told AND member.flow_id > untold.flow_id
+            ORDER BY member.flow_id
+            LIMIT 1), untold.number + 1
+    FROM untold
+    WHERE untold.flow_id IS NOT NULL AND untold.number < CAST(:flows AS integer)
+)
 SELECT CAST(flow.id AS text)
 FROM fencerow.flows AS flow
-WHERE flow.id = ANY(ARRAY(
-        SELECT DISTINCT untold.flow_id
-        FROM (SELECT member.flow_id
-              FROM fencerow.flow_jobs AS member
-              WHERE member.state IS NOT NULL AND NOT member.told
-              ORDER BY member.flow_id
-              LIMIT CAST(:rows AS integer)) AS untold
-    ))
+WHERE flow.id = ANY(ARRAY(SELECT untold.flow_id FROM untold WHERE untold.flow_id IS NOT NULL))
 ORDER BY flow.id
 LIMIT CAST(:limit AS integer)
 FOR UPDATE SKIP LOCKED;

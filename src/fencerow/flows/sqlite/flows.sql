@@ -40,19 +40,12 @@ SELECT EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.state IS 
        EXISTS (SELECT 1 FROM fencerow.flow_waits);
 
 -- name: lock_flows
--- Flows with ends to be told, in sorted order; the write lock is held already.
-SELECT flow.id
-FROM fencerow.flows AS flow
-WHERE flow.id IN (
-        SELECT untold.flow_id
-        FROM (SELECT member.flow_id
-              FROM fencerow.flow_jobs AS member
-              WHERE member.state IS NOT NULL AND member.told = 0
-              ORDER BY member.flow_id
-              LIMIT :rows) AS untold
-    )
-ORDER BY flow.id
-LIMIT :limit;
+-- Flows with ends to be told, in sorted order; the write lock is held already, so none of them is another's.
+SELECT DISTINCT member.flow_id
+FROM fencerow.flow_jobs AS member
+WHERE member.state IS NOT NULL AND member.told = 0
+ORDER BY member.flow_id
+LIMIT min(:limit, :flows);
 
 -- name: take_flow_ends
 -- Ends of these flows that are to be told, told from now on. Guard: not told before.
