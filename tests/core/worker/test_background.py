@@ -98,9 +98,11 @@ async def test_a_chore_that_fails_ends_no_queue(
     assert "met an error: at its end" in caplog.text, "the worker signed off all the same"
 
 
-@pytest.mark.parametrize("kind", [Reaper, Disowner, MaintenanceChore])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(Reaper, "reaper"), (Disowner, "disowner"), (MaintenanceChore, "maintenance")]
+)
 async def test_what_looks_after_the_tables_ends_no_worker(
-    lite: AnyEngine, kind: type[Any], monkeypatch: pytest.MonkeyPatch
+    lite: AnyEngine, kind: type[Any], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it stumbles over lies in the database: every other worker would end by it in turn."""
 
@@ -109,7 +111,7 @@ async def test_what_looks_after_the_tables_ends_no_worker(
 
     monkeypatch.setattr(kind, "tick", bug)
     async with working(lite, one) as stage:
-        await stage.heard.wait(Fact.LOOP_ERROR, loop=kind.__name__.lower())
+        await stage.heard.wait(Fact.LOOP_ERROR, loop=name)
         assert (await stage.run("one")).state == "succeeded"
 
 
