@@ -212,6 +212,7 @@ def test_queues_are_paused_once_and_resumed_with_a_wake_up(engine: AnyEngine) ->
     assert client.resume_queue("mail")
     assert not client.resume_queue("mail")
 
-    (heard,) = [wakeup.decode(text) for text in flaky.woken]
+    heard, *gates = [wakeup.decode(text) for text in flaky.woken]
     assert isinstance(heard, wakeup.Queued)
     assert (heard.queue, heard.priority) == ("mail", 0)
+    assert all(isinstance(each, wakeup.Arrived) for each in gates)
