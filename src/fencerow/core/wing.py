@@ -16,6 +16,7 @@ from fencerow.core.schema import rooms
 from fencerow.core.store import limiting
 from fencerow.core.store.terms import when_stored
 from fencerow.core.worker.brought import bring
+from fencerow.core.worker.job_type import give
 
 if TYPE_CHECKING:
     import click
@@ -116,7 +117,7 @@ def build(
     global _wings
     _wings = tuple(wings)
     compose(config)
-    bring(job=job)
+    give(job)
     for wing in wings:
         rooms.add_packages(wing.queries)
         bring(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from fencerow.core.lazy import lazily
 
 if TYPE_CHECKING:
-    from fencerow.flows.builder import Flow, FlowJob
+    from fencerow.flows.builder import Flow
     from fencerow.flows.client import FlowVerbs
     from fencerow.flows.errors import (
         FlowConflict,
@@ -27,13 +27,15 @@ if TYPE_CHECKING:
         NoFlowResult,
         UnknownFlowJob,
     )
+    from fencerow.flows.flow_job import FlowJob
     from fencerow.flows.handle import FlowHandle
     from fencerow.flows.inputs import FlowInputs
     from fencerow.flows.looking import CallbackRecord, FlowCounts, FlowJobRecord, FlowRecord
     from fencerow.flows.moving import FlowCancelAnswer, FlowReviveAnswer
 else:
     _WHERE = {
-        **dict.fromkeys(("Flow", "FlowJob"), "builder"),
+        "Flow": "builder",
+        "FlowJob": "flow_job",
         "FlowVerbs": "client",
         **dict.fromkeys(
             (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from fencerow.core.app.calls import Call
 from fencerow.core.app.submitter import Submitter
@@ -21,6 +20,7 @@ from fencerow.core.model.text import check_text, shown
 from fencerow.core.model.wakeup import FlowMoved, encode
 from fencerow.core.worker.attempt import lease_lost
 from fencerow.flows.errors import FlowNameTaken, InvalidFlow
+from fencerow.flows.flow_job import FlowJob
 from fencerow.flows.graph import Policy, ordered
 from fencerow.flows.inputs import FlowInputs
 from fencerow.flows.looking import read_flow_results
@@ -32,19 +32,10 @@ if TYPE_CHECKING:
     from fencerow.flows.handle import FlowHandle
 
 R = TypeVar("R")
-R_co = TypeVar("R_co", covariant=True)
 
 NAME_LENGTH_MAX: Final = 200
 CALLBACKS_MAX: Final = 100
 PATIENCE = (0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 1.0, 1.0)  # seconds between tries to learn what became of a submit
-
-
-@dataclass(frozen=True, slots=True)
-class FlowJob(Generic[R_co]):
-    """A job of a flow: what others wait for, and what a handle is asked for by. Made by `Flow.add`."""
-
-    name: str
-    call: Call[R_co]
 
 
 class Flow(Verbs):

@@ -19,7 +19,6 @@ from fencerow.core.model.ids import parse_id
 from fencerow.core.model.text import amount
 from fencerow.flows.client import FlowVerbs
 from fencerow.flows.drawing import drawn
-from fencerow.flows.handle import reading_flow
 from fencerow.flows.looking import (
     FlowJobRecord,
     FlowRecord,
@@ -27,6 +26,7 @@ from fencerow.flows.looking import (
     read_flow_callbacks,
     read_flow_jobs,
 )
+from fencerow.flows.reading import reading_flow
 
 LIMIT = 50
 LIMIT_MAX = 10_000

@@ -15,19 +15,17 @@ from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import NotReady, ResultTimeout
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.state import FINAL
-from fencerow.core.model.text import shown
-from fencerow.flows.builder import FlowJob
-from fencerow.flows.errors import FlowNotFound, NoFlowResult, UnknownFlowJob
+from fencerow.flows.errors import NoFlowResult
+from fencerow.flows.flow_job import FlowJob
 from fencerow.flows.looking import (
     FlowCounts,
     FlowJobRecord,
     FlowRecord,
     count_flow_jobs,
-    read_flow,
-    read_flow_job,
     read_flow_jobs,
     read_newest_stage,
 )
+from fencerow.flows.reading import reading_flow, reading_flow_job
 
 if TYPE_CHECKING:
     from fencerow.flows.moving import FlowCancelAnswer, FlowReviveAnswer
@@ -201,39 +199,6 @@ class _Waits:
 
     def timeout(self, what: str, why: str) -> ResultTimeout:
         return ResultTimeout(f"{what} within {self._given_s:g} s", why, "the flow goes on; ask again")
-
-
-def reading_flow(flow_id: str) -> Procedure[FlowRecord]:
-    """The flow as it stands.
-
-    Raises:
-        FlowNotFound: it is not there.
-    """
-    found = yield from ask(read_flow(flow_id))
-    if found is None:
-        raise FlowNotFound(
-            f"there is no flow {flow_id}",
-            "the id is unknown, the transaction that submits it has not committed, or it was removed after its end",
-            "`fencerow flows` shows those that there are; flow_retention_s says how long they are kept",
-        )
-    return found
-
-
-def reading_flow_job(flow_id: str, name: str) -> Procedure[FlowJobRecord]:
-    """One job of a flow by its name there.
-
-    Raises:
-        UnknownFlowJob: it has no job of that name. FlowNotFound: it is not there.
-    """
-    found = yield from ask(read_flow_job(flow_id, name))
-    if found is None:
-        yield from reading_flow(flow_id)
-        raise UnknownFlowJob(
-            f"flow {flow_id} has no job {shown(name)}",
-            "a job of a flow is named as it was added",
-            f"`fencerow flows show {flow_id}` has the names",
-        )
-    return found
 
 
 def _newest(flow_id: str, wait_for: str | None, timeout_s: Seconds | None) -> Procedure[FlowJobRecord]:

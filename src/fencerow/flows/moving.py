@@ -12,7 +12,7 @@ from fencerow.core.model.wakeup import FlowMoved, encode
 from fencerow.core.store.attempts import Requeued
 from fencerow.core.store.many import revive_many
 from fencerow.flows.errors import FlowEnded
-from fencerow.flows.handle import reading_flow
+from fencerow.flows.reading import reading_flow
 from fencerow.operators.many import BATCH, CancelMany, JobDone, moving
 
 BEHIND_ALL = 2**31 - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict, cast
 
 from fencerow.core.app.turns import computed
 from fencerow.core.errors import ConfigError, InvalidInput
@@ -70,7 +70,7 @@ class HandoverOptions(Options):
         if option is None or option is False or isinstance(option, HandoverTo):
             return option
         if isinstance(option, str) or callable(option):
-            return HandoverTo(by=option)
+            return HandoverTo(by=cast("By", option))  # what it returns is looked at where it is called
         raise InvalidInput(
             f"handover is of type {type(option).__name__}",
             "a text, a function of the job's arguments, or HandoverTo is expected",

@@ -27,8 +27,7 @@ from fencerow.schedules.definition import seed_of
 from fencerow.schedules.following import Listing, Refreshed
 from fencerow.schedules.programs import DeclaredRelease, contradict, read_programs
 from fencerow.schedules.reconciling import Reconciled
-from fencerow.schedules.settings import ScheduleSettings
-from fencerow.schedules.standing import COMPARE_S
+from fencerow.schedules.settings import COMPARE_S, ScheduleSettings
 from fencerow.schedules.ticking import Key, Ticked
 
 log = logging.getLogger("fencerow.schedules")

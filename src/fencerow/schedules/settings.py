@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from fencerow.core.config import Settings, number, text
 from fencerow.core.model.defaults import DAY_S
 
+COMPARE_S = 60.0  # how often a worker looks whether another release has been declared
+
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleSettings(Settings):

@@ -12,14 +12,13 @@ from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.model.wakeup import Rescheduled
 from fencerow.core.telemetry import Telemetry
-from fencerow.schedules.settings import ScheduleSettings
+from fencerow.schedules.settings import COMPARE_S, ScheduleSettings
 
 if TYPE_CHECKING:
     from fencerow.schedules.appside import Program
     from fencerow.schedules.chores import ScheduleSite
 
 USED = "schedules_used"
-COMPARE_S = 60.0  # how often a worker looks whether another release has been declared
 
 
 def schedule_chores(

@@ -29,7 +29,7 @@ from fencerow.steps.model import Kind
 from fencerow.steps.results import codec_of, packed, unpacked
 
 if TYPE_CHECKING:
-    from fencerow.steps.job_verbs import StepVerbs
+    from fencerow.core.worker.context import Job
 
 T = TypeVar("T")
 # What a step does in order: each yielded operation is run on the database, each yielded call is made, each yielded
@@ -44,7 +44,7 @@ THROUGH = (FencerowError, Fail, Retry, Snooze)  # raised in a step, they speak o
 class Run:
     """What one attempt has of its steps. Made at the first of them: until then they cost nothing."""
 
-    def __init__(self, job: StepVerbs, attempt: Attempt) -> None:
+    def __init__(self, job: Job, attempt: Attempt) -> None:
         self._job = job
         self._attempt = attempt
         self._fencing = Fencing(job.id, attempt.holder, job.attempt)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from fencerow.core.model.outcome import Released
     from fencerow.core.worker.attempt import Attempt
     from fencerow.core.worker.calling import Calls
-    from fencerow.core.worker.context import Job
     from fencerow.core.worker.deciding import Decider
     from fencerow.core.worker.executor import Executor, RunsTogether
 
@@ -84,7 +83,6 @@ class Brought:
     chores: tuple[Callable[[Site], Sequence[Chore]], ...] = ()
     hold: Hold | None = None
     bound_claim: BoundClaim | None = None
-    job: Callable[[], type[Job]] | None = None
 
 
 _brought = Brought()
@@ -97,7 +95,6 @@ def bring(
     chores: Callable[[Site], Sequence[Chore]] | None = None,
     hold: Hold | None = None,
     bound_claim: BoundClaim | None = None,
-    job: Callable[[], type[Job]] | None = None,
 ) -> None:
     """From now on there is this as well."""
     global _brought
@@ -111,19 +108,11 @@ def bring(
         _brought = replace(_brought, hold=hold)
     if bound_claim is not None:
         _brought = replace(_brought, bound_claim=bound_claim)
-    if job is not None:
-        _brought = replace(_brought, job=job)
 
 
 def brought() -> Brought:
     """All that was brought."""
     return _brought
-
-
-def job_type() -> type[Job]:
-    """What a handler is given of its attempt: the core's, with the verbs of all wings."""
-    assert _brought.job is not None, "the package says it when it is imported"
-    return _brought.job()
 
 
 def check_apart(handler: Handler, *, served: bool) -> None:

@@ -62,7 +62,7 @@ class Job:
         self._held_max_s = held_max_s  # how long its transaction may be open, if others wait for it
         # What is submitted together with its success. For the worker.
         self.follow_ups = FollowUps(as_stored)
-        # What wings keep of this attempt, by their names. Their verbs are in a subclass: `job_type` in brought.py.
+        # What wings keep of this attempt, by their names. Their verbs are in a subclass: job_type.py.
         self.kept: dict[str, Any] | None = None
         # The transaction that the handler asked for, if it did. For the worker.
         self.opened_transaction: JobTransaction[Any] | None = None
