@@ -11,7 +11,8 @@ PACKAGE = Path(__file__).parents[2]
 OURS = f"{PACKAGE}/"
 # They stand between the user's middleware and the handler that it wraps, and say nothing to either.
 CALLING = frozenset(
-    str(PACKAGE / each) for each in ("core/worker/calling.py", "core/threads.py", "core/db/strikes.py")
+    str(PACKAGE / each)
+    for each in ("core/worker/calling.py", "core/worker/on_loop.py", "core/threads.py", "core/db/strikes.py")
 )
 
 
