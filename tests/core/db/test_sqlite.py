@@ -66,7 +66,7 @@ def test_other_programs_work_on_the_files_without_our_functions(lite: SqliteEngi
                 touch(plain, name)
 
         # The control: one that does call it is found.
-        (table,) = [name for name in tables if name.endswith("workers" if suffix else "_queues")]
+        (table,) = [name for name in tables if name.endswith("workers" if suffix else "fencerow_queues")]
         plain.create_function("fencerow_now", 0, lambda: 1)
         plain.execute(
             f"CREATE TRIGGER stamp AFTER INSERT ON {table} BEGIN"
