@@ -10,7 +10,9 @@ CREATE TABLE fencerow.flows (
     submitted_by TEXT,
     cancel_requested_at INTEGER,
     cancel_requested_by TEXT,
-    ended_at INTEGER
+    ended_at INTEGER,
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(id), typeof(name), typeof(digest), typeof(submitted_by),
+        typeof(cancel_requested_by)))
 );
 CREATE INDEX fencerow.flows_open ON fencerow.flows (submitted_at, id) WHERE ended_at IS NULL;
 CREATE INDEX fencerow.flows_ended ON fencerow.flows (ended_at, id) WHERE ended_at IS NOT NULL;
@@ -33,7 +35,9 @@ CREATE TABLE fencerow.flow_jobs (
     error TEXT,
     ended_at INTEGER,
     UNIQUE (flow_id, place),
-    CHECK ((state IS NULL) = (ended_at IS NULL))
+    CHECK ((state IS NULL) = (ended_at IS NULL)),
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(job_id), typeof(flow_id), typeof(name), typeof(job_name),
+        typeof(state), typeof(result), typeof(error)))
 );
 CREATE UNIQUE INDEX fencerow.flow_jobs_name ON fencerow.flow_jobs (flow_id, name);
 -- Whether any end is still to come, of a flow and at all; which ends are to be told.
@@ -48,7 +52,9 @@ CREATE TABLE fencerow.flow_edges (
     flow_id TEXT NOT NULL,
     policy TEXT NOT NULL CHECK (policy IN ('needs', 'after')),
     state TEXT CHECK (state IN ('succeeded', 'failed', 'cancelled')),
-    PRIMARY KEY (job_id, before_id)
+    PRIMARY KEY (job_id, before_id),
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(job_id), typeof(before_id), typeof(flow_id),
+        typeof(policy), typeof(state)))
 );
 CREATE INDEX fencerow.flow_edges_before ON fencerow.flow_edges (before_id);
 CREATE INDEX fencerow.flow_edges_of ON fencerow.flow_edges (flow_id);
@@ -62,13 +68,16 @@ CREATE TABLE fencerow.flow_callbacks (
     outcome TEXT NOT NULL CHECK (outcome IN ('done', 'succeeded', 'failed')),
     job TEXT NOT NULL,
     made_at INTEGER,
-    trouble TEXT
+    trouble TEXT,
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(job_id), typeof(flow_id), typeof(outcome), typeof(job),
+        typeof(trouble)))
 );
 CREATE INDEX fencerow.flow_callbacks_of ON fencerow.flow_callbacks (flow_id);
 
 CREATE TABLE fencerow.flow_waits (
     job_id TEXT NOT NULL PRIMARY KEY,
     attempt INTEGER NOT NULL,
-    flow_id TEXT NOT NULL
+    flow_id TEXT NOT NULL,
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(job_id), typeof(flow_id)))
 );
 CREATE INDEX fencerow.flow_waits_of ON fencerow.flow_waits (flow_id);
