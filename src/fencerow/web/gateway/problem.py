@@ -51,6 +51,11 @@ STATUS: Mapping[type[BaseException], int] = MappingProxyType(
         wings.UnknownGroup: 404,
         wings.HandoverNotFound: 404,
         wings.HandoverLost: 409,
+        wings.FlowNotFound: 404,
+        wings.FlowConflict: 409,
+        wings.FlowEnded: 409,
+        wings.NoFlowResult: 409,
+        wings.SignalRefused: 409,
     }
 )
 STATES: Mapping[type[BaseException], str] = MappingProxyType(
