@@ -77,7 +77,7 @@ FIELDS: Mapping[Fact, tuple[str, ...]] = {
     Fact.CLAIMED: ("queue", "count", "duration_s"),
     # Jobs that no wake-up told of and that were due for a while: a look from the beginning of the lanes found them.
     Fact.SWEPT: ("job", "queue", "count"),
-    # Turns at gates that no arrival told of: only the sweep of the gates gave them.
+    # Turns that no arrival told of: only the sweep gave them.
     Fact.TURNS_SWEPT: ("queue", "count"),
     # A slot takes the attempt. `waited_s`: since the job was due, by the database's clock; None where that is unknown.
     Fact.STARTED: (*_ATTEMPT, "waited_s"),

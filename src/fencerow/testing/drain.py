@@ -15,11 +15,11 @@ from fencerow.app import App
 from fencerow.core.app.serving import carrying
 from fencerow.core.config import CoreConfig
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.affinity import parsed_labels
 from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.model.job import Happening, JobRecord
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import amount, kind_and_text
+from fencerow.core.model.worker_labels import parsed_labels
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact
 from fencerow.core.worker.worker import Worker

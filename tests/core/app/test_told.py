@@ -226,7 +226,7 @@ def test_a_queue_that_only_submits_choose_is_named_in_the_app(
 def test_slots_are_given_once(lite_app: App) -> None:
     declare_mail(lite_app)
 
-    with pytest.raises(InvalidInput, match="slots were given twice: 20 to share, and mail:5"):
+    with pytest.raises(InvalidInput, match="slots were given twice: 20 for all, and mail:5"):
         lite_app.worker({"mail": 5}, slots=20)
 
     lite_app.worker(["mail"], slots=20)

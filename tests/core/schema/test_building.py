@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[3]
 SPAWNED = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
 PARTITIONS = ("succeeded", "failed")
 LIVE = Index(
-    "jobs_more", '"fencerow".jobs', "USING btree (name) WHERE (state = 'queued'::text)", unique=False
+    "jobs_more", '"fencerow".jobs', "USING btree (name) WHERE (state = 'queued'::text)", is_unique=False
 )
 
 

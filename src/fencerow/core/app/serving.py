@@ -10,8 +10,8 @@ from dataclasses import replace
 from fencerow.core.app.options import QUEUE_LENGTH_MAX
 from fencerow.core.config import CoreConfig
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.affinity import checked_labels
 from fencerow.core.model.text import check_text
+from fencerow.core.model.worker_labels import checked_labels
 
 log = logging.getLogger("fencerow.worker")
 
@@ -27,9 +27,9 @@ def check_served(queues: Mapping[str, int] | Sequence[str], slots: int | None) -
     if slots is not None and isinstance(queues, Mapping):
         each = ",".join(f"{name}:{number}" for name, number in queues.items())
         raise InvalidInput(
-            f"slots were given twice: {slots} to share, and {each[:200]}",
-            "queues with slots of their own share none",
-            "leave out --slots (slots=), or name the queues without numbers so that they share the slots",
+            f"slots were given twice: {slots} for all, and {each[:200]}",
+            "queues with slots of their own take no others",
+            "leave out --slots (slots=), or name the queues without numbers so that they use the slots together",
         )
 
 

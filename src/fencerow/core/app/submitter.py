@@ -238,7 +238,7 @@ class Submittable(Generic[P, R]):
         return self._submitter.submit(Call(self._recipe, self._encode(args, kwargs)))
 
     async def asubmit(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        """`submit` for async code. Concurrent submits share an insert. Cancelling the caller does not take
+        """`submit` for async code. Concurrent submits go into one insert. Cancelling the caller does not take
         the submit back."""
         return await self._submitter.asubmit(Call(self._recipe, self._encode(args, kwargs)))
 

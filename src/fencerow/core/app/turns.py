@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fencerow.core.errors import DeclarationError, FencerowError, InvalidInput
-from fencerow.core.model.affinity import check_label
 from fencerow.core.model.codec import ArgumentsCodec
 from fencerow.core.model.defaults import DAY_S, check_number
 from fencerow.core.model.seconds import in_seconds
 from fencerow.core.model.text import check_text
+from fencerow.core.model.worker_labels import check_label
 
 KEY_LENGTH_MAX: Final = 256
 OWN_KEYS: Final = "fencerow:"  # how keys begin that Fencerow itself gives, so that none of a user meets them

@@ -33,7 +33,7 @@ FLUSH_S = 1.0
 class JobsClient(Submits):
     """Submits, waits for, changes, cancels and revives jobs.
 
-    Name a job by its id, or by `Key(scope, key)`. Threads and event loops can share one client. `ready` is
+    Name a job by its id, or by `Key(scope, key)`. Threads and event loops can use one client together. `ready` is
     called before the database is first used. Close the client when done: it may have a thread that waits for
     results.
     """

@@ -1,6 +1,6 @@
 """Storing new jobs so that an answer which was lost never makes a second job, and telling the workers.
 
-Plain submits of one event loop share an insert: those that arrive while one is under way go with the next. The first
+Plain submits of one event loop go into one insert: those that arrive while one is under way go with the next. The first
 goes at once; nobody waits for a timer.
 """
 
@@ -85,7 +85,7 @@ class Submits(ClientBase):
     async def asubmit(
         self, submissions: Sequence[Submission], *, connection: object | None = None
     ) -> list[Submitted]:
-        """`submit` for async code. A plain single job may share its insert with those submitted meanwhile."""
+        """`submit` for async code. A plain single job may go into one insert with those submitted meanwhile."""
         if any(each.job.writes_more for each in submissions):
             await self._known_fleet().acheck(submissions)
         if connection is None and len(submissions) == 1 and _is_plain(submissions[0]):
@@ -164,7 +164,7 @@ class Submits(ClientBase):
 
 
 def _is_plain(submission: Submission) -> bool:
-    """Whether nobody can have stored it before, so that it may share an insert with strangers."""
+    """Whether nobody can have stored it before, so that it may go into one insert with strangers."""
     return submission.key is None and not submission.own_id and submission.unique is None
 
 
@@ -235,7 +235,7 @@ def _pauses(patience_s: float) -> Iterator[float]:
 def hints_of(jobs: Iterable[NewJob]) -> list[str]:
     """The wake-ups for jobs that were stored now: one per lane where some are due, all shares being one, and one if
     some wait for turns."""
-    # By identity: comparing templates costs more than the rest, and jobs that are alike share one.
+    # By identity: comparing templates costs more than the rest, and jobs that are alike have the same.
     free: dict[tuple[int, str], Template] = {}
     waits = False
     for job in jobs:

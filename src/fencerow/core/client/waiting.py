@@ -33,7 +33,7 @@ PAUSE_MAX_S = 1.0
 PAUSE_GROWTH = 1.5
 MARK_TRIES = 5  # then it is taken as marked by somebody else, and polling remains
 MARK_AGAIN_S = 0.005
-LINGER_S = 1.0  # so that waits in a row share one thread and one LISTEN
+LINGER_S = 1.0  # so that waits in a row have one thread and one LISTEN
 IDS_MAX = 500
 # A job may be deleted while somebody waits for it; that is looked at seldom.
 EXISTENCE_S = 5.0

@@ -11,11 +11,11 @@ from fencerow.core.config.reading import from_environment, refuse_unknown_option
 from fencerow.core.config.setting import Setting, check, number, text
 from fencerow.core.config.variables import refuse_unknown_variables
 from fencerow.core.errors import ConfigError, InvalidInput
-from fencerow.core.model.affinity import parsed_labels
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.defaults import DAY_S, Defaults
 from fencerow.core.model.seconds import keep_in_seconds
 from fencerow.core.model.url import PostgresUrl, masked, parse_url
+from fencerow.core.model.worker_labels import parsed_labels
 
 IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]{0,39}")
 DRAIN_MARGIN_S = 15.0
@@ -104,7 +104,7 @@ class CoreConfig:
     prefetch_s: float = number(1.0, 0.0, 60.0, "How much work, in seconds, a worker may claim ahead.")
     labels: str | None = text(
         None,
-        "The labels that a worker carries, with commas between them: it takes the jobs whose `affinity` names one.",
+        "The labels that a worker carries, with commas between them: it takes the jobs that name one.",
     )
     priority_ageing_s: float | None = number(
         None,

@@ -13,7 +13,7 @@ from fencerow.core.errors import UnsafeFileSystem
 MOUNTS = Path("/proc/self/mountinfo")  # Linux
 MOUNT_COMMAND = (
     "/sbin/mount",
-)  # macOS and the BSDs, where it prints: server:/share on /Volumes/share (nfs, nodev)
+)  # macOS and the BSDs, where it prints: server:/jobs on /Volumes/jobs (nfs, nodev)
 COMMAND_S = 5.0
 PRINTED = re.compile(r".* on (?P<point>/.*) \((?P<kind>[^,)]+)[,)].*")
 ESCAPED = re.compile(r"\\([0-7]{3})")

@@ -8,7 +8,7 @@ from fencerow.core.db.run import Steps, execute
 
 
 def lock_number(namespace: str, key: str) -> int:
-    """The 64-bit number of a key. Two keys that share one wait for each other: that costs time, never an answer.
+    """The 64-bit number of a key. Two keys of one number wait for each other: that costs time, never an answer.
 
     The namespace keeps different uses of one key apart. SHA-256, since 32-bit hashes were seen to collide
     within 200,000 keys.

@@ -1,6 +1,6 @@
 """Files of named queries: `-- name: claim`, prose, then SQL.
 
-What several queries share is a fragment: `-- fragment: fence`, prose, then the text, once in any file of the folder.
+What queries have in common is a fragment: `-- fragment: fence`, prose, then the text, once in any file of the folder.
 `{{fence}}` stands for it in the queries; nothing of SQL looks like that, and no parameter does. It is written out when
 the queries are loaded, with its further lines as far to the right as the line on which it stands. So whoever reads the
 text of a query (a driver, an explorer, a test that cuts a guard out) reads all of it. A fragment may stand on one that

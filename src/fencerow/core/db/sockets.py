@@ -1,6 +1,6 @@
-"""The datagram sockets by which the processes that share one SQLite file hear each other.
+"""The datagram sockets by which the processes of one SQLite file hear each other.
 
-They lie in a folder beside the file, because that is what the processes are known to share.
+They lie in a folder beside the file, because that is what the processes are known to have in common.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ of the interpreter's (a finalizer, a weak reference that dies) is swallowed by i
 sent again.
 
 Code of others is not sheltered, and may take locks as well: that is theirs to bear in mind. Only the log is different.
-Everybody writes to it, all threads share its locks, and until Python 3.13 it takes them before its `try`. So a thread
+Everybody writes to it, all threads take its locks, and until Python 3.13 it takes them before its `try`. So a thread
 that is just in `logging` is struck when it comes out.
 
 The last gap is the first instruction of an `__exit__`, which no code of ours can stand before. So what a block has

@@ -3,7 +3,7 @@
 A caller never waits for one: `wake` returns at once, and one background thread sends what has
 gathered. An idle queue hears at once; while messages keep coming they go together, every few milliseconds.
 
-Between the processes that share one SQLite file a hint is one message in one datagram; an empty one says "look for
+Between the processes of one SQLite file a hint is one message in one datagram; an empty one says "look for
 yourself". Sending never blocks: it is a few microseconds for each listener, and what a full or large socket does not
 take is made up for by one empty datagram from a background thread, or else by polling.
 """

@@ -21,7 +21,7 @@ class Backoff:
     """The delay before a retry: `base_s`, times `factor` for each further failure, at most `cap_s`, and up to
     `jitter` more.
 
-    The jitter is a share of the delay, so that jobs that failed together do not come back together.
+    The jitter is a part of the delay, so that jobs that failed together do not come back together.
 
     Raises:
         ConfigError: a number is out of range.

@@ -30,10 +30,12 @@ def encode_tags(tags: Sequence[str]) -> str | None:
         raise InvalidInput(f"tags is the text {ascii(tags)[:60]}", "a list of tags is expected", "pass [tag]")
     if not isinstance(tags, Iterable):
         raise InvalidInput(f"tags is {shown(tags)}", "a list of tags is expected", "pass [tag]")
-    unique = list(dict.fromkeys(check_text(tag, "a tag", TAG_LENGTH_MAX) for tag in tags))
-    if len(unique) > TAGS_MAX:
-        raise InvalidInput(f"{len(unique)} tags were given", f"at most {TAGS_MAX} are kept", "use fewer tags")
-    return msgspec.json.encode(unique).decode() if unique else None
+    different = list(dict.fromkeys(check_text(tag, "a tag", TAG_LENGTH_MAX) for tag in tags))
+    if len(different) > TAGS_MAX:
+        raise InvalidInput(
+            f"{len(different)} tags were given", f"at most {TAGS_MAX} are kept", "use fewer tags"
+        )
+    return msgspec.json.encode(different).decode() if different else None
 
 
 def encode_metadata(metadata: Mapping[str, Any]) -> str | None:

@@ -144,7 +144,7 @@ class Packing:
         return self.unpack(stored, bound)
 
     def fingerprint(self, name: str, args: bytes) -> str:
-        """Identifies plain arguments under an idempotency key or a unique one."""
+        """Identifies plain arguments under a key."""
         return plain_fingerprint(name, args)
 
     def fingerprint_before(self, name: str, args: bytes) -> str | None:  # noqa: ARG002

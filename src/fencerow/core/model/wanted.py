@@ -21,7 +21,7 @@ LEAVE_S_MAX = 30 * 24 * 3600.0
 
 
 class SlotGroup(msgspec.Struct, frozen=True):
-    """Queues that share slots; mostly one queue with slots of its own."""
+    """Queues that use slots together; mostly one queue with slots of its own."""
 
     queues: tuple[str, ...]
     slots: int
@@ -121,7 +121,7 @@ class Stated(msgspec.Struct, frozen=True):
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator asks for. Each is what shall hold afterwards, so that asking twice changes nothing more.
 
-    `slots`: of a worker whose queues share them. `queues`: served from now on, with slots of their own, or with
+    `slots`: of a worker whose queues use them together. `queues`: served from now on, with slots of their own, or with
     None in the one slot group that there is. `remove`: not served any more.
     """
 

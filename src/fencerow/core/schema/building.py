@@ -45,10 +45,10 @@ class Index:
     name: str
     table: str
     rest: str
-    unique: bool
+    is_unique: bool
 
     def create(self, how: str) -> str:
-        kind = "UNIQUE " if self.unique else ""
+        kind = "UNIQUE " if self.is_unique else ""
         return f"CREATE {kind}INDEX {how} {self.table} {self.rest}"
 
 
@@ -214,7 +214,7 @@ def finish(work: Building) -> Steps[bool]:
 def broken(ledger: str, names: Sequence[str]) -> Steps[list[Index]]:
     """Those of these indexes that are there and not whole."""
     rows = yield from execute("broken_indexes", ledger=ledger, names=list(names))
-    return [Index(str(name), str(table), str(rest), bool(unique)) for name, table, unique, rest in rows]
+    return [Index(str(name), str(table), str(rest), bool(is_unique)) for name, table, is_unique, rest in rows]
 
 
 @operation(alone=True, repeatable=True, writes="")

@@ -58,4 +58,4 @@ def _hint(job: NewJob) -> Requeued:
     template = job.template
     due_us = time.time_ns() // 1000 if template.run_at_us is None else template.run_at_us
     due_us += round(template.delay_s * 1e6)
-    return Requeued(job.id, template.queue, template.priority, due_us, job.gate is not None)
+    return Requeued(job.id, template.queue, template.priority, due_us, job.needs_turn)

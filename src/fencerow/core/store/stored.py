@@ -15,7 +15,7 @@ def store_jobs(
 ) -> Steps[Collection[str]]:
     """Let `write` write the jobs, and do what else their submit writes, in its transaction; part of other operations.
 
-    Before it they say at which gates they come; after it the wings write what they keep of those whose ids it returns.
+    Before it they say where they wait for turns; after it the wings write what they keep of those whose ids it returns.
     `again`: what wings keep of them may be there already. Jobs that write no more than their row cost nothing.
     Returns what `write` does.
 

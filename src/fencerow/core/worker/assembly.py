@@ -22,11 +22,11 @@ from fencerow.core.db.connections import of_worker
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import ConfigError
 from fencerow.core.model import rules
-from fencerow.core.model.affinity import parsed_labels
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.outcome import Released
 from fencerow.core.model.text import amount
 from fencerow.core.model.wanted import Leave
+from fencerow.core.model.worker_labels import parsed_labels
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.ahead import Ahead
@@ -211,7 +211,7 @@ class Assembly:
 
 
 def shared(queues: Mapping[str, int] | Sequence[str], slots: int) -> list[tuple[tuple[str, ...], int]]:
-    """Each queue with slots of its own, or all queues that share `slots`.
+    """Each queue with slots of its own, or all queues that use `slots` together.
 
     Raises:
         ConfigError: a queue would have no slot.
@@ -242,7 +242,7 @@ def ending_margin_s(config: CoreConfig) -> float:
 
 
 def longest_wait_s(handlers: Iterable[Handler]) -> float:
-    """How long a job may wait here for others that share its call."""
+    """How long a job may wait here for others to come into its call."""
     return max((handler.batch_wait_s for handler in handlers), default=0.0)
 
 

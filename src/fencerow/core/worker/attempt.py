@@ -82,9 +82,7 @@ class Attempt:
     deadline = math.inf  # when its time is up (monotonic seconds), once it has begun
     interrupt: Interrupt | None = None
     abandoned = False
-    line_us: int | None = (
-        None  # claimed in the turn of its share: it counts as due as early as the lane's first
-    )
+    line_us: int | None = None  # claimed in a turn of its lane: it counts as due as early as the lane's first
     due_s: float | None = None  # since it was due, when it was claimed; gathered only where somebody listens
     crashed = False  # its child process died of its own doing
     overran = False  # it kept the event loop beyond its own deadline

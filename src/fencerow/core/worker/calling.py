@@ -77,7 +77,7 @@ class Calls:
         """Await the coroutine; the attempt can be ended meanwhile, and nothing that follows.
 
         `raise_in` raises an exception where it runs, by default here; `give_up` goes on without it. `beside` are
-        attempts that share the call, and have started. Returns its value, or None and what was raised.
+        attempts of one call, and have started. Returns its value, or None and what was raised.
 
         Raises:
             CancelledError: the slot itself is being ended.

@@ -20,10 +20,10 @@ from fencerow.core.db.portion import Portion, is_too_much
 from fencerow.core.db.run import Operation
 from fencerow.core.db.steady import steady
 from fencerow.core.errors import Busy
-from fencerow.core.model.affinity import parsed_labels
 from fencerow.core.model.due import OWN, Due
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import Claimed
+from fencerow.core.model.worker_labels import parsed_labels
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark
 from fencerow.core.telemetry import Fact
@@ -186,7 +186,7 @@ class Claimer:
         return min(wanted, asked) - len(jobs)
 
     async def _claim_passed_over(self, view: QueueView, *, locked_only: bool = False) -> None:
-        """Wait for rows that somebody had locked: a unique key under which much is submitted must not starve its job.
+        """Wait for rows that somebody had locked: a job whose row submits lock again and again must not starve.
 
         Where others took all the room, it is done first when there is some again, and then for what is still locked:
         else what nobody has locked would go before all that is more urgent.

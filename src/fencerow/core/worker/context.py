@@ -190,7 +190,7 @@ class Job:
         existed, and the next attempt makes its own. May be repeated, for up to 1,000 jobs with 4 MiB of arguments.
 
         A follow-up that the database refuses, because its key belongs to another payload or its limit was removed, ends
-        this job as failed, and none of them is stored. If its unique key has a job already, that one stays.
+        this job as failed, and none of them is stored. If it comes to a job that is there already, that one stays.
 
         Raises:
             InvalidInput: it was not made by `job.call(...)`, names a connection, or is one too many.
@@ -206,12 +206,12 @@ class Job:
             InvalidInput: the percentage or the note cannot be kept. Nothing was stored.
             LeaseLost: this attempt no longer holds the job. Stop working on it.
         """
-        share = percent_of(percent)
+        done = percent_of(percent)
         if note is not None:
             check_text(note, "the note of job.progress", NOTE_LENGTH_MAX, lines=True, empty=True)
         return self._write(
             store.progress(
-                self.id, holder=self._attempt.holder, attempt=self.attempt, percent=share, note=note
+                self.id, holder=self._attempt.holder, attempt=self.attempt, percent=done, note=note
             )
         )
 

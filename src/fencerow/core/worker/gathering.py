@@ -14,16 +14,16 @@ from fencerow.core.worker.attempt import Attempt
 GATHERED_MAX = 1000  # over all names: a worker that holds so many lets all of them go on
 
 Entry = tuple[float, int, Attempt]  # as in the heap of a pool
-Kind = tuple[str, float | None]  # those of one name and one time limit share a call
+Kind = tuple[str, float | None]  # those of one name and one time limit may go into one call
 
 
 def kind_of(attempt: Attempt) -> Kind:
-    """What is the same of attempts that may share a call."""
+    """What is the same of attempts that may go into one call."""
     return attempt.claimed.name, attempt.timeout_s
 
 
 class Gatherings:
-    """Of each kind, the attempts that will share a call, until they are as many as it takes or have waited for long
+    """Of each kind, the attempts that will go into one call, until they are as many as it takes or have waited for long
     enough, counted from the first. Then `ready` gets them. Used on the event loop only."""
 
     def __init__(self, ready: Callable[[list[Entry]], None]) -> None:
@@ -55,7 +55,7 @@ class Gatherings:
                 self._let_go(each)
 
     def alike(self, first: Attempt) -> list[Entry]:
-        """Those that may share the call of this one."""
+        """Those that may go into the call of this one."""
         return self._gathered.get(kind_of(first), [])
 
     def let_go_asked(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.trouble import is_trouble
-from fencerow.core.model.affinity import parsed_labels
+from fencerow.core.model.worker_labels import parsed_labels
 from fencerow.core.store import store
 from fencerow.core.worker.assembly import Assembly
 
@@ -39,7 +39,7 @@ async def _any_due(engine: Engine, config: CoreConfig, names: Sequence[str], par
     """Whether a job is due here; while the database cannot tell, there may be."""
     queues = parts.roster.queues()
     try:
-        # First the gates, and waits for labels that are over: what comes from there is due then.
+        # First the turns, and waits for labels that are over: what comes from there is due then.
         wanted = await engine.arun(store.turns_wanted())
         if wanted.at_once or (wanted.fallback_us is not None and wanted.fallback_us <= 0):
             return True

@@ -1,7 +1,7 @@
 """The life of an attempt in this process, on one screen: claimed, dispatched, run, decided, acknowledged.
 
     1. claimed        `claimed`: what a claim brought (`claimer.py`) waits in its pool, or is released at once
-    2. dispatched     `_slot`: a slot takes it, with those that share its call; `dispatch.py` says where it runs
+    2. dispatched     `_slot`: a slot takes it, with those of the same call; `dispatch.py` says where it runs
     3. run            `executor.py`: may it start, decode its arguments, call its handler
     4. decided        from its value or error to what its job becomes; `report` hands that to the acker
     5. acknowledged   `acker.py`: written under its fence; what is confirmed leaves the roster
@@ -60,7 +60,7 @@ class Life:
         roster = self._roster
         for attempt in attempts:
             if twice := roster.is_twice(attempt):
-                # The database went back behind our first claim. Two runs must not share one fence.
+                # The database went back behind our first claim. Two runs must not have one fence.
                 self._failover.doubted(*attempt.key)
                 self._lease.renew_now()
                 if attempt.key in roster.held:

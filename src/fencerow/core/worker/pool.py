@@ -74,7 +74,7 @@ class Pool:
 
     @property
     def waiting(self) -> int:
-        """Claimed jobs that wait for a slot, or for more that share their call."""
+        """Claimed jobs that wait for a slot, or for more to come with them into one call."""
         return len(self._ready) + self._gatherings.count
 
     @property
@@ -139,7 +139,7 @@ class Pool:
         return attempt
 
     def joined(self, first: Attempt) -> list[Attempt]:
-        """The attempt with those that wait here and can share its call, up to its `batch_max`.
+        """The attempt with those that wait here and can come into its call, up to its `batch_max`.
 
         They are of the same name and time limit, the one limit of the call. A suspect shares with nobody: a
         death must count against one job. One that was asked to end will not start, and brings nobody to a start.
@@ -204,7 +204,7 @@ class Pool:
         return [attempt for _, _, attempt in taken]
 
     def let_go_asked(self) -> None:
-        """Some were asked to end: those that wait for more to share their call wait no longer for that."""
+        """Some were asked to end: those that wait for more to come into their call wait no longer for that."""
         self._gatherings.let_go_asked()
 
     def look_for_room(self) -> None:

@@ -36,7 +36,7 @@ class WakeUps:
         self._pools = pools
         self._chores = chores
         self._labels = frozenset(labels)
-        self.arrived = asyncio.Event()  # gates are to be looked at
+        self.arrived = asyncio.Event()  # somebody may have a turn
         # Takes a wake-up in any thread. None: some may have been missed.
         self.hear: Callable[[str | None], None] = partial(soon, asyncio.get_running_loop(), self._heard)
 

@@ -41,7 +41,7 @@ __all__ = ["Worker", "WorkerDied"]
 class Worker:
     """Claims jobs of the registered names from its queues and runs them until it is stopped.
 
-    `queues` maps a queue to slots of its own, or lists queues that share `slots`. Use it as an async
+    `queues` maps a queue to slots of its own, or lists queues that use `slots` together. Use it as an async
     context manager inside an application, or `run()` it in a process of its own.
 
     With `ends_process`, the worker ends its process if a handler blocks the event loop beyond its time limit:
@@ -205,8 +205,8 @@ class Worker:
         """Change what this worker serves while it runs; returns the order's version. The change is in force
         when this returns.
 
-        `slots`: for the queues that share them. `queues`: queues to serve from now on, each with slots of its
-        own, or with None to join those that share slots. This writes the same order, to the same row, as an
+        `slots`: for the queues without their own. `queues`: queues to serve from now on, each with slots of its
+        own, or with None to use the common slots. This writes the same order, to the same row, as an
         operator does from elsewhere.
 
         Raises:

@@ -1,6 +1,6 @@
 """How an operation stands inside somebody else's transaction: what is sent before it, after it, and when it fails.
 
-Everything here is one generator of texts, so that sync and async connections share it: a connection
+Everything here is one generator of texts, for sync and async connections alike: a connection
 only says how it stands and sends what it is given.
 """
 

@@ -1,4 +1,4 @@
-"""Labels: a worker carries some, and a job with affinity names the one of the worker that shall take it."""
+"""Labels: a worker carries some, and a job may name the one of the worker that shall take it."""
 
 from __future__ import annotations
 
