@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fencerow.core.client.moving import check_reason, revived_hint
+from fencerow.core.client.moving import check_reason
 from fencerow.core.db.run import Procedure, Steps, WakeUp, as_int, ask, execute, first_column, operation
 from fencerow.core.model.wakeup import FlowMoved, encode
 from fencerow.core.store.attempts import Requeued
+from fencerow.core.store.hints import hints_of_queued
 from fencerow.core.store.many import revive_many
 from fencerow.flows.errors import FlowEnded
 from fencerow.flows.reading import reading_flow
@@ -124,7 +125,7 @@ def reviving_flow(flow_id: str, actor: str | None, reason: str | None) -> Proced
             break
         queued, waiting = queued + len(done.queued), waiting + len(done.waiting)
         asked, before = asked + len(done.portion.ids), done.portion.before
-        yield WakeUp(list(map(revived_hint, done.queued)))
+        yield WakeUp(hints_of_queued(done.queued))
     if not asked:
         found = yield from reading_flow(flow_id)
         raise _not_revivable(flow_id, found.state, done.gone)

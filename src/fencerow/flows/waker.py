@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable
 
 from fencerow.core.chore import Chore
-from fencerow.core.client.moving import revived_hint
 from fencerow.core.client.submitting import hints_of
 from fencerow.core.db.engine import Engine
 from fencerow.core.model.text import amount
 from fencerow.core.model.wakeup import Arrived, Ended, FlowMoved, WakeUp, encode, encode_ended
+from fencerow.core.store.hints import hints_of_queued
 from fencerow.core.telemetry import Telemetry
 from fencerow.flows.waits import wake_waiters
 from fencerow.flows.waking import NIL, Advanced, advance, flows_wanted, mend
@@ -67,7 +67,7 @@ class Waker(Chore):
         # Ends that a stranger keeps from being told keep nobody from the rest.
         if wanted.awaited:
             woken = await self._engine().arun(wake_waiters(actor=None))
-            self._engine().wake([revived_hint(each) for each in woken])
+            self._engine().wake(hints_of_queued(woken))
         if wanted.live and time.monotonic() >= self._mended_at + MEND_EVERY_S:
             pause_s = min(pause_s, await self._mend())
         return pause_s
@@ -94,4 +94,4 @@ def hints(done: Advanced) -> list[str]:
     """What others are to hear: jobs were queued, or have ended."""
     ended = encode_ended(each.id for each in done.cancelled if each.awaited)
     free = [encode(Arrived())] if any(each.had_turns for each in done.cancelled) else []
-    return [*map(revived_hint, done.queued), *hints_of(done.made), *ended, *free]
+    return [*hints_of_queued(done.queued), *hints_of(done.made), *ended, *free]

@@ -17,12 +17,12 @@ from fencerow.core.db.run import Procedure, WakeUp, ask
 from fencerow.core.errors import Busy, FencerowError, IllegalMove, InvalidInput, JobNotFound, OutcomeUnknown
 from fencerow.core.model.change import JobChange, JobChanged
 from fencerow.core.model.job import Fence
-from fencerow.core.model.lane import family_of
 from fencerow.core.model.state import FINAL
-from fencerow.core.model.wakeup import CancelAsked, Queued, encode, encode_ended
+from fencerow.core.model.wakeup import CancelAsked, encode, encode_ended
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Moved, Requeued
 from fencerow.core.store.change import unchangeable
+from fencerow.core.store.hints import hints_of_queued
 from fencerow.core.store.moves import CancelResult, uncancellable, unrevivable
 from fencerow.operators.job_verbs import deleting, undeletable
 
@@ -234,11 +234,4 @@ def _tell_cancelled(moved: Sequence[Moved], asked: dict[str, str]) -> Procedure[
 
 
 def _tell_queued(queued: Sequence[Requeued]) -> Procedure[None]:
-    """One wake-up for each lane, with the first of its jobs."""
-    first: dict[tuple[str, int, str], int] = {}
-    for job in queued:
-        lane = (job.queue, job.priority, family_of(job.lane))
-        first[lane] = min(job.run_at_us, first.get(lane, job.run_at_us))
-    yield WakeUp(
-        [encode(Queued(queue, priority, at_us, lane)) for (queue, priority, lane), at_us in first.items()]
-    )
+    yield WakeUp(hints_of_queued(queued))

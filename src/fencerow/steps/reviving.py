@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from fencerow.core.client.moving import check_reason, revived_hint
+from fencerow.core.client.moving import check_reason
 from fencerow.core.client.refs import Ref, resolving
 from fencerow.core.db.run import Procedure, Steps, WakeUp, ask, operation
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.text import shown
 from fencerow.core.store.attempts import Requeued
+from fencerow.core.store.hints import hints_of_queued
 from fencerow.core.store.moves import revive
 from fencerow.steps.memory import forget_from, steps_of
 
@@ -42,5 +43,5 @@ def reviving_from(ref: Ref, step: str, actor: str | None, reason: str | None) ->
     check_reason(reason)
     job_id = yield from resolving(ref)
     revived, forgotten = yield from ask(revive_from(job_id, step, actor=actor, reason=reason))
-    yield WakeUp([revived_hint(revived)])
+    yield WakeUp(hints_of_queued([revived]))
     return forgotten

@@ -24,10 +24,10 @@ from fencerow.core.model.state import FINAL
 from fencerow.core.model.text import check_text
 from fencerow.core.model.value import ValueCodec
 from fencerow.core.store.attempts import Requeued, read_fences
+from fencerow.core.store.hints import hints_of_queued
 from fencerow.core.store.moves import CANCEL_PATIENCE_S, not_found
 from fencerow.core.store.suspending import lock_waiters, wake_locked
 from fencerow.steps.errors import SignalRefused
-from fencerow.steps.hints import hints_of
 from fencerow.steps.model import SIGNAL_LENGTH_MAX, SentSignal
 
 SIGNALS_MAX: Final = 100  # of a job that it has not taken
@@ -119,7 +119,7 @@ def signalling(
     job_id = yield from resolving(ref)
     done = yield from ask(joining(signal(own, job_id, name, encoded, actor=actor), connection))
     if connection is None:
-        yield WakeUp(hints_of(done.woken))
+        yield WakeUp(hints_of_queued(done.woken))
     return SignalAnswer(own, job_id, bool(done.woken), done.replay)
 
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from fencerow.core.chore import Chore, Site
 from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.store.attempts import Requeued
+from fencerow.core.store.hints import hints_of_queued
 from fencerow.core.store.suspending import lock_waiters, wake_locked
-from fencerow.steps.hints import hints_of
 
 LOOK_S_MAX = 1.0  # between two looks: so much later a job wakes whose wait was written after the last one
 LOOK_S_MIN = 0.01
@@ -53,5 +53,5 @@ class Waker(Chore):
         woken = await self._site.engine.arun(wake_due(limit=WAITS_MAX, actor=self._site.worker))
         if woken.jobs:
             self._site.telemetry.counters.add("jobs_woken", len(woken.jobs))
-            self._site.engine.wake(hints_of(woken.jobs))
+            self._site.engine.wake(hints_of_queued(woken.jobs))
         return LOOK_S_MAX if woken.next_s is None else min(LOOK_S_MAX, max(LOOK_S_MIN, woken.next_s))

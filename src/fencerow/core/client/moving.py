@@ -10,12 +10,12 @@ import time
 from fencerow.core.client.refs import CancelAnswer, Ref, resolving
 from fencerow.core.db.run import Operation, Procedure, WakeUp, ask
 from fencerow.core.errors import Busy, IllegalMove, OutcomeUnknown, Unavailable
-from fencerow.core.model.lane import family_of
 from fencerow.core.model.state import State
 from fencerow.core.model.text import check_text
-from fencerow.core.model.wakeup import Arrived, CancelAsked, Queued, encode, encode_ended
+from fencerow.core.model.wakeup import Arrived, CancelAsked, encode, encode_ended
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Moved, Requeued
+from fencerow.core.store.hints import hints_of_queued
 from fencerow.core.store.moves import CancelResult
 
 REASON_LENGTH_MAX = 500
@@ -40,14 +40,7 @@ def reviving(ref: Ref, actor: str | None, reason: str | None) -> Procedure[None]
     check_reason(reason)
     job_id = yield from resolving(ref)
     queued = yield from revived_surely(job_id, actor=actor, reason=reason)
-    yield WakeUp([revived_hint(queued)])
-
-
-def revived_hint(revived: Requeued) -> str:
-    """What tells workers of a job that was revived."""
-    if revived.waits:
-        return encode(Arrived())
-    return encode(Queued(revived.queue, revived.priority, revived.run_at_us, family_of(revived.lane)))
+    yield WakeUp(hints_of_queued([queued]))
 
 
 def check_reason(reason: str | None) -> None:
