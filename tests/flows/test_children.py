@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 
 from fencerow import Job
+from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
 from fencerow.errors import FlowConflict, InvalidFlow
+from fencerow.flows import waits
 from fencerow.flows.waits import wake_waiters
 from fencerow.testing import drain
 from tests.core.store.stage import rows
-from tests.flows.stage import Shop
+from tests.events.conftest import app_on
+from tests.flows.stage import Shop, advanced, end
 from tests.kit import jobs
 from tests.kit.jobs import AnyEngine
 
@@ -84,3 +88,28 @@ def test_a_wait_of_an_earlier_attempt_wakes_nobody(shop: Shop, engine: AnyEngine
 
     assert engine.run(wake_waiters(actor=None)) == []
     assert jobs.read(engine, claimed.id).state == "waiting"
+
+
+def test_waiters_that_a_stranger_has_locked_hide_no_other(
+    pg: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waits, "WAITS_MAX", 2)
+    with app_on(pg) as app:
+        shop = Shop(app)
+        flow = shop.flow()
+        flow.add("a", shop.say.call("a"))
+        handle = flow.submit()
+        holder = jobs.register(pg)
+        parents = sorted((jobs.running(pg, holder) for _ in range(3)), key=lambda each: each.id)
+        for each in parents:
+            pg.run(waits.note_flow_wait(each.id, handle.id, holder=holder, attempt=each.attempt))
+        pg.run(store.suspend([store.Suspend(each.id, each.attempt) for each in parents], holder=holder))
+        end(pg, handle.job_named("a").id)
+        advanced(pg)
+
+        with psycopg.connect(pg.conninfo) as stranger:
+            locked = [each.id for each in parents[:2]]
+            stranger.execute("SELECT 1 FROM fencerow.jobs WHERE id = ANY(%s::uuid[]) FOR UPDATE", [locked])
+            woken = pg.run(waits.wake_waiters(actor=None))
+
+    assert [each.id for each in woken] == [parents[2].id]

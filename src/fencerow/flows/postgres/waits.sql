@@ -36,6 +36,7 @@ WHERE wait.job_id = CAST(:id AS uuid)
 
 -- name: flow_waits_over
 -- Jobs that are suspended and whose flow has ended. No end of a flow need be heard of: they are found until they are woken.
+-- They are locked here, so that many which a stranger has locked hide no other.
 SELECT CAST(wait.job_id AS text)
 FROM fencerow.flow_waits AS wait
 JOIN fencerow.jobs AS job ON job.id = wait.job_id
@@ -43,4 +44,6 @@ WHERE job.state = 'waiting'
   AND job.gate IS NULL
   AND job.attempt = wait.attempt
   AND {{flow has ended}}
-LIMIT CAST(:limit AS integer);
+ORDER BY wait.job_id
+LIMIT CAST(:limit AS integer)
+FOR UPDATE OF job SKIP LOCKED;

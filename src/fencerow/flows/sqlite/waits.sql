@@ -33,4 +33,5 @@ WHERE job.state = 'waiting'
   AND job.gate IS NULL
   AND job.attempt = wait.attempt
   AND NOT EXISTS (SELECT 1 FROM fencerow.flows AS flow WHERE flow.id = wait.flow_id AND flow.ended_at IS NULL)
+ORDER BY wait.job_id
 LIMIT :limit;
