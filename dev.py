@@ -38,6 +38,7 @@ usage: python3 dev.py VERB [--fresh] [ARGUMENTS]
   crash  break every operation off at every point; ARGUMENTS go to pytest
   storm  strike a working system with faults of every kind; ARGUMENTS: --jobs 50000 --faults 2000 --evidence FILE
   bus    publish and read events while drainers are killed; ARGUMENTS: --events 20000 --publishers 40 --evidence FILE
+  flows  run flows while workers are killed; ARGUMENTS: --flows 1000 --kills 300 --engine sqlite --evidence FILE
   bench  how fast it is here, beside the bare statements; ARGUMENTS go to `fencerow bench` (--quick)
   check  lint, format, types, floors and pages
   house  how far a new feature is from touching nothing but its own folder: counts, and their goals
@@ -107,6 +108,12 @@ def bus(arguments: list[str], fresh: bool) -> int:
     ensure_env(fresh)
     os.chdir(ROOT)
     become(str(BIN / "python"), "-m", "tests.events.bus", *arguments)
+
+
+def flows(arguments: list[str], fresh: bool) -> int:
+    ensure_env(fresh)
+    os.chdir(ROOT)
+    become(str(BIN / "python"), "-m", "tests.flows.campaign", *arguments)
 
 
 def bench(arguments: list[str], fresh: bool) -> int:
@@ -182,6 +189,7 @@ VERBS = {
     "crash": crash,
     "storm": storm,
     "bus": bus,
+    "flows": flows,
     "bench": bench,
     "check": check,
     "house": house,
