@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fencerow import Client, Job
+from fencerow import Client, Job, Retry
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.errors import JobNotFound, SignalRefused, SignalTimeout
@@ -111,15 +111,18 @@ async def test_a_signal_wakes_the_job_that_waits_for_it_and_no_other(engine: Any
 
 async def test_signals_that_come_before_the_wait_are_kept_and_taken_in_order(engine: AnyEngine) -> None:
     async def two(job: Job) -> Any:
-        return [await job.wait_for("page"), await job.wait_for("page")]
+        pages = [await job.wait_for("page"), await job.wait_for("page")]
+        if job.attempt == 1:
+            raise Retry(after_s=0)
+        return pages
 
     (job_id,) = submit(engine, new_job("{}", name="two"))
-    for number in (1, 2, 3):
-        await client(engine).asignal(job_id, "page", number)
+    for page in ({"by": "ada"}, "2", 3):
+        await client(engine).asignal(job_id, "page", page)
     async with working(engine, two) as stage:
         job = await stage.ended(job_id)
 
-    assert (job.result, job.attempt) == ([1, 2], 1), "nothing had to be waited for"
+    assert (job.result, job.attempt) == ([{"by": "ada"}, "2"], 2), "nothing had to be waited for"
     assert [each.taken_as for each in await client(engine).asignals(job_id)] == [
         "signal page",
         "signal page 2",

@@ -106,7 +106,7 @@ def wait(fencing: Fencing, waiting: Waiting) -> Steps[Waited | None]:
         taken = yield from execute("take_signal", **fence, **place, signal=waiting.signal)
         if taken:
             yield from execute("forget_wait", id=fencing.id, name=waiting.name)
-            return Waited(f'{{"data":{taken[0][0]}}}')
+            return Waited(str(taken[0][0]))
     noted = yield from execute(
         "note_wait",
         **fence,

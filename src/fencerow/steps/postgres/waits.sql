@@ -41,7 +41,8 @@ WHERE wait.job_id = CAST(:id AS uuid)
   AND wait.name = :name;
 
 -- name: take_signal
--- Take the first signal of this name that nobody has taken, and remember it as a step of the run.
+-- Take the first signal of this name that nobody has taken, and remember it as a step of the run: its data as `data`, so
+-- that they are never taken for what is remembered of a wait whose time came.
 -- Guard: the fence. A wait that is remembered already takes no other one.
 WITH held AS (
     SELECT job.id, job.attempt
@@ -64,7 +65,8 @@ taken AS (
     RETURNING sent.job_id, sent.data, held.attempt
 )
 INSERT INTO fencerow.job_steps (job_id, name, kind, seq, beside, result, attempt, at)
-SELECT taken.job_id, CAST(:name AS text), 'signal', CAST(:seq AS integer), CAST(:beside AS boolean), taken.data,
+SELECT taken.job_id, CAST(:name AS text), 'signal', CAST(:seq AS integer), CAST(:beside AS boolean),
+       CAST('{"data":' || CAST(taken.data AS text) || '}' AS json),
        taken.attempt, (SELECT fencerow.now())
 FROM taken
 RETURNING CAST(result AS text);

@@ -39,14 +39,15 @@ WHERE job_id = :id
    AND NOT EXISTS (SELECT 1 FROM fencerow.job_steps AS known WHERE known.job_id = :id AND known.name = :name))
 
 -- name: take_signal
--- Take the first signal of this name that nobody has taken, and remember it as a step of the run.
+-- Take the first signal of this name that nobody has taken, and remember it as a step of the run: its data as `data`, so
+-- that they are never taken for what is remembered of a wait whose time came.
 -- Guard: the fence. A wait that is remembered already takes no other one.
 UPDATE fencerow.job_signals
 SET taken_as = :name
 WHERE seq = {{first of the signals}}
   AND EXISTS (SELECT 1 {{held}});
 INSERT INTO fencerow.job_steps (job_id, name, kind, seq, beside, result, attempt, at)
-SELECT sent.job_id, :name, 'signal', :seq, :beside, sent.data, :attempt, fencerow.now()
+SELECT sent.job_id, :name, 'signal', :seq, :beside, '{"data":' || sent.data || '}', :attempt, fencerow.now()
 FROM fencerow.job_signals AS sent
 WHERE sent.job_id = :id
   AND sent.name = :signal
