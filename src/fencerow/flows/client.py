@@ -14,7 +14,7 @@ from fencerow.core.model.text import shown
 from fencerow.flows.errors import FlowNotFound
 from fencerow.flows.handle import FlowHandle
 from fencerow.flows.inputs import FlowInputs
-from fencerow.flows.looking import FlowRecord, flow_of_job, list_flows, read_flow_inputs
+from fencerow.flows.looking import FlowPlace, FlowRecord, flow_of_job, list_flows, read_flow_inputs
 
 if TYPE_CHECKING:
     from fencerow.core.app.submitter import Submitter
@@ -71,17 +71,22 @@ class FlowVerbs(Verbs):
 
     @verb
     def known(
-        self, *, live: bool = False, before: FlowRecord | None = None, limit: int = 50
+        self,
+        *,
+        live: bool = False,
+        name: str | None = None,
+        before: FlowRecord | FlowPlace | None = None,
+        limit: int = 50,
     ) -> Procedure[list[FlowRecord]]:
-        """A page of flows, the newest first. `live`: only those that have not ended. Pass the last one of a page as
-        `before` to get the next.
+        """A page of flows, the newest first. `live`: only those that have not ended; `name`: only those of this name.
+        Pass the last one of a page as `before` to get the next.
 
         Raises:
             InvalidInput: the limit is not from 1 to 10,000.
         """
         if not 1 <= limit <= LIMIT_MAX:
             raise InvalidInput(f"limit is {shown(limit)}", f"a number from 1 to {LIMIT_MAX} is expected", "")
-        return (yield from ask(list_flows(live=live, before=before, limit=limit)))
+        return (yield from ask(list_flows(live=live, name=name, before=before, limit=limit)))
 
     aknown = averb(known)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -35,6 +36,13 @@ class FlowCounts(msgspec.Struct, frozen=True, kw_only=True):
     def ended(self) -> int:
         """How many have ended, in any way."""
         return self.succeeded + self.failed + self.cancelled
+
+
+class FlowPlace(NamedTuple):
+    """The place of a flow in a list: where the page behind it begins."""
+
+    submitted_at_us: int
+    id: str
 
 
 class FlowRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,14 +108,19 @@ def read_flow(flow_id: str) -> Steps[FlowRecord | None]:
 
 @operation(alone=True, repeatable=True, writes="")
 def list_flows(
-    *, live: bool = False, before: FlowRecord | None = None, limit: int
+    *,
+    live: bool = False,
+    name: str | None = None,
+    before: FlowRecord | FlowPlace | None = None,
+    limit: int,
 ) -> Steps[list[FlowRecord]]:
-    """Flows, the newest first. `before`: the last one of the page before."""
+    """Flows, the newest first. `before`: the last one of the page before, or its place."""
     rows = yield from execute(
         "list_flows",
         before_us=LATEST_US if before is None else before.submitted_at_us,
         before=LAST if before is None else before.id,
         live=int(live),
+        flow=name,
         limit=limit,
     )
     return list(map(flow_record, rows))

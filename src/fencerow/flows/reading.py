@@ -16,12 +16,17 @@ def reading_flow(flow_id: str) -> Procedure[FlowRecord]:
     """
     found = yield from ask(read_flow(flow_id))
     if found is None:
-        raise FlowNotFound(
-            f"there is no flow {flow_id}",
-            "the id is unknown, the transaction that submits it has not committed, or it was removed after its end",
-            "`fencerow flows` shows those that there are; flow_retention_s says how long they are kept",
-        )
+        raise flow_not_found(flow_id)
     return found
+
+
+def flow_not_found(flow_id: str) -> FlowNotFound:
+    """The error for a flow that is not there."""
+    return FlowNotFound(
+        f"there is no flow {flow_id}",
+        "the id is unknown, the transaction that submits it has not committed, or it was removed after its end",
+        "`fencerow flows` shows those that there are; flow_retention_s says how long they are kept",
+    )
 
 
 def reading_flow_job(flow_id: str, name: str) -> Procedure[FlowJobRecord]:

@@ -18,11 +18,12 @@ CAST(member.result AS text)
 SELECT {{columns of a flow}} FROM fencerow.flows AS flow WHERE flow.id = CAST(:id AS uuid);
 
 -- name: list_flows
--- Flows, the newest first, before one that was submitted then.
+-- Flows, the newest first, before one that was submitted then; of this name, or of any.
 SELECT {{columns of a flow}}
 FROM fencerow.flows AS flow
 WHERE (flow.submitted_at, flow.id) < (fencerow.at(CAST(:before_us AS bigint)), CAST(:before AS uuid))
   AND (CAST(:live AS integer) = 0 OR flow.ended_at IS NULL)
+  AND (CAST(:flow AS text) IS NULL OR flow.name = CAST(:flow AS text))
 ORDER BY flow.submitted_at DESC, flow.id DESC
 LIMIT CAST(:limit AS integer);
 

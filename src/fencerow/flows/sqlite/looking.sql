@@ -18,11 +18,12 @@ member.result
 SELECT {{columns of a flow}} FROM fencerow.flows AS flow WHERE flow.id = :id;
 
 -- name: list_flows
--- Flows, the newest first, before one that was submitted then.
+-- Flows, the newest first, before one that was submitted then; of this name, or of any.
 SELECT {{columns of a flow}}
 FROM fencerow.flows AS flow
 WHERE (flow.submitted_at, flow.id) < (:before_us, :before)
   AND (:live = 0 OR flow.ended_at IS NULL)
+  AND (:flow IS NULL OR flow.name = :flow)
 ORDER BY flow.submitted_at DESC, flow.id DESC
 LIMIT :limit;
 
