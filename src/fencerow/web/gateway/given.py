@@ -97,7 +97,7 @@ def options_of(wanted: Submit) -> dict[str, Any]:
     """
     return {
         name: _option(value)
-        for name in wanted.__struct_fields__
+        for name in Submit.__struct_fields__
         if name not in NOT_OPTIONS and (value := getattr(wanted, name)) is not UNSET
     }
 

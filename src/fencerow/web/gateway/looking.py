@@ -47,7 +47,7 @@ class Waiting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 async def look(call: Call) -> Answer:
     """A job as it stands. With `wait` it is answered when the job has ended, or after so long as it stands then."""
-    job, wait_s = await call.seen(call.params["id"]), _wait_s(call)
+    job, wait_s = await call.seen(call.params["id"]), waiting_s(call)
     if wait_s and not job.is_final:
         await call.until_ended(job.id, wait_s)
         job = await _seen_again(call, job)
@@ -56,7 +56,7 @@ async def look(call: Call) -> Answer:
 
 async def result(call: Call) -> Answer:
     """What the job's handler returned: its JSON, byte for byte as it was stored."""
-    job, wait_s = await call.seen(call.params["id"]), _wait_s(call)
+    job, wait_s = await call.seen(call.params["id"]), waiting_s(call)
     handle = Handle(call.client, job.id, bytes)
     try:
         if job.is_final or not wait_s:
@@ -104,7 +104,7 @@ async def _seen_again(call: Call, job: JobRecord) -> JobRecord:
         ) from None
 
 
-def _wait_s(call: Call) -> float:
+def waiting_s(call: Call) -> float:
     """How long to wait: what the query or `Prefer` says, the longer of the two; a preference is cut to what may be."""
     query: Waiting = call.query
     return max(query.wait, min(read.wait_of(call.headers.get("prefer", ())), WAIT_S_MAX))

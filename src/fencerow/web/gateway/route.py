@@ -77,7 +77,11 @@ class Call:
             telemetry=common.telemetry,
             ready=common.make_ready,
         )
-        made.encode_arguments, made.packing = common.encode_arguments, common.packing
+        made.encode_arguments, made.packing, made.mend = (
+            common.encode_arguments,
+            common.packing,
+            common.mend,
+        )
         return made
 
     @property

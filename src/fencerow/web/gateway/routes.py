@@ -8,6 +8,7 @@ from fencerow.web.gateway.deliveries import ROUTES as DELIVERIES
 from fencerow.web.gateway.downloads import ROUTES as DOWNLOADS
 from fencerow.web.gateway.endpoints import ROUTES as ENDPOINTS
 from fencerow.web.gateway.events import ROUTES as EVENTS
+from fencerow.web.gateway.flows import ROUTES as FLOWS
 from fencerow.web.gateway.jobs import ROUTES as JOBS
 from fencerow.web.gateway.keys import ROUTES as KEYS
 from fencerow.web.gateway.limits import ROUTES as LIMITS
@@ -18,6 +19,7 @@ from fencerow.web.gateway.queues import ROUTES as QUEUES
 from fencerow.web.gateway.route import Route
 from fencerow.web.gateway.schedules import ROUTES as SCHEDULES
 from fencerow.web.gateway.shares import ROUTES as SHARES
+from fencerow.web.gateway.steps import ROUTES as STEPS
 from fencerow.web.gateway.streams import ROUTES as STREAMS
 from fencerow.web.gateway.workers import ROUTES as WORKERS
 
@@ -29,6 +31,8 @@ def routes() -> tuple[Route, ...]:
         *DOWNLOADS,
         *LISTING,
         *STREAMS,
+        *FLOWS,
+        *STEPS,
         *QUEUES,
         *KEYS,
         *LIMITS,
