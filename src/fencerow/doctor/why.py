@@ -14,7 +14,6 @@ from fencerow.core.db.run import Procedure, Steps, ask, operation
 from fencerow.core.errors import ArgumentsTooNew, JobNotFound, SealKeyUnknown, StoreUnavailable
 from fencerow.core.model.job import HeldJob, JobRecord, WorkerRecord
 from fencerow.core.model.state import State, WorkerState
-from fencerow.core.model.text import shown
 from fencerow.core.store.read import clock, read, releases
 from fencerow.core.store.unique import unique_keys_of
 from fencerow.core.store.workers import held_jobs, holdings, list_workers
@@ -22,6 +21,7 @@ from fencerow.doctor import conditions
 from fencerow.doctor.affinity import for_a_label, waits_for_a_label
 from fencerow.doctor.conditions import SWEEP, Condition, WorkerLoad
 from fencerow.doctor.places import GatePlace, place
+from fencerow.doctor.waits import suspended_by_wings
 from fencerow.operators.looking import ahead, events
 from fencerow.operators.queues import PausedQueue, paused_queues
 
@@ -78,9 +78,8 @@ def why(job_id: str) -> Steps[Diagnosis]:
     changes = [each for each in timeline if each.kind == "changed"]
     keys = (yield from unique_keys_of([job_id]).steps()).get(job_id, [])
     unique = conditions.unique(keys, timeline, now_us)
-    flow = yield from _flow(job)
     looked = [
-        *([flow] if flow is not None else []),
+        *(yield from suspended_by_wings(job)),
         *conditions.before_a_slot(
             job,
             paused.get(job.queue),
@@ -97,24 +96,6 @@ def why(job_id: str) -> Steps[Diagnosis]:
         conditions.first(job, (yield from ahead(job_id).steps()), claiming, now_us),
     ]
     return Diagnosis(job.id, job.state, _summary(looked), looked)
-
-
-def _flow(job: JobRecord) -> Steps[Condition | None]:
-    """Of a suspended job: for whom it waits in a flow, if it does."""
-    if job.state is not State.WAITING or job.gate is not None:
-        return None
-    from fencerow.flows.looking import NAMES_MAX, awaited_in_flow  # few jobs wait so
-
-    found = yield from awaited_in_flow(job.id).steps()
-    if found is None:
-        return None
-    flow_id, names = found
-    few = ", ".join(map(shown, names)) + (", and others" if len(names) == NAMES_MAX else "")
-    return Condition(
-        "its flow lets it go",
-        False,
-        f"it waits for {few} in flow {flow_id}" if names else f"it waits for all jobs of flow {flow_id}",
-    )
 
 
 def briefly(job_id: str) -> Procedure[str]:

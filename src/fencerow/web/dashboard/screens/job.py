@@ -16,9 +16,12 @@ from fencerow.doctor.places import told_gate
 from fencerow.doctor.why import why
 from fencerow.operators import looking
 from fencerow.operators.job_verbs import timeline_of
+from fencerow.web.dashboard.counting.inside import inside_job
 from fencerow.web.dashboard.life import life_of
 from fencerow.web.dashboard.redacting import Redactor, text_without_secrets
 from fencerow.web.dashboard.screen import Act, Action, Look, PressAnswer, Screen
+from fencerow.web.dashboard.screens import job_inside
+from fencerow.web.dashboard.screens.job_inside import after_of, shown_steps
 from fencerow.web.dashboard.timeline import lines_of
 
 EVENTS_MAX = 500
@@ -31,8 +34,8 @@ TRACE_DIGITS = 32
 
 
 async def job(look: Look) -> dict[str, Any]:
-    """Six statements: the job, its notes, its lines, the workers' names, the pauses, the clock."""
-    client = look.client
+    """Six statements: the job, its notes, its lines, the workers' names, the pauses, what wings keep of it."""
+    client, after = look.client, after_of(look.query)
     job_id = parse_id(look.params["id"])
     record = await client.aget(job_id)
     noted = await client.arun(ask(looking.events(job_id, limit=EVENTS_MAX)))
@@ -41,7 +44,8 @@ async def job(look: Look) -> dict[str, Any]:
     names = {each.id: f"{each.name} ({each.host}, pid {each.pid})" for each in workers}
     paused = await client.apaused_queues()
     holder = next((each for each in workers if each.id == record.holder), None)
-    now_us = await look.now_us()
+    inside = await client.arun(ask(inside_job(job_id, after=after)))
+    now_us = inside.now_us
     happenings = timeline_of(record, noted)
     return {
         "now_us": now_us,
@@ -56,6 +60,9 @@ async def job(look: Look) -> dict[str, Any]:
         "pause": next((each for each in paused if each.name == record.queue), None),
         "gate": None if record.gate is None else told_gate(record.gate),
         "trace": trace_of(record),
+        "inside": inside,
+        "is_first_steps": not after,
+        **shown_steps(record.name, inside, look.redactor),
         **_payloads(record, look.redactor),
     }
 
@@ -152,6 +159,7 @@ ACTIONS = (
     Action("/jobs/{id}/run-now", run_now),
     Action("/jobs/{id}/change", change),
     Action("/jobs/{id}/delete", delete),
+    *job_inside.ACTIONS,
 )
 SCREENS = (
     Screen("job", "/jobs/{id}", "Job", job, place=21, actions=ACTIONS),
