@@ -22,6 +22,7 @@ from fencerow.errors import Busy
 from fencerow_proof.arena.crash import Case
 from fencerow_proof.arena.race import perform
 from fencerow_proof.arena.sqlite import SqliteArena
+from tests.kit.databases import copy_files, scratch_folder
 from tests.kit.jobs import claim, register, running, submit
 from tests.proof.crash.cases import CASES
 from tests.proof.race.people import FIRST, JOB, nothing, with_jobs, with_running
@@ -38,14 +39,14 @@ READING: list[tuple[str, Any, Operation[Any]]] = [
 ALL = [*CASES, *(Case(name, setup, operation, nothing) for name, setup, operation in READING)]
 
 
-@pytest.fixture
-def arena(sqlite_path: Path) -> Iterator[SqliteArena]:
-    engine = SqliteEngine(sqlite_path, store.sqlite_queries())
-    store.migrate(engine)
-    engine.close()
-    made = SqliteArena(sqlite_path, store.sqlite_queries())
-    yield made
-    made.close()
+@pytest.fixture(scope="module")
+def arena(_lite_template: Path) -> Iterator[SqliteArena]:
+    """One for all cases, each of which clears it."""
+    with scratch_folder() as folder:
+        copy_files(_lite_template, path := folder / "jobs.db")
+        made = SqliteArena(path, store.sqlite_queries())
+        yield made
+        made.close()
 
 
 def traced(operation: Operation[Any], seen: list[str]) -> Operation[Any]:
