@@ -9,7 +9,7 @@ import msgspec
 
 from fencerow.core.db.run import Row
 from fencerow.core.errors import ConfigError, InvalidInput
-from fencerow.core.model.defaults import check_number
+from fencerow.core.model.defaults import DAY_S, check_number
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import check_text
 from fencerow.core.model.value import UNREADABLE
@@ -24,6 +24,9 @@ NAME_LENGTH_MAX: Final = 100
 TIMEOUT_S: Final = 15.0
 ATTEMPTS_MAX: Final = 12
 FILTER_MAX: Final = 100
+OVERLAP_S: Final = DAY_S
+OVERLAP_S_MAX: Final = 30 * DAY_S
+REASON_LENGTH_MAX: Final = 500
 
 
 class EndpointOptions(TypedDict, total=False):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Unpack
+from typing import Unpack
 
 import msgspec
 
@@ -11,13 +11,16 @@ from fencerow.core.client.base import ClientBase, Verbs
 from fencerow.core.db.run import Operation, Procedure, ask
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import ConfigError, InvalidInput
-from fencerow.core.model.defaults import DAY_S, check_number
+from fencerow.core.model.defaults import check_number
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import check_text
 from fencerow.web.errors import EndpointConflict, EndpointNotFound
 from fencerow.web.webhooks.addresses import Allowed, target_of
 from fencerow.web.webhooks.endpoint import (
+    OVERLAP_S,
+    OVERLAP_S_MAX,
+    REASON_LENGTH_MAX,
     Endpoint,
     EndpointOptions,
     EndpointWanted,
@@ -26,10 +29,6 @@ from fencerow.web.webhooks.endpoint import (
 )
 from fencerow.web.webhooks.pairs import PRIVATE, KeyPair, for_receiver, signer_of
 from fencerow.web.webhooks.signing import WebhookSecret
-
-OVERLAP_S: Final = DAY_S
-OVERLAP_S_MAX: Final = 30 * DAY_S
-REASON_LENGTH_MAX: Final = 500
 
 
 class AddedEndpoint(msgspec.Struct, frozen=True):
