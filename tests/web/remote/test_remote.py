@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -33,29 +33,12 @@ from fencerow.errors import (
 )
 from fencerow.supervisor.probes import ProbeAddress
 from fencerow.web.errors import NotAllowed, NotAuthenticated
-from fencerow.web.gateway.asgi import Gateway
-from fencerow.web.gateway.server import Server, listening
+from fencerow.web.gateway.server import listening
 from fencerow.web.remote import RemoteClient, RemoteHandle
-from fencerow.web.settings import WebSettings
 from fencerow.web.tokens.scope import Scope
 from tests.web.gateway.conftest import Door
 
 PATIENCE_S = 60.0
-
-
-@pytest.fixture
-async def client(lite_app: App, door: Door) -> AsyncIterator[RemoteClient]:
-    """A client of a gateway on a real socket."""
-    found = listening(ProbeAddress("127.0.0.1", 0))
-    async with lite_app:
-        server = Server(Gateway(lite_app, authorize=door), WebSettings())
-        running = asyncio.create_task(server.run([found]))
-        async with RemoteClient(f"http://127.0.0.1:{found.getsockname()[1]}", token="t") as made:
-            yield made
-        server.leave()
-        server.leave()
-        async with asyncio.timeout(PATIENCE_S):
-            await running
 
 
 async def test_from_submit_to_result_as_beside_the_database(lite_app: App, client: RemoteClient) -> None:

@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from fencerow.core.errors import Busy, InvalidInput, MalformedPayload, NotReady, OutcomeUnknown, ResultTimeout
 from fencerow.core.model.ids import parse_id
+from fencerow.core.model.state import FINAL
 from fencerow.errors import FlowEnded, FlowNotFound, NoFlowResult, UnknownFlowJob
 from fencerow.flows.handle import FlowHandle
 from fencerow.flows.looking import (
@@ -25,7 +26,7 @@ from fencerow.flows.looking import (
     read_flow_jobs,
 )
 from fencerow.flows.reach import flow_reach
-from fencerow.flows.reading import flow_not_found
+from fencerow.flows.reading import flow_not_found, reading_flow_job
 from fencerow.web.gateway import flow_given
 from fencerow.web.gateway.flow_shapes import (
     CallbackDocument,
@@ -129,15 +130,19 @@ async def list_flow_jobs(call: Call) -> Answer:
 
 async def flow_result(call: Call) -> Answer:
     """The newest result of a flow's stages. With `wait_for` and `wait` first the end of that stage is waited for: if it
-    fails, or does not end in time, it is the result of the stage before it."""
-    handle, wait_s = await _seen(call), waiting_s(call)
+    fails, or does not end in time, it is the result of the stage before it. `Fencerow-Stage` says how that one stands.
+    """
+    handle, wait_s, wait_for = await _seen(call), waiting_s(call), call.query.wait_for
     try:
-        found = await call.while_connected(_result(handle, call.query.wait_for, wait_s))
+        found = await call.while_connected(_result(handle, wait_for, wait_s))
+        if found is None:
+            raise NotReady(f"flow {handle.id} was waited for", "the gateway is stopping", "ask again")
+        stage = None if wait_for is None else await call.client.arun(reading_flow_job(handle.id, wait_for))
+        if stage is not None and stage.state in FINAL:  # it may have ended just now
+            found = await _result(handle, wait_for, 0)
     except UnknownFlowJob as error:
         raise missing(error) from None
-    if found is None:
-        raise NotReady(f"flow {handle.id} was waited for", "the gateway is stopping", "ask again")
-    return Answer(200, content=found)
+    return Answer(200, headers={} if stage is None else {"fencerow-stage": stage.state.value}, content=found)
 
 
 async def cancel_flow(call: Call) -> Answer:

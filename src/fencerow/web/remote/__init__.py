@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from fencerow.web.remote.client import RemoteClient, RemoteOptions
+from fencerow.web.remote.client import RemoteClient
+from fencerow.web.remote.flow_handle import RemoteFlowHandle, RemoteFlows
+from fencerow.web.remote.flows import RemoteFlow
 from fencerow.web.remote.handle import RemoteHandle
+from fencerow.web.remote.options import RemoteOptions
 from fencerow.web.remote.receiver import RemoteReceiver
+from fencerow.web.remote.webhooks import RemoteWebhooks
 
-__all__ = ["RemoteClient", "RemoteHandle", "RemoteOptions", "RemoteReceiver"]
+__all__ = [
+    "RemoteClient",
+    "RemoteFlow",
+    "RemoteFlowHandle",
+    "RemoteFlows",
+    "RemoteHandle",
+    "RemoteOptions",
+    "RemoteReceiver",
+    "RemoteWebhooks",
+]

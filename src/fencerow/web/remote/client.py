@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import msgspec
 
@@ -14,10 +13,14 @@ from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import FencerowError, InvalidInput
 from fencerow.core.model.ids import new_id, parse_id
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.web.remote.base import RemoteBase
 from fencerow.web.remote.exchange import Exchange, Remote, Reply
+from fencerow.web.remote.flow_handle import RemoteFlows
+from fencerow.web.remote.flows import RemoteFlow
 from fencerow.web.remote.handle import RemoteHandle
+from fencerow.web.remote.options import RemoteOptions, said
 from fencerow.web.remote.receiver import RemoteReceiver
+from fencerow.web.remote.steps import RemoteSteps, quoted
+from fencerow.web.remote.webhooks import RemoteWebhooks
 from fencerow.web.remote.wire import Wire
 
 if TYPE_CHECKING:
@@ -28,40 +31,13 @@ URL = "FENCEROW_GATEWAY_URL"
 TOKEN = "FENCEROW_TOKEN"  # noqa: S105 - the name of a variable
 
 
-class RemoteOptions(TypedDict, total=False):
-    """The options of one submit. None means the same as no option; docs/guide.md has what each means."""
-
-    id: str | None
-    key: str | None
-    scope: str | None
-    key_lifetime_s: Seconds | None
-    delay_s: Seconds | None
-    run_at: datetime | None
-    queue: str | None
-    priority: int | None
-    attempts_max: int | None
-    timeout_s: Seconds | None
-    expires_s: Seconds | None
-    retention_s: Seconds | None
-    ephemeral: bool | None
-    exclusive: str | None
-    limits: Sequence[str] | None
-    share: str | None
-    affinity: str | None
-    affinity_wait_s: Seconds | None
-    unique: str | None
-    handover: str | Mapping[str, str] | None
-    tags: Sequence[str]
-    metadata: Mapping[str, Any] | None
-
-
 class Submitted(msgspec.Struct, frozen=True):
     """What a submit is answered with."""
 
     id: str
 
 
-class RemoteClient(RemoteBase):
+class RemoteClient(RemoteSteps):
     """Submits jobs through the gateway at `url` and asks for them, from threads and event loops together.
 
     Without arguments it takes FENCEROW_GATEWAY_URL and FENCEROW_TOKEN. Every request may be repeated without harm, so
@@ -98,13 +74,11 @@ class RemoteClient(RemoteBase):
         """
         own, key = options.get("id"), options.get("key")
         job_id = new_id() if own is None else parse_id(own)
-        given = {
-            name: value for name, value in options.items() if name not in ("id", "key") and value is not None
-        }
-        document = {"job": job, "args": dict(args or {}), **given, "id": job_id}
+        document = {"job": job, "args": dict(args or {}), **said(options), "id": job_id}
+        document.pop("key", None)
         if key is not None and own is None:
             del document["id"]  # the key makes it one job
-        headers = {} if key is None else {"idempotency-key": f'"{_quoted(key)}"'}
+        headers = {} if key is None else {"idempotency-key": f'"{quoted(key)}"'}
         try:
             reply: Reply = yield from self.asking(
                 Exchange("POST", "/v1/jobs", document=document, headers=headers)
@@ -129,6 +103,23 @@ class RemoteClient(RemoteBase):
     def receiver(self, name: str) -> RemoteReceiver:
         """Takes the ends of jobs that were submitted with `handover=` for this receiver. Asks nobody yet."""
         return RemoteReceiver(self, name)
+
+    @property
+    def webhooks(self) -> RemoteWebhooks:
+        """Endpoints of webhooks, and what they were told."""
+        return RemoteWebhooks(self)
+
+    @property
+    def flows(self) -> RemoteFlows:
+        """Finds flows again. `flow` makes one."""
+        return RemoteFlows(self)
+
+    def flow(self, name: str, *, key: str | None = None) -> RemoteFlow:
+        """Put jobs together of which some wait for others: add them, then submit the flow as a whole.
+
+        `key`: flows of one name and one key are one flow. Asks nobody yet.
+        """
+        return RemoteFlow(self, name, key=key)
 
     def close(self) -> None:
         """Close the connections of threads."""
@@ -164,7 +155,3 @@ def _found(given: str | None, what: str, variable: str) -> str:
             f"pass {what}=, or set {variable}",
         )
     return found
-
-
-def _quoted(key: str) -> str:
-    return key.replace("\\", "\\\\").replace('"', '\\"')
