@@ -18,7 +18,6 @@ SCENARIOS = {
 WAITS_FOR = {
     "A.9": "stages",
     "A.10": "stages",
-    "A.14": "stages",
     "B.14": "metrics",
     "C.6": "flows",
     "C.18": "metrics",
