@@ -16,8 +16,8 @@ class Lag:
     """How far one group is behind. `events` stops counting at 10,000 for a partition.
 
     `seconds` is the age of the first event that it has not acknowledged; `waiting` are events that it put
-    aside to try again, `parked` those that it gave up. `unplaced` events have no position yet, the first of
-    them since `unplaced_s`. This lasts only moments, unless no worker gives positions.
+    aside to try again, `parked` those that it gave up, each counted as far. `unplaced` events have no
+    position yet, the first of them since `unplaced_s`. This lasts only moments, unless no worker gives positions.
     """
 
     group: str

@@ -174,7 +174,9 @@ LAG_EVENTS = Metric(
     ("group",),
     "Events that a group has not acknowledged; counting stops at 10,000 for a partition.",
 )
-PARKED = Metric("fencerow_events_parked", _G, ("group",), "Events that a group gave up and keeps.")
+PARKED = Metric(
+    "fencerow_events_parked", _G, ("group",), "Events that a group gave up and keeps, counted up to 10,000."
+)
 OUTBOX_LAG = Metric(
     "fencerow_outbox_lag_seconds",
     _G,

@@ -9,7 +9,7 @@ CASE WHEN json_typeof(known.topics) = 'array' AND position('\' IN CAST(known.top
 -- name: group_lags
 -- Each group, or those behind a name, at most :groups_max if that is said. Of each:
 -- the head of the log, its rearmost cursor, how many events it has still to read (looked at up to so many
--- in each partition), when the first of them was published, what is put aside and parked, and its living readers; and
+-- in each partition), when the first of them was published, what is put aside and parked (counted up to so many each), and its living readers; and
 -- how many of the events have no place yet (looked at up to so many), with the first of these. They are read by place,
 -- so without one they are as unread as any other.
 WITH unplaced AS MATERIALIZED (
@@ -26,9 +26,12 @@ SELECT known.name,
        min(held.cursor),
        CAST(sum(ahead.events + coming.events) AS bigint),
        fencerow.us(LEAST(min(ahead.first_at), min(coming.first_at))),
-       (SELECT count(*) FROM fencerow.event_asides AS aside WHERE aside.grp = known.name AND aside.parked_at IS NULL),
-       (SELECT count(*) FROM fencerow.event_asides AS aside
-        WHERE aside.grp = known.name AND aside.parked_at IS NOT NULL),
+       (SELECT count(*)
+        FROM (SELECT 1 FROM fencerow.event_asides AS aside WHERE aside.grp = known.name AND aside.parked_at IS NULL
+              LIMIT CAST(:look AS bigint)) AS few),
+       (SELECT count(*)
+        FROM (SELECT 1 FROM fencerow.event_asides AS aside WHERE aside.grp = known.name AND aside.parked_at IS NOT NULL
+              LIMIT CAST(:look AS bigint)) AS few),
        (SELECT count(*) FROM fencerow.event_drainers AS reader
         WHERE reader.grp = known.name AND reader.lease_until > (SELECT fencerow.now())),
        fencerow.us((SELECT fencerow.now())),

@@ -7,7 +7,7 @@ iif(json_valid(known.topics), known.topics, '[]')
 -- name: group_lags
 -- Each group, or those behind a name, at most :groups_max if that is said. Of each:
 -- the head of the log, its rearmost cursor, how many events it has still to read (looked at up to so many
--- for the whole group), when the first of them was published, what is put aside and parked, and its living readers.
+-- for the whole group), when the first of them was published, what is put aside and parked (counted up to so many each), and its living readers.
 -- Every event has its place from the beginning.
 SELECT known.name,
        MAX(COALESCE((SELECT max(event.id) FROM fencerow.events AS event), 0),
@@ -22,9 +22,12 @@ SELECT known.name,
         FROM fencerow.event_cursors AS held JOIN fencerow.events AS event ON event.id > held.cursor
         WHERE held.grp = known.name AND event.bucket % known.partitions = held.part
           AND EXISTS (SELECT 1 FROM json_each({{readable topics}}) AS named WHERE event.topic GLOB named.value)),
-       (SELECT count(*) FROM fencerow.event_asides AS aside WHERE aside.grp = known.name AND aside.parked_at IS NULL),
-       (SELECT count(*) FROM fencerow.event_asides AS aside
-        WHERE aside.grp = known.name AND aside.parked_at IS NOT NULL),
+       (SELECT count(*)
+        FROM (SELECT 1 FROM fencerow.event_asides AS aside WHERE aside.grp = known.name AND aside.parked_at IS NULL
+              LIMIT :look)),
+       (SELECT count(*)
+        FROM (SELECT 1 FROM fencerow.event_asides AS aside WHERE aside.grp = known.name AND aside.parked_at IS NOT NULL
+              LIMIT :look)),
        (SELECT count(*) FROM fencerow.event_drainers AS reader
         WHERE reader.grp = known.name AND reader.lease_until > fencerow.now()),
        fencerow.now(),

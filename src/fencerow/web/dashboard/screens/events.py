@@ -13,7 +13,7 @@ from fencerow.events.asides import Parked, discard, parked, redrive
 from fencerow.events.bus import told
 from fencerow.events.consumers import partitions
 from fencerow.events.groups import GroupStart, group_named, groups, replay
-from fencerow.events.lag import lags, retention_estimate
+from fencerow.events.lag import LOOK, lags, retention_estimate
 from fencerow.events.settings import EventSettings
 from fencerow.web.dashboard.redacting import Redactor, text_without_secrets
 from fencerow.web.dashboard.roles import Role
@@ -58,6 +58,7 @@ async def group(look: Look) -> dict[str, Any]:
         "group": found,
         "lag": lag[0] if lag else None,
         "partitions": parts,
+        "most": LOOK,
         **_parked(aside, look.redactor),
     }
 
