@@ -17,6 +17,7 @@ from fencerow.core.store.connect import DEFAULT_URL
 if TYPE_CHECKING:
     from fencerow.app import App
     from fencerow.web.dashboard.asgi import Dashboard
+    from fencerow.web.dashboard.redacting import Declared
 
 PORT = 8090
 VARIABLE = f"{COMMAND_PREFIX}DEV_SECRET"
@@ -45,13 +46,14 @@ def shown(app: JobsApp, secret: str | None, *, wanted: bool, opened: bool) -> It
         yield ""
         return
     config = cast(Config, replace(app.config, url=app.config.url or DEFAULT_URL))
-    with LocalDashboard(lambda: _made(config), port=PORT, secret=secret or new_secret()) as local:
+    with LocalDashboard(lambda: _made(config, app.jobs), port=PORT, secret=secret or new_secret()) as local:
         if opened:
             open_browser(local.url)
         yield local.url
 
 
-def _made(config: Config) -> tuple[App, Dashboard]:
+def _made(config: Config, jobs: Mapping[str, Declared]) -> tuple[App, Dashboard]:
+    """An app of its own, for the thread that serves; what is secret in `jobs` is known by their types."""
     from fencerow.app import App
     from fencerow.web.dashboard.asgi import Dashboard
     from fencerow.web.dashboard.roles import Role, Visitor
@@ -62,4 +64,4 @@ def _made(config: Config) -> tuple[App, Dashboard]:
         return visitor
 
     app = App(config=config)
-    return app, Dashboard(app, authorize=authorize, read_only=False)
+    return app, Dashboard(app, authorize=authorize, read_only=False, jobs=jobs)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, TypedDict
 
+import httpx
+
 from fencerow import App
+from fencerow.cli.developing import _made
 from fencerow.payloads import Secret
 from tests.web.dashboard.visiting import Visits
 
@@ -30,3 +33,19 @@ async def test_types_say_what_is_secret_in_arguments_results_and_schedules(
     assert page.text.count("hidden, 6 characters") == 2 and '"owner": "ada"' in page.text
     record = await lite_app.client.aget(handle.id)
     assert (record.args["code"], record.result["code"]) == ("s3cr3t", "t3rc3s")
+
+
+async def test_the_dashboard_of_dev_knows_the_types_of_the_application(lite_app: App) -> None:
+    async def open_account(code: Annotated[str, Secret]) -> None: ...
+
+    job = lite_app.job(name="open_account")(open_account)
+    handle = await job.asubmit("s3cr3t")
+    app, board = _made(lite_app.config, lite_app.jobs)
+    async with (
+        app,
+        httpx.AsyncClient(transport=httpx.ASGITransport(board), base_url="http://127.0.0.1") as client,
+    ):
+        page = await Visits(client).see(f"/jobs/{handle.id}")
+        await board.aclose()
+
+    assert "s3cr3t" not in page.text and "hidden, 6 characters" in page.text

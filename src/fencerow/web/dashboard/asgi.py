@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from starlette.applications import Starlette
@@ -21,7 +21,7 @@ from fencerow.web.dashboard.login import Login
 from fencerow.web.dashboard.looks import LIVE_S, LOOK_S, Looks, ScreenPlace
 from fencerow.web.dashboard.pages import Pages
 from fencerow.web.dashboard.problems import Problems
-from fencerow.web.dashboard.redacting import Redact, Redactor
+from fencerow.web.dashboard.redacting import Declared, Redact, Redactor
 from fencerow.web.dashboard.roles import Authorize, Role
 from fencerow.web.dashboard.screen import Look
 from fencerow.web.dashboard.screens import all_screens
@@ -40,7 +40,8 @@ class Dashboard:
     log in with an API token. `read_only`: nobody may do more than look, whatever their role; so it is until you say
     otherwise. `redact`: given the name of a job and its arguments, result or metadata, it returns what shall be shown.
     `secured`: browsers come over TLS; None is by the request. `replica`: the URL of a standby to read from, by default
-    that of `web_replica_url`. `also`: screens of your own beside ours. It opens nothing before the first request and
+    that of `web_replica_url`. `also`: screens of your own beside ours. `jobs`: the declared jobs by whose types secrets
+    are hidden, by default those of `app`. It opens nothing before the first request and
     needs no lifespan. `leave()` ends the pages that are kept live, `aclose()` what it does beside requests; the app
     stays open.
 
@@ -60,6 +61,7 @@ class Dashboard:
         live_s: float = LIVE_S,
         look_s: float = LOOK_S,
         also: Also | None = None,
+        jobs: Mapping[str, Declared] | None = None,
     ) -> None:
         settings = WebSettings.of(app.config)
         check_settings(settings)
@@ -68,7 +70,7 @@ class Dashboard:
             Statics(),
             Cookies(secured=secured),
         )
-        self._app, self._redactor = app, Redactor(redact, app.jobs)
+        self._app, self._redactor = app, Redactor(redact, app.jobs if jobs is None else jobs)
         self._problems = Problems(partial(examine, app.config, app.checks()))
         self._canary, self._kept = Canary(), KeptPictures()
         self._source = Source(settings, app.config, lambda: app.engine, replica)

@@ -24,6 +24,7 @@ IN_TEXT = re.compile(
 )
 
 Redact = Callable[[str, Any], Any]
+Declared = DeclaredBase[..., ..., Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Redactor:
     """
 
     own: Redact | None = None
-    jobs: Mapping[str, DeclaredBase[..., ..., Any, Any]] = field(default_factory=dict)
+    jobs: Mapping[str, Declared] = field(default_factory=dict)
 
     def arguments(self, job: str, data: Any) -> Any:
         """Arguments of the job of this name, as `shown`."""
