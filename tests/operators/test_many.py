@@ -14,6 +14,7 @@ from fencerow.core.db.run import Operation
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.state import State
 from fencerow.core.store import store
+from fencerow.core.store.attempts import Failure
 from fencerow.errors import Busy, KeyConflict
 from fencerow.operators import looking
 from fencerow.operators.many import BUSY_MAX, CancelMany, DeleteMany, JobDone, ManyMove, ReviveMany, moving
@@ -21,7 +22,7 @@ from fencerow.testing.clock import DatabaseClock
 from tests.core.client.flaky import Flaky
 from tests.core.store.stage import bring
 from tests.core.store.test_keys import ended, keyed, submit_keyed
-from tests.kit.jobs import AnyEngine, read, running, submit
+from tests.kit.jobs import AnyEngine, claim, read, register, running, submit
 
 losses = pytest.mark.parametrize("loss", ["lost after", "lost before"])
 CANCEL = CancelMany("ada", "typo")
@@ -52,6 +53,22 @@ def test_each_of_many_is_cancelled_asked_or_refused(engine: AnyEngine) -> None:
     (event,) = engine.run(looking.events(queued))
     assert (event.kind, event.actor, event.detail) == ("cancelled", "ada", {"reason": "typo"})
     assert kinds(engine, busy.id) == ["cancel_requested"]
+
+
+def test_a_revive_that_is_bound_by_an_instant_leaves_what_has_ended_again_since(engine: AnyEngine) -> None:
+    """What is left of those that are moved together is moved alone, by the same guard."""
+    seen, other = bring(engine, State.FAILED), bring(engine, State.FAILED)
+    at_us = engine.run(store.clock())
+    bound = ReviveMany("ada", None, at_us)
+    engine.run(store.revive(seen.id, actor="bob"))
+    (again,) = claim(engine, holder := register(engine), limit=1)
+    engine.run(store.fail([Failure(again.id, again.attempt, "{}")], holder=holder))
+
+    found = move(engine, bound, seen.id, other.id)
+
+    assert (found[seen.id].error is not None, found[other.id].outcome) == (True, "queued")
+    assert read(engine, seen.id).state == State.FAILED
+    assert kinds(engine, seen.id).count("revived") == 1
 
 
 def test_only_those_that_nobody_runs_are_cancelled_if_that_was_asked(engine: AnyEngine) -> None:

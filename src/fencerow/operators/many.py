@@ -108,23 +108,28 @@ class CancelMany:
 
 @dataclass(frozen=True, slots=True)
 class ReviveMany:
-    """Queue finished jobs again."""
+    """Queue finished jobs again; with `ended_by_us` (microseconds) only those that have ended by then."""
 
     actor: str | None
     reason: str | None
+    ended_by_us: int | None = None
 
     def together(self, ids: Sequence[str]) -> Procedure[dict[str, str]]:
         """See `ManyMove`."""
-        queued = yield from ask(store.revive_many(ids, actor=self.actor, reason=self.reason))
+        queued = yield from ask(
+            store.revive_many(ids, actor=self.actor, reason=self.reason, ended_by_us=self.ended_by_us)
+        )
         yield from _tell_queued(queued)
         return {job.id: "queued" for job in queued}
 
     def alone(self, job_id: str, doubt: Doubt | None) -> Procedure[str]:
         """See `ManyMove`."""
         if doubt is None:
-            queued = yield from revived_surely(job_id, actor=self.actor, reason=self.reason)
+            queued = yield from revived_surely(
+                job_id, actor=self.actor, reason=self.reason, ended_by_us=self.ended_by_us
+            )
         else:
-            revive = store.revive(job_id, actor=self.actor, reason=self.reason)
+            revive = store.revive(job_id, actor=self.actor, reason=self.reason, ended_by_us=self.ended_by_us)
             queued = yield from revived_again(job_id, revive, doubt.began, doubt.error)
         yield from _tell_queued([queued])
         return "queued"

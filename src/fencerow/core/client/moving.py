@@ -82,13 +82,15 @@ def cancelled_again(
         raise doubt from None
 
 
-def revived_surely(job_id: str, *, actor: str | None, reason: str | None) -> Procedure[Requeued]:
+def revived_surely(
+    job_id: str, *, actor: str | None, reason: str | None, ended_by_us: int | None = None
+) -> Procedure[Requeued]:
     """Revive a job. When the answer is lost, look whether it was revived since; only if not, revive it again.
 
     Raises:
         OutcomeUnknown: the database could not be asked.
     """
-    revive = store.revive(job_id, actor=actor, reason=reason)
+    revive = store.revive(job_id, actor=actor, reason=reason, ended_by_us=ended_by_us)
     began = time.monotonic()
     try:
         return (yield from ask(revive))

@@ -66,18 +66,21 @@ def expire(*, limit: int, actor: str | None) -> Steps[list[Moved]]:
 
 
 @operation()
-def revive(job_id: str, *, actor: str | None, reason: str | None = None) -> Steps[Requeued]:
-    """Queue a finished job again: budgets start anew, the attempt goes on.
+def revive(
+    job_id: str, *, actor: str | None, reason: str | None = None, ended_by_us: int | None = None
+) -> Steps[Requeued]:
+    """Queue a finished job again: budgets start anew, the attempt goes on. With `ended_by_us` (microseconds) only if it
+    has ended by then.
 
     Locks the job's row, then its key. What people do; the system's own repetition is a retry.
 
     Raises:
-        IllegalMove: it has not ended. Wait or cancel.
+        IllegalMove: it has not ended, or has ended again since. Wait or cancel.
         KeyConflict: another job has its key by now.
         JobGone: it is ephemeral and succeeded. Only its failures can be revived.
         JobNotFound: there is no such job.
     """
-    locked = yield from _lock_finished(job_id)
+    locked = yield from _lock_finished(job_id, ended_by_us)
     scope, key = text_or_none(locked[1]), text_or_none(locked[2])
     if scope is not None and key is not None:
         yield from _take_key_back(job_id, scope, key)
@@ -94,16 +97,20 @@ def delete(ids: Sequence[str]) -> Steps[list[str]]:
     return (yield from forget_notes(first_column((yield from execute("delete", ids=list(ids))))))
 
 
-def _lock_finished(job_id: str) -> Steps[Row]:
+def _lock_finished(job_id: str, ended_by_us: int | None) -> Steps[Row]:
     """Lock a finished job's row. A bounded loop: it may end, or end again, between the lock and the look."""
     for _ in range(ROUNDS_MAX):
-        locked = yield from execute("lock_finished", ids=[job_id])
+        locked = yield from execute("lock_finished", ids=[job_id], ended_by=ended_by_us)
         if locked:
             return locked[0]
         fence = (yield from read_fences([job_id]).steps()).get(job_id)
         refused = unrevivable(job_id, fence)
         if refused is not None:
             raise refused
+        if ended_by_us is not None:
+            raise IllegalMove(
+                f"job {job_id} has ended again", "it has run since it was looked at", "look again"
+            )
     raise IllegalMove(
         f"job {job_id} kept changing its state", "others change it at the same time", "revive it again"
     )

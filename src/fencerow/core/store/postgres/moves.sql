@@ -84,10 +84,11 @@ SELECT id FROM moved;
 
 -- fragment: revivable
 -- Finished jobs that may be queued again.
--- Guard: no ephemeral job that succeeded; its id is spent, so a repeated submit must not find it live. And none that is
--- live at the same time.
+-- Guard: no ephemeral job that succeeded; its id is spent, so a repeated submit must not find it live. None that is live at
+-- the same time. And where an instant is given none that has ended later: it is not the end that somebody saw.
 job.id = ANY(CAST(:ids AS uuid[]))
   AND NOT (job.ephemeral AND job.state = 'succeeded')
+  AND (CAST(:ended_by AS bigint) IS NULL OR job.ended_at <= fencerow.at(CAST(:ended_by AS bigint)))
   AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS live WHERE live.id = job.id)
 
 -- name: lock_finished

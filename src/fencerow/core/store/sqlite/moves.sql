@@ -67,10 +67,11 @@ RETURNING id;
 
 -- fragment: revivable
 -- Finished jobs that may be queued again.
--- Guard: no ephemeral job that succeeded; its id is spent, so a repeated submit must not find it live. And none that is
--- live at the same time.
+-- Guard: no ephemeral job that succeeded; its id is spent, so a repeated submit must not find it live. None that is live at
+-- the same time. And where an instant is given none that has ended later: it is not the end that somebody saw.
 job.id IN (SELECT value FROM json_each(:ids))
   AND NOT (job.ephemeral = 1 AND job.state = 'succeeded')
+  AND (:ended_by IS NULL OR job.ended_at <= :ended_by)
   AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS live WHERE live.id = job.id)
 
 -- name: lock_finished

@@ -149,6 +149,8 @@ def _why(error: FencerowError) -> str:
     match error:
         case IllegalMove() if error.state:
             return f"were {error.state}"
+        case IllegalMove():
+            return "were changed by others meanwhile"
         case JobNotFound():
             return "were gone"
         case Busy():
@@ -190,8 +192,8 @@ def compared(tally: PressTally, expected: int | None) -> str:
     return f" {amount(missing, 'job')} of the preview no longer matched."
 
 
-def check_move(meant: Meant, actor: str | None, reason: str) -> ManyMove:
-    """The move that is asked for.
+def check_move(meant: Meant, actor: str | None, reason: str, at_us: int) -> ManyMove:
+    """The move that is asked for, bound by the instant of the preview.
 
     Raises:
         InvalidInput: it has no reason, or its value cannot be used.
@@ -200,4 +202,4 @@ def check_move(meant: Meant, actor: str | None, reason: str) -> ManyMove:
         raise InvalidInput(
             "no reason was given", "a bulk action is kept with one", "say why, and press again"
         )
-    return meant.verb.move(actor, reason, meant.value)
+    return meant.verb.move(actor, reason, meant.value, at_us)

@@ -12,7 +12,9 @@ from fencerow.core.model.state import FINAL, LIVE, State
 from fencerow.operators.many import CancelMany, ChangeMany, DeleteMany, ManyMove, ReviveMany
 
 IDLE = LIVE - {State.RUNNING}
-Making = Callable[[str | None, str, str], ManyMove]  # of who asks, why, and the value
+Making = Callable[
+    [str | None, str, str, int], ManyMove
+]  # of who asks, why, the value, and when the preview was
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ def _always(text: str) -> Callable[[State], str]:
     return lambda _state: text
 
 
-def _to_priority(actor: str | None, reason: str, value: str) -> ManyMove:
+def _to_priority(actor: str | None, reason: str, value: str, _at_us: int) -> ManyMove:
     try:
         wanted = int(value)
     except ValueError:
@@ -54,7 +56,7 @@ def _to_priority(actor: str | None, reason: str, value: str) -> ManyMove:
     return ChangeMany(actor, reason, job_change(priority=wanted))
 
 
-def _to_queue(actor: str | None, reason: str, value: str) -> ManyMove:
+def _to_queue(actor: str | None, reason: str, value: str, _at_us: int) -> ManyMove:
     return ChangeMany(actor, reason, job_change(queue=value))
 
 
@@ -62,21 +64,21 @@ _RUNS = "what runs or has ended cannot be changed"
 _VERBS = (
     BulkVerb(
         "cancel", "Cancel jobs", "Cancel them", LIVE, LIVE,
-        lambda actor, reason, _: CancelMany(actor, reason), _ended, "they have ended",
+        lambda actor, reason, *_: CancelMany(actor, reason), _ended, "they have ended",
     ),
     BulkVerb(
         "cancel-idle", "Cancel jobs that nobody runs", "Cancel them", IDLE, IDLE,
-        lambda actor, reason, _: CancelMany(actor, reason, only_queued=True),
+        lambda actor, reason, *_: CancelMany(actor, reason, only_queued=True),
         _always("cancelled at once"), "they run, or have ended",
     ),
     BulkVerb(
         "revive", "Revive jobs", "Revive them", FINAL, frozenset({State.FAILED}),
-        lambda actor, reason, _: ReviveMany(actor, reason),
+        lambda actor, reason, _, at_us: ReviveMany(actor, reason, at_us),
         _always("queued again, their budgets begin anew"), "only jobs that have ended are revived",
     ),
     BulkVerb(
         "run-now", "Run jobs now", "Make them due", IDLE, IDLE,
-        lambda actor, reason, _: ChangeMany(actor, reason, job_change(run_now=True)),
+        lambda actor, reason, *_: ChangeMany(actor, reason, job_change(run_now=True)),
         _always("due at once; what is due already keeps its place"), _RUNS,
     ),
     BulkVerb(

@@ -129,7 +129,7 @@ async def confirm(act: Act) -> PressAnswer:
     """
     form = act.form
     meant, below, at_us = meant_by(form), page_of(form.get("below")), _instant(form.get("at"))
-    move = doing.check_move(meant, act.visitor.name or None, form.get("reason", ""))
+    move = doing.check_move(meant, act.visitor.name or None, form.get("reason", ""), at_us or 0)
     now_us = await act.client.arun(ask(store.clock()))
     if at_us is None or not 0 <= now_us - at_us <= PREVIEW_S * 1_000_000:
         raise PreviewOver(
