@@ -37,6 +37,7 @@ from fencerow.core.store import store
 from fencerow.limits import Limit
 from fencerow.operators import looking
 from fencerow.testing.postgres import PostgresServer
+from fencerow.turns import handing, looks
 
 KEYS, EACH, BLOCKED = 10_000, 10, 100_000
 CHUNK = 5_000
@@ -81,8 +82,8 @@ def ended(engine: AnyEngine, holder: str, claimed: Sequence[Claimed]) -> None:
 
 def settled(engine: AnyEngine) -> None:
     """Until nobody is left who could get a turn."""
-    while engine.run(store.turns_wanted())[0]:
-        engine.run(store.hand_over())
+    while engine.run(looks.turns_wanted())[0]:
+        engine.run(handing.hand_over())
 
 
 def claims(none: AnyEngine, beside: AnyEngine, blocked: int) -> str:
@@ -122,7 +123,7 @@ def hands(engine: AnyEngine) -> str:
     for _ in range(ENDS):
         ended(engine, holder, [one])
         began = time.perf_counter()
-        handed = engine.run(store.hand_over())
+        handed = engine.run(handing.hand_over())
         ones.append(time.perf_counter() - began)
         assert len(handed.queued) == 1
         (one,) = engine.run(claim(holder, 1))
@@ -130,7 +131,7 @@ def hands(engine: AnyEngine) -> str:
         assert len(many) == BULK
         ended(engine, holder, many)
         began = time.perf_counter()
-        handed = engine.run(store.hand_over())
+        handed = engine.run(handing.hand_over())
         bulks.append(time.perf_counter() - began)
         assert len(handed.queued) == BULK
         many = engine.run(claim(holder, BULK))
@@ -144,7 +145,7 @@ def growth(engine: PostgresEngine, what: str, wanted: Sequence[NewJob]) -> str:
     """Turns of one gate that go from job to job, beside an old snapshot and without one."""
     holder = registered(engine)
     stored(engine, wanted)
-    engine.run(store.hand_over())
+    engine.run(handing.hand_over())
     took: dict[bool, list[float]] = {}
     for held in (False, True):
         with psycopg.connect(engine.conninfo) as report:
@@ -166,7 +167,7 @@ def rotated(engine: Engine, holder: str) -> float:
     began = time.perf_counter()
     (job,) = engine.run(claim(holder, 1))
     ended(engine, holder, [job])
-    handed = engine.run(store.hand_over())
+    handed = engine.run(handing.hand_over())
     assert len(handed.queued) == 1
     return time.perf_counter() - began
 

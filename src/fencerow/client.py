@@ -15,7 +15,6 @@ from fencerow.steps.client import SignalVerbs
 
 if TYPE_CHECKING:
     from fencerow.audit.client import AuditVerbs
-    from fencerow.exclusive.client import ExclusiveVerbs
     from fencerow.flows.client import FlowVerbs
     from fencerow.guards.mutex.client import Mutexes
     from fencerow.handovers.client import Receiver
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from fencerow.operators.share_verbs import ShareVerbs
     from fencerow.operators.workers import Workers
     from fencerow.schedules.verbs import ScheduleVerbs
+    from fencerow.turns.client import ExclusiveVerbs
     from fencerow.web.maintenance.client import MaintenanceVerbs
     from fencerow.web.tokens.client import TokenVerbs
 
@@ -64,7 +64,7 @@ class Client(JobsClient, JobVerbs, QueueVerbs, SignalVerbs):
     @property
     def exclusive(self) -> ExclusiveVerbs:
         """Looks at exclusive keys: who has their turns, and who waits for one."""
-        from fencerow.exclusive.client import ExclusiveVerbs  # who asks for none never loads it
+        from fencerow.turns.client import ExclusiveVerbs  # who asks for none never loads it
 
         return ExclusiveVerbs(self)
 

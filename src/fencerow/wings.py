@@ -9,7 +9,6 @@ from fencerow.batches.wing import WING as BATCHES
 from fencerow.core.wing import build
 from fencerow.doctor.wing import WING as DOCTOR
 from fencerow.events.wing import WING as EVENTS
-from fencerow.exclusive.wing import WING as EXCLUSIVE
 from fencerow.flows.wing import WING as FLOWS
 from fencerow.guards.wing import WING as GUARDS
 from fencerow.handovers.wing import WING as HANDOVERS
@@ -23,6 +22,7 @@ from fencerow.processes.wing import WING as PROCESSES
 from fencerow.retention.wing import WING as RETENTION
 from fencerow.schedules.wing import WING as SCHEDULES
 from fencerow.steps.wing import WING as STEPS
+from fencerow.turns.wing import WING as TURNS
 from fencerow.web.wing import WING as WEB
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ WINGS = (
     PROCESSES,
     BATCHES,
     PAYLOADS,
+    TURNS,
     OPERATORS,
-    EXCLUSIVE,
     HANDOVERS,
     FLOWS,
     LIMITS,

@@ -25,6 +25,7 @@ from fencerow.guards.mutex import mutexes
 from fencerow.guards.mutex.mutexes import Taker
 from fencerow.handovers.terms import HandoverTerms
 from fencerow.limits import Limit, Rate, limits
+from fencerow.turns import handing
 from tests.cli.conftest import Cli
 from tests.cli.test_json import WITHOUT, commands
 from tests.events.conftest import app_on
@@ -93,7 +94,7 @@ def views(cli: Cli, url: str, engine: AnyEngine) -> dict[str, tuple[str, ...]]:
     parked(engine)
     keyed = (jobs.new_job(exclusive=KEY, name=f"n-{LONG}", queue=f"q-{LONG}") for _ in range(2))
     jobs.submit(engine, *keyed)
-    engine.run(store.hand_over())
+    engine.run(handing.hand_over())
     jobs.submit(engine, jobs.new_job(share=KEY, name=f"n-{LONG}", queue=f"q-{LONG}"))
     handed = jobs.new_job(
         terms=HandoverTerms(f"r-{LONG}", KEY, 60.0).terms, name=f"n-{LONG}", queue=f"q-{LONG}"

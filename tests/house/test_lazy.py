@@ -21,7 +21,7 @@ LAZY = (
     "fencerow",
     "fencerow.batches",
     "fencerow.events",
-    "fencerow.exclusive",
+    "fencerow.turns",
     "fencerow.guards.mutex",
     "fencerow.guards.once",
     "fencerow.guards.replace",

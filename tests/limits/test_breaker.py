@@ -12,6 +12,7 @@ from fencerow.core.store import store
 from fencerow.core.store.attempts import Failure, Requeue
 from fencerow.limits import Breaker, Limit
 from fencerow.testing.clock import DatabaseClock
+from fencerow.turns import handing, looks
 from tests.core.store.stage import rows
 from tests.core.worker.stage import WAIT_S, quick, worker_of
 from tests.kit import jobs
@@ -58,7 +59,7 @@ def test_failures_stop_the_starts_then_one_tries_and_its_success_lets_all_go(
     assert at(engine, ids[2]) == ["limit:a"], "its turn was given, but it has not started: it waits again"
     assert claim(engine, holder, limit=9) == []
     assert [read(engine, each).attempt for each in (ids[2], ids[3])] == [0, 0]
-    _, due_us, _ = engine.run(store.turns_wanted())
+    _, due_us = engine.run(looks.turns_wanted())
     assert due_us is not None and 0 < due_us <= 30e6
 
     clock.advance(30)
@@ -71,7 +72,7 @@ def test_failures_stop_the_starts_then_one_tries_and_its_success_lets_all_go(
 
 
 def hand_over_due(engine: AnyEngine) -> list[str]:
-    return [job.id for job in engine.run(store.hand_over()).queued]
+    return [job.id for job in engine.run(handing.hand_over()).queued]
 
 
 def opened(engine: AnyEngine, holder: str, breaker: Breaker = AT_ONCE, count: int = 6) -> list[str]:
@@ -94,7 +95,7 @@ def test_a_trial_that_fails_stops_the_starts_again(engine: AnyEngine, clock: Dat
     fail(engine, holder, trial)
 
     assert hand_over(engine) == []
-    _, due_us, _ = engine.run(store.turns_wanted())
+    _, due_us = engine.run(looks.turns_wanted())
     assert due_us is not None and 0 < due_us <= 30e6
 
 
@@ -127,7 +128,7 @@ def test_a_trial_whose_worker_died_goes_on_and_nobody_beside_it(
     engine.run(store.retire(holder=dying))
     engine.run(store.reclaim([dying], limit=9, actor=None))
 
-    assert engine.run(store.hand_over(["limit:a"])).queued == []
+    assert engine.run(handing.hand_over(["limit:a"])).queued == []
     assert read(engine, trial).state is State.QUEUED
     suspects = engine.run(store.claim_suspect(QUEUE, holder=other, names=[jobs.NAME], margin_s=9.0))
     assert [job.id for job in suspects] == [trial]

@@ -6,10 +6,10 @@ import pytest
 
 from fencerow import Config
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.store import store
 from fencerow.limits import Limit, limits
 from fencerow.limits.checks import examine_limits
 from fencerow.limits.looking import look
+from fencerow.turns import handing
 from tests.kit.jobs import AnyEngine, new_job, submit
 
 DEEP = '{"n":' * 3_000 + "1" + "}" * 3_000
@@ -36,7 +36,7 @@ def test_what_is_remembered_of_one_keeps_no_turn_of_another(engine: AnyEngine, s
     )
 
     # What is remembered of it is gone, as if it were new: so it gives its turn, too.
-    assert {each.id for each in engine.run(store.hand_over()).queued} == set(jobs)
+    assert {each.id for each in engine.run(handing.hand_over()).queued} == set(jobs)
     assert engine.run(look("bad", limit=1)) is not None
 
 
@@ -46,7 +46,7 @@ def test_a_definition_that_means_nothing_binds_its_own_jobs_alone(engine: AnyEng
     _waits, goes = submit(engine, *(new_job(limits=(name,)) for name in ("bad", "good")))
     write(engine, f"UPDATE fencerow.limits SET definition = '{said}' WHERE name = 'bad'")
 
-    assert [each.id for each in engine.run(store.hand_over()).queued] == [goes]
+    assert [each.id for each in engine.run(handing.hand_over()).queued] == [goes]
     assert any("nothing starts under it" in each.found for each in examine_limits(engine, Config()))
 
 

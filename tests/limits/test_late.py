@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencerow.core.store import store
 from fencerow.limits import Limit, Rate, pacing
 from fencerow.limits.definition import Limit as Definition
 from fencerow.limits.pacing import CATCH_UP_US, Pace
 from fencerow.limits.room import LimitState, after_starts
 from fencerow.testing.clock import DatabaseClock
+from fencerow.turns import handing
 from tests.kit.jobs import AnyEngine, claim, register
 from tests.limits.test_named import define, hand_over, limited
 from tests.limits.test_queues import bounded, many
@@ -135,7 +135,7 @@ def test_jobs_that_wait_at_a_limit_get_the_turns_that_a_late_look_missed(
 
 def looked(engine: AnyEngine) -> list[str]:
     """Who is given a turn by a look at both limits; they start at once."""
-    given = [job.id for job in engine.run(store.hand_over(["limit:a", "limit:b"])).queued]
+    given = [job.id for job in engine.run(handing.hand_over(["limit:a", "limit:b"])).queued]
     claim(engine, register(engine), limit=100)
     return given
 
@@ -146,11 +146,11 @@ def test_turns_that_nobody_starts_are_no_more_than_the_burst(engine: AnyEngine, 
     ids = limited(engine, "a", count=20)
     assert hand_over(engine) == ids[:2]
     clock.advance(8)
-    assert engine.run(store.hand_over()).queued == []
+    assert engine.run(handing.hand_over()).queued == []
 
     claim(engine, register(engine), limit=100)
     clock.advance(1)
-    given = [job.id for job in engine.run(store.hand_over()).queued]
+    given = [job.id for job in engine.run(handing.hand_over()).queued]
     assert given == ids[2:4], "no claim tells, so it is looked at again all the same"
 
 

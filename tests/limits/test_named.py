@@ -18,6 +18,7 @@ from fencerow.limits import Limit, Rate
 from fencerow.limits.errors import UnknownLimit
 from fencerow.limits.limits import declare
 from fencerow.testing.clock import DatabaseClock
+from fencerow.turns import handing, looks
 from tests.cli import conftest as command_line
 from tests.core.store.stage import rows
 from tests.kit.jobs import AnyEngine, claim, new_job, read, register, submit
@@ -38,8 +39,8 @@ def define(engine: AnyEngine, *limits: Limit) -> None:
 def hand_over(engine: AnyEngine) -> list[str]:
     """Who gets a turn, until nobody does."""
     found: list[str] = []
-    while engine.run(store.turns_wanted())[0]:
-        found += [job.id for job in engine.run(store.hand_over()).queued]
+    while engine.run(looks.turns_wanted())[0]:
+        found += [job.id for job in engine.run(handing.hand_over()).queued]
     return found
 
 
@@ -137,7 +138,7 @@ def test_a_retry_gives_its_turn_up_and_a_cancelled_job_holds_none(
     assert hand_over(engine) == [ids[2]]
     engine.run(store.cancel(ids[2], actor="ada"))
     clock.advance(6)
-    assert [job.id for job in engine.run(store.hand_over()).queued] == ids[:1]
+    assert [job.id for job in engine.run(handing.hand_over()).queued] == ids[:1]
 
 
 def test_a_rate_gives_turns_as_time_does_and_says_when_to_look_again(
@@ -146,21 +147,21 @@ def test_a_rate_gives_turns_as_time_does_and_says_when_to_look_again(
     define(engine, Limit("a", rate=Rate(1, per_s=10, burst=2)))
     ids = limited(engine, "a", count=4)
     assert hand_over(engine) == ids[:2]
-    arrived, due_us, _ = engine.run(store.turns_wanted())
+    arrived, due_us = engine.run(looks.turns_wanted())
     assert not arrived and due_us is not None and 0 < due_us <= 10e6
 
     engine.run(store.cancel(ids[0], actor="ada"))
     assert hand_over(engine) == [], "a turn that was given is not given back to the rate"
     clock.advance(10)
-    assert [job.id for job in engine.run(store.hand_over()).queued] == [ids[2]]
+    assert [job.id for job in engine.run(handing.hand_over()).queued] == [ids[2]]
     claim(engine, register(engine))
     clock.advance(-3_600)  # as a server's clock may
     late = limited(engine, "a")
     assert hand_over(engine) == []
-    _, due_us, _ = engine.run(store.turns_wanted())
+    _, due_us = engine.run(looks.turns_wanted())
     assert due_us is not None and due_us <= 20e6
     clock.advance(10)
-    assert [job.id for job in engine.run(store.hand_over()).queued] == late, "it waited for no hour"
+    assert [job.id for job in engine.run(handing.hand_over()).queued] == late, "it waited for no hour"
 
 
 def test_hours_keep_jobs_waiting_until_they_open(engine: AnyEngine, clock: DatabaseClock) -> None:
@@ -169,10 +170,10 @@ def test_hours_keep_jobs_waiting_until_they_open(engine: AnyEngine, clock: Datab
     define(engine, Limit("a", hours=f"{(hour + 2) % 24:02}:00-{(hour + 4) % 24:02}:00"))
     ids = limited(engine, "a", count=2)
     assert hand_over(engine) == []
-    _, due_us, _ = engine.run(store.turns_wanted())
+    _, due_us = engine.run(looks.turns_wanted())
     assert due_us is not None and 0 < due_us <= 2 * 3_600e6
     clock.advance(due_us / 1e6 + 1)
-    assert [job.id for job in engine.run(store.hand_over()).queued] == ids
+    assert [job.id for job in engine.run(handing.hand_over()).queued] == ids
 
 
 def test_a_change_counts_from_the_next_turn_on(engine: AnyEngine) -> None:
@@ -302,5 +303,5 @@ def test_a_program_that_declares_what_is_declared_waits_for_nobody(pg: PostgresE
     pg.run(declare(limit, actor=None))
     limited(pg, "a")
     with pg.session() as session:
-        session.run(store.hand_over())
+        session.run(handing.hand_over())
         assert not pg.run(declare(limit, actor=None)).changed

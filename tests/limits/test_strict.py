@@ -10,6 +10,7 @@ from fencerow.core.model.due import Due
 from fencerow.core.store import store
 from fencerow.limits import Limit, Rate
 from fencerow.testing.clock import DatabaseClock
+from fencerow.turns import handing, looks
 from tests.kit.jobs import AnyEngine, claim, read, register
 from tests.limits.test_named import define, end, hand_over, limited
 from tests.limits.test_queues import bounded, many
@@ -20,13 +21,13 @@ STRICT = Rate(1, per_s=10 * MINUTE_S, strict=True)
 
 def due_minutes(engine: AnyEngine) -> float:
     """In how many minutes a gate is to be looked at."""
-    arrived, due_us, _ = engine.run(store.turns_wanted())
+    arrived, due_us = engine.run(looks.turns_wanted())
     assert not arrived and due_us is not None
     return due_us / 1e6 / MINUTE_S
 
 
 def hand_over_due(engine: AnyEngine) -> list[str]:
-    return [job.id for job in engine.run(store.hand_over()).queued]
+    return [job.id for job in engine.run(handing.hand_over()).queued]
 
 
 def test_a_turn_that_is_used_late_keeps_the_next_one_as_far_away(
@@ -95,8 +96,8 @@ def test_a_clock_that_goes_back_stops_it_for_one_interval(
     assert hand_over(engine) == ids[:-1]
     claim(engine, register(engine), limit=9)
     clock.advance(-3_600)
-    assert engine.run(store.hand_over(["limit:a"])).queued == []
+    assert engine.run(handing.hand_over(["limit:a"])).queued == []
     assert due_minutes(engine) <= 10
     clock.advance(10 * MINUTE_S)
     due = Due(until_us=read(engine, ids[-1]).run_at_us, since_us=1)  # it was, before the clock went back
-    assert [job.id for job in engine.run(store.hand_over(["limit:a"], due=due)).queued] == ids[-1:]
+    assert [job.id for job in engine.run(handing.hand_over(["limit:a"], due=due)).queued] == ids[-1:]

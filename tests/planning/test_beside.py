@@ -13,6 +13,7 @@ from fencerow.core.store import store
 from fencerow.limits import Limit
 from fencerow.limits.limits import define
 from fencerow.planning.gating import Gates, SimulatedJob
+from fencerow.turns import handing, looks
 from tests.kit import jobs
 from tests.planning.plans import plan_of
 
@@ -48,8 +49,8 @@ def test_the_same_jobs_get_their_turns(engine: AnyEngine, seed: int) -> None:
     rounds, looked_at = 0, gates.waiting()
     turned: set[int] = set()
     while coming:
-        while engine.run(store.turns_wanted())[0]:
-            engine.run(store.hand_over())
+        while engine.run(looks.turns_wanted())[0]:
+            engine.run(handing.hand_over())
         given, _ = gates.hand_over(looked_at, 0)
         free = {each for each in coming if jobs.read(engine, each).state is State.QUEUED}
         turned |= {job.number for job in given}

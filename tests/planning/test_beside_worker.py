@@ -16,6 +16,7 @@ from fencerow.schedules import ticking
 from fencerow.schedules.definition import Overlap
 from fencerow.schedules.misfire import Misfire
 from fencerow.testing.clock import DatabaseClock
+from fencerow.turns import handing, looks
 from tests.kit import jobs
 from tests.kit.jobs import AnyEngine
 from tests.planning.plans import plan_of
@@ -72,8 +73,8 @@ def worked(engine: AnyEngine, clock: DatabaseClock) -> tuple[int, int]:
             made, live = made + len(fired), live + len(fired)
         if not live:
             return made, minute
-        while engine.run(store.turns_wanted())[0]:
-            engine.run(store.hand_over())
+        while engine.run(looks.turns_wanted())[0]:
+            engine.run(handing.hand_over())
         for each in jobs.claim(engine, holder, limit=10):
             ends.setdefault(minute + MINUTES, []).append(store.Success(each.id, each.attempt, "null"))
         clock.advance(60)

@@ -19,6 +19,7 @@ from fencerow.limits import wing as limits
 from fencerow.retention import maintenance
 from fencerow.retention.maintenance import MaintenanceChore
 from fencerow.testing.clock import DatabaseClock
+from fencerow.turns import wing as turns
 from tests.core.store.stage import rows, table
 from tests.core.store.test_unique import asked
 from tests.handovers.stage import end, line, receiver
@@ -31,7 +32,12 @@ MANY = 7
 async def test_one_round_removes_all_that_may_go(
     engine: AnyEngine, clock: DatabaseClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module, name in ((maintenance, "LOOKED_AT"), (handovers, "LOOKED_AT"), (limits, "STATES")):
+    for module, name in (
+        (maintenance, "LOOKED_AT"),
+        (handovers, "LOOKED_AT"),
+        (limits, "STATES"),
+        (turns, "GATES"),
+    ):
         monkeypatch.setattr(module, name, 2)
     await stale(engine)
     clock.advance(9 * DAY_S)

@@ -18,6 +18,7 @@ from fencerow.schedules.definition import Overlap
 from fencerow.schedules.misfire import Misfire
 from fencerow.schedules.verbs import ScheduleVerbs
 from fencerow.testing.clock import DatabaseClock
+from fencerow.turns import handing
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
 from tests.events.conftest import app_on
@@ -29,7 +30,7 @@ Put = Callable[..., Any]
 
 
 def handed(engine: AnyEngine) -> list[str]:
-    return [job.id for job in engine.run(store.hand_over()).queued]
+    return [job.id for job in engine.run(handing.hand_over()).queued]
 
 
 def fired(engine: AnyEngine) -> list[str]:

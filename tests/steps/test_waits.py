@@ -18,6 +18,7 @@ from fencerow.steps import memory
 from fencerow.steps.memory import Fencing, Waiting
 from fencerow.steps.waker import wake_due
 from fencerow.testing.clock import DatabaseClock
+from fencerow.turns import handing
 from tests.core.worker.stage import kinds, read, working
 from tests.kit.jobs import AnyEngine, claim, new_job, register, running, submit
 from tests.kit.jobs import read as job_of
@@ -241,10 +242,10 @@ def test_a_suspended_job_gives_its_turn_up_and_waits_for_it_again(engine: AnyEng
     """Also one that is strict: it holds its turn between attempts, and none while it sleeps."""
     first, second = new_job(exclusive="k", strict=True), new_job(exclusive="k", strict=True)
     submit(engine, first, second)
-    engine.run(store.hand_over())
+    engine.run(handing.hand_over())
     (job,) = claim(engine, holder := register(engine))
     engine.run(store.suspend([store.Suspend(job.id, 1)], holder=holder))
-    engine.run(store.hand_over())
+    engine.run(handing.hand_over())
     assert job_of(engine, second.id).state == State.QUEUED
 
     (woken,) = engine.run(store.wake([job.id], actor="ada"))

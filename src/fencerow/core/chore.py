@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import DeclarationError
+from fencerow.core.model.due import OWN, Due
 from fencerow.core.model.text import shown
-from fencerow.core.model.wakeup import WakeUp
+from fencerow.core.model.wakeup import Queued, WakeUp
 from fencerow.core.telemetry import Telemetry
 
 
@@ -108,12 +109,23 @@ class _Taken(Chore):
             await self._given.end(within_s)
 
 
+def _by_the_clock() -> Due:
+    return OWN
+
+
+def _nobody(_: Sequence[Queued]) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a worker's chores work. `queues`: which it serves just now."""
+    """Where a worker's chores work. `queues`: which it serves just now. `due`: what is due there beyond the database's
+    now. `announce`: says that jobs were queued, to this worker and to the others."""
 
     engine: Engine
     config: CoreConfig
     telemetry: Telemetry
     worker: str
     queues: Callable[[], Iterable[str]]
+    due: Callable[[], Due] = _by_the_clock
+    announce: Callable[[Sequence[Queued]], None] = _nobody

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from fencerow.core.composed import compose
 from fencerow.core.offered import Offer, offer
 from fencerow.core.schema import rooms
-from fencerow.core.store import limiting
+from fencerow.core.store.gating import gate_by
 from fencerow.core.store.terms import when_stored
 from fencerow.core.worker.brought import bring
 from fencerow.core.worker.job_type import give
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from fencerow.core.chore import Chore, Site
     from fencerow.core.config import CoreConfig, Settings
     from fencerow.core.db.engine import Engine
-    from fencerow.core.db.run import Param, Rows
+    from fencerow.core.db.run import Operation, Param, Rows
     from fencerow.core.finding import Finding
     from fencerow.core.model.person import Person
     from fencerow.core.offered import Options
-    from fencerow.core.store.limiting import Limiter
+    from fencerow.core.store.gating import Gating
     from fencerow.core.store.terms import WhenStored
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.worker.brought import BoundClaim, Hold, MakeTogether, Processes
@@ -78,7 +78,8 @@ class Wing:
     says with them becomes its term of the job. `stored`: what it writes where jobs are stored that have its term.
     `chores`: what each worker does for it beside its jobs. `together`, `processes`: how a worker runs several attempts
     in one call, and some in other processes. `hold`: what keeps a claimed job from starting for a while.
-    `bound_claim`: how it claims from a queue that has a limit. `limiter`: what the limits say that jobs name.
+    `bound_claim`: how it claims from a queue that has a limit. `gating`: who knows the gates where jobs wait.
+    `queues_soon`: whether its chores will queue jobs at once; a worker that ends once nothing is left waits for them.
     `purges`: what retention removes for it, in each round of every worker. `used`: the query that has a row once its
     tables have some: until then nothing is purged, and who purges is not loaded. `checks`: what the doctor looks at.
     `changes`: what people change in it by hand. `witness`: who stands before the engine of a person and sees that.
@@ -96,7 +97,8 @@ class Wing:
     processes: Processes | None = None
     hold: Hold | None = None
     bound_claim: BoundClaim | None = None
-    limiter: Limiter | None = None
+    gating: Gating | None = None
+    queues_soon: Callable[[], Operation[bool]] | None = None
     purges: Callable[[Engine, CoreConfig, Telemetry], Sequence[Purge]] = _none
     used: str | None = None
     checks: Callable[[], Sequence[Check]] = _none
@@ -126,13 +128,14 @@ def build(
             processes=wing.processes,
             hold=wing.hold,
             bound_claim=wing.bound_claim,
+            queues_soon=wing.queues_soon,
         )
         if wing.offers is not None:
             offer(wing.name, Offer(frozenset(wing.options), wing.offers))
         if wing.stored is not None:
             when_stored(wing.name, wing.stored)
-        if wing.limiter is not None:
-            limiting.limit_by(wing.limiter)
+        if wing.gating is not None:
+            gate_by(wing.gating)
 
 
 def wings() -> tuple[Wing, ...]:

@@ -15,8 +15,8 @@ from fencerow.core.model.job import Happening, HeldJob, JobRecord, WorkerRecord
 from fencerow.core.model.state import State
 from fencerow.core.model.text import amount
 from fencerow.doctor.places import GatePlace
-from fencerow.exclusive.telling import counted, doing
 from fencerow.operators.queues import PausedQueue
+from fencerow.turns.telling import counted, doing
 
 if TYPE_CHECKING:
     from fencerow.core.store.unique import UniqueKey

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from fencerow.core.db.run import Steps, operation
 from fencerow.core.model.job import JobRecord
-from fencerow.core.store.gates import LIMIT, NOWHERE
-from fencerow.exclusive import keys
-from fencerow.exclusive.keys import PREFIX, ExclusiveKey
+from fencerow.turns import keys
+from fencerow.turns.gates import LIMIT, NOWHERE
+from fencerow.turns.keys import PREFIX, ExclusiveKey
 
 if TYPE_CHECKING:
     from fencerow.limits.looking import LimitTurns

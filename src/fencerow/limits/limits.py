@@ -13,11 +13,11 @@ from fencerow.core.model.job import Claimed, instant
 from fencerow.core.model.value import UNREADABLE
 from fencerow.core.store.attempts import lanes
 from fencerow.core.store.decoding import elements, salvaged
-from fencerow.core.store.limiting import Held
 from fencerow.core.worker.brought import BoundedClaim
 from fencerow.limits.definition import Limit
 from fencerow.limits.locked import LockedLimit, lock_of, looked_at, queue_of, remembered
 from fencerow.limits.room import LimitState
+from fencerow.turns.limiting import Held
 
 
 class LimitRecord(msgspec.Struct, frozen=True, array_like=True):

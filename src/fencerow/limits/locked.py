@@ -13,10 +13,10 @@ from fencerow.core.errors import InvalidInput
 from fencerow.core.model.state import State
 from fencerow.core.model.text import amount
 from fencerow.core.model.value import UNREADABLE
-from fencerow.core.store.limiting import Held
 from fencerow.limits.breaking import FailedAttempt
 from fencerow.limits.definition import FLEET, QUEUE, Limit
 from fencerow.limits.room import Fate, LimitState, StartRoom, after_look, after_starts, room_now
+from fencerow.turns.limiting import Held
 
 HOLDING = {State.QUEUED, State.RUNNING}
 

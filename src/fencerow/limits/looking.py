@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from fencerow.core.db.run import Steps, execute, operation, text_or_none
-from fencerow.core.store.gates import LIMIT
-from fencerow.core.store.limiting import Held
-from fencerow.exclusive.keys import COUNTED_MAX, Holder, Waiter, read, waiting_at
 from fencerow.limits.limits import LimitRecord, record_of
 from fencerow.limits.locked import queue_of
 from fencerow.limits.room import StartRoom, room_now
+from fencerow.turns.gates import LIMIT
+from fencerow.turns.keys import COUNTED_MAX, Holder, Waiter, read, waiting_at
+from fencerow.turns.limiting import Held
 
 HOLDERS_MAX = COUNTED_MAX
 

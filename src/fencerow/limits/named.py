@@ -13,11 +13,11 @@ import msgspec
 
 from fencerow.core.db.run import Steps, as_int, execute, first_column, operation
 from fencerow.core.model.looked import Looked
-from fencerow.core.store.gates import ROOM_MAX
-from fencerow.core.store.limiting import Held, LimitRule
 from fencerow.limits.definition import Limit, check_name
 from fencerow.limits.errors import UnknownLimit
 from fencerow.limits.locked import LockedLimit, lock_of, looked_at, queue_of, remembered, understood
+from fencerow.turns.gates import ROOM_MAX
+from fencerow.turns.limiting import Held, LimitRule
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.core.store.limiting import Held
 from fencerow.limits.breaking import CLOSED, BreakerState, FailedAttempt, started
 from fencerow.limits.definition import Limit
 from fencerow.limits.hours import open_until
 from fencerow.limits.pacing import CATCH_UP_US
+from fencerow.turns.limiting import Held
 
 
 class LimitState(msgspec.Struct, frozen=True, omit_defaults=True):

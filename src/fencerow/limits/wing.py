@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fencerow.core.wing import Change, Check, Wing
+from fencerow.turns.limiting import limit_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
     from fencerow.core.db.engine import Engine
     from fencerow.core.db.run import Operation, Steps
     from fencerow.core.model.job import Claimed
-    from fencerow.core.store.limiting import LimitRule
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.wing import Purge
     from fencerow.core.worker.brought import BoundedClaim
+    from fencerow.turns.limiting import LimitRule
 
 STATES_KEPT_S = (
     60.0  # of keys under limits, since somebody started there: to forget what is as new costs nobody
@@ -35,7 +36,7 @@ def _bound_claim(
 
 
 class _Limiter:
-    """See `core/store/limiting.py`."""
+    """See `turns/limiting.py`."""
 
     def lock(self, names: Sequence[str]) -> Steps[Mapping[str, LimitRule]]:
         from fencerow.limits.named import locked
@@ -69,6 +70,7 @@ def _commands() -> Sequence[click.Command]:
     return (limits,)
 
 
+limit_by(_Limiter())  # whoever gives turns asks it
 CHANGES = (
     Change("define_limit", "limit", "made", "name", shown=("definition", "reason")),
     Change("redefine_limit", "limit", "changed", "name", shown=("definition", "reason")),
@@ -78,7 +80,6 @@ WING = Wing(
     "limits",
     queries=("fencerow.limits",),
     bound_claim=_bound_claim,
-    limiter=_Limiter(),
     purges=_purges,
     used="limits_used",
     checks=_checks,

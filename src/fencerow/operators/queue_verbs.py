@@ -10,6 +10,8 @@ from fencerow.core.model.text import check_text
 from fencerow.core.model.wakeup import Arrived, Queued, encode
 from fencerow.core.store import store
 from fencerow.operators.queues import PausedQueue, pause_queue, paused_queues, resume_queue
+from fencerow.turns import looks
+from fencerow.turns.handing import take_turns_back
 
 QUEUE_LENGTH_MAX = 100
 GATE_ROUNDS_MAX = 20  # of 2,000 gates each; what lies behind them is found by the sweeps of the workers
@@ -40,10 +42,10 @@ class QueueVerbs(ClientBase):
         """Workers do the same at their sweeps: nothing is lost if this is broken off."""
         gates: list[str] = []
         for _ in range(GATE_ROUNDS_MAX):
-            gates = yield from ask(store.gates_after(gates[-1] if gates else ""))
+            gates = yield from ask(looks.gates_after(gates[-1] if gates else ""))
             if not gates:
                 return
-            if (yield from ask(store.take_turns_back(gates, unclaimed_s=None, actor=self.actor))):
+            if (yield from ask(take_turns_back(gates, unclaimed_s=None, actor=self.actor))):
                 yield WakeUp([encode(Arrived())])
 
     apause_queue = averb(pause_queue)
@@ -73,7 +75,7 @@ class QueueVerbs(ClientBase):
         """Workers do the same at their sweeps: nothing is lost if this is broken off."""
         after = ""
         for _ in range(GATE_ROUNDS_MAX):
-            after = yield from ask(store.tell_gates(queue, after))
+            after = yield from ask(looks.tell_gates(queue, after))
             yield WakeUp([encode(Arrived())])
             if not after:
                 return

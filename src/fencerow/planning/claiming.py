@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from heapq import heappop, heappush
 
-from fencerow.core.store.limiting import Held
 from fencerow.limits.definition import Limit
 from fencerow.limits.room import LimitState, after_starts, room_now
 from fencerow.planning.bounds import is_bound
 from fencerow.planning.gating import SimulatedJob
 from fencerow.planning.plan import Plan
+from fencerow.turns.limiting import Held
 
 
 class Slots:

@@ -7,14 +7,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from fencerow.core.store.gates import KEY, LIMIT, Candidate, Gate, choose
-from fencerow.core.store.limiting import Held
-from fencerow.core.store.turns import BESIDE_MAX
 from fencerow.limits.definition import Limit
 from fencerow.limits.locked import LockedLimit
 from fencerow.limits.named import NamedLimit
 from fencerow.limits.room import LimitState
 from fencerow.planning.plan import JobPlan, Plan
+from fencerow.turns.gates import KEY, LIMIT, Candidate, Gate, choose
+from fencerow.turns.handing import BESIDE_MAX
+from fencerow.turns.limiting import Held
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """A plan played under virtual time, by our own rules: fires, misfires and overlaps, gates, limits, slots and retries.
 
 simpy keeps the time and the order of events. What decides is the code that decides in production: `schedules.misfire`,
-`core.store.gates`, `limits.room`, `core.model.backoff`. So jobs wait for one another by chance here; closed formulas
+`turns.gates`, `limits.room`, `core.model.backoff`. So jobs wait for one another by chance here; closed formulas
 take everything in the mean, and do not say how long.
 """
 

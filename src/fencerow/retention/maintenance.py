@@ -53,7 +53,7 @@ Part = Callable[[], Awaitable[object]]
 
 BATCH_ROWS = 500
 NOTES_ROWS = 5000
-LOOKED_AT = 5000  # gates, and unique keys, at a look
+LOOKED_AT = 5000  # unique keys at a look
 EVERY_S = 60.0
 WORKERS_KEPT_S = 3600.0
 REPEATED_KEPT_S = 24 * 3600.0  # no network, no pooler and no kernel keeps a statement for so long
@@ -77,7 +77,6 @@ class MaintenanceChore(Chore):
             State.CANCELLED: kept.retention_cancelled_s,
         }
         self._lock = lock_number(f"periods:{getattr(engine, 'schema', '')}")
-        self._gates = RemovalInRounds(engine, partial(store.forget_gates, limit=LOOKED_AT), "")
         self._unique = RemovalInRounds(engine, partial(store.purge_unique, limit=LOOKED_AT), ("", ""))
         self._warned = False
         self._started = False
@@ -207,7 +206,6 @@ class MaintenanceChore(Chore):
         return [
             *(partial(self._purge_finished, state, everywhere) for state in self._ages),
             *(partial(self._all, removal) for removal in removals),
-            self._gates.round,
             self._unique.round,
             self._forget_workers,
         ]

@@ -11,9 +11,9 @@ import msgspec
 
 from fencerow.calendar.zones import tzdata_version
 from fencerow.core.db.run import Row, Steps, as_int, as_int_or_none, execute, first_column, operation
-from fencerow.core.store.limiting import refuse_unknown_limits
 from fencerow.schedules.definition import Definition, digest_of, known, seed_of
 from fencerow.schedules.ticking import Key
+from fencerow.turns.limiting import refuse_unknown_limits
 
 PUT_ROWS = 200  # meanwhile nothing else runs in the event loop
 

@@ -15,11 +15,11 @@ from fencerow.core.errors import FencerowError
 from fencerow.core.model.job import NewJob
 from fencerow.core.model.text import said_of, storable
 from fencerow.core.store import store
-from fencerow.core.store.limiting import refuse_unknown_limits
 from fencerow.core.store.workers import refuse_older
 from fencerow.core.telemetry import clean
 from fencerow.schedules.definition import Computable, Overlap, known, seed_of
 from fencerow.schedules.misfire import DueFires, due
+from fencerow.turns.limiting import refuse_unknown_limits
 
 TICK_ROWS = 100
 # Then the rest is left for the next tick: meanwhile its transaction says nothing, and SQLite has no other writer.

@@ -11,6 +11,8 @@ from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Requeued
 from fencerow.core.telemetry import Telemetry
+from fencerow.turns import looks
+from fencerow.turns.handing import hand_over, take_turns_back
 
 ACTOR = "drain"
 LEASE_S = 30.0
@@ -41,20 +43,21 @@ class Beside:
     async def give_turns(self) -> None:
         """Queue the jobs whose turn it is, and those whose wait for a label is over."""
         await self._sweep_gates()
-        while (wanted := await self._engine.arun(store.turns_wanted())).at_once:
-            await self._engine.arun(store.hand_over())
-        if wanted.fallback_us is not None and wanted.fallback_us <= 0:
+        while (await self._engine.arun(looks.turns_wanted())).at_once:
+            await self._engine.arun(hand_over())
+        over_us = await self._engine.arun(store.next_fall_back())
+        if over_us is not None and over_us <= 0:
             while await self._engine.arun(store.fall_back(actor=ACTOR)):
                 pass
 
     async def _sweep_gates(self) -> None:
         """At all gates where jobs wait: turns that nobody uses go on, and no arrival need tell of what is free."""
         after = ""
-        while gates := await self._engine.arun(store.gates_after(after)):
+        while gates := await self._engine.arun(looks.gates_after(after)):
             await self._engine.arun(
-                store.take_turns_back(gates, unclaimed_s=self._config.turn_claim_s, actor=ACTOR)
+                take_turns_back(gates, unclaimed_s=self._config.turn_claim_s, actor=ACTOR)
             )
-            await self._engine.arun(store.hand_over(gates))
+            await self._engine.arun(hand_over(gates))
             after = gates[-1]
 
 

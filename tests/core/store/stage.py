@@ -14,6 +14,7 @@ from fencerow.errors import IllegalMove, JobNotFound
 from fencerow.operators.queues import pause_queue, resume_queue
 from fencerow.retention import disown as disowning
 from fencerow.testing.clock import DatabaseClock
+from fencerow.turns import handing
 from tests.kit.jobs import (
     AnyEngine,
     bury,
@@ -236,7 +237,7 @@ def disown(engine: AnyEngine, clock: DatabaseClock) -> bool:
 def take_turn_back(engine: AnyEngine, job: Placed) -> bool:
     """Its queue is paused meanwhile, and a job of another queue waits for its turn."""
     engine.run(pause_queue("mail", actor="ada"))
-    taken = engine.run(store.take_turns_back([f"key:{job.id}"], unclaimed_s=None))
+    taken = engine.run(handing.take_turns_back([f"key:{job.id}"], unclaimed_s=None))
     engine.run(resume_queue("mail"))
     return taken == [job.id]
 
@@ -257,7 +258,7 @@ def fall_back(engine: AnyEngine, job: Placed) -> bool:
 def play(engine: AnyEngine, clock: DatabaseClock, move: Move, job: Placed) -> bool:
     """Make a move by its verb with everything in its favour but the job's state; whether it said that it moved."""
     verbs: dict[Move, Callable[[], bool]] = {
-        Move.ADMIT: lambda: bool(engine.run(store.hand_over([f"key:{job.id}"])).queued),
+        Move.ADMIT: lambda: bool(engine.run(handing.hand_over([f"key:{job.id}"])).queued),
         Move.SUSPEND: lambda: suspend(engine, job),
         Move.WAKE: lambda: wake(engine, job),
         Move.YIELD: lambda: take_turn_back(engine, job),

@@ -15,6 +15,7 @@ from fencerow.core.store.reap import Crash
 from fencerow.core.store.uniting import Unstored
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock
+from fencerow.turns import handing
 from tests.core.store.stage import rows
 from tests.kit.jobs import (
     NAME,
@@ -144,11 +145,11 @@ def test_after_its_wait_anybody_takes_it_and_never_before(engine: AnyEngine, clo
     assert claim(engine, register(engine)) == []
 
     clock.advance(101)
-    wanted = engine.run(store.turns_wanted())
-    assert wanted.fallback_us is not None and wanted.fallback_us <= 0
+    over_us = engine.run(store.next_fall_back())
+    assert over_us is not None and over_us <= 0
     assert fallen_back(engine) == [job_id]
     assert fallen_back(engine) == []
-    assert engine.run(store.turns_wanted()).fallback_us is None
+    assert engine.run(store.next_fall_back()) is None
     assert [job.id for job in claim(engine, register(engine))] == [job_id]
     clock.advance(1e6)
     assert fallen_back(engine) == []
@@ -301,12 +302,12 @@ def test_of_a_job_with_a_share_turns_count_once_anybody_may_take_it(
 
 def test_who_gets_a_turn_is_queued_for_its_label(engine: AnyEngine) -> None:
     first, second = labelled(engine, 2, exclusive="k")
-    engine.run(store.hand_over())
+    engine.run(handing.hand_over())
     assert claim(engine, register(engine)) == []
     holder = register(engine)
     assert claim_labelled(engine, holder, GPU) == [first]
     engine.run(store.succeed([Success(first, 1, "1")], holder=holder))
-    (handed,) = engine.run(store.hand_over()).queued
+    (handed,) = engine.run(handing.hand_over()).queued
     assert (handed.id, handed.lane) == (second, f"label:{GPU}")
     assert claim_labelled(engine, holder, GPU) == [second]
 

@@ -12,6 +12,7 @@ from fencerow.errors import InvalidInput
 from fencerow.limits import Limit
 from fencerow.limits.errors import UnknownLimit
 from fencerow.testing.clock import DatabaseClock
+from fencerow.turns import handing
 from tests.core.store.test_change import change
 from tests.kit.jobs import AnyEngine, claim, new_job, read, register, submit
 
@@ -24,7 +25,7 @@ def exclusive(engine: AnyEngine, count: int = 2) -> list[str]:
 
 
 def hand_over(engine: AnyEngine) -> list[str]:
-    return [job.id for job in engine.run(store.hand_over()).queued]
+    return [job.id for job in engine.run(handing.hand_over()).queued]
 
 
 def test_a_job_that_is_put_off_gives_its_turn_up(engine: AnyEngine, clock: DatabaseClock) -> None:

@@ -19,6 +19,7 @@ from fencerow.core.store.submit import Submitted, as_document
 from fencerow.core.store.uniting import Unstored
 from fencerow.retention.purging import purge_by_age
 from fencerow.testing.clock import DatabaseClock
+from fencerow.turns import handing
 from tests.core.store.stage import rows
 from tests.kit.jobs import AnyEngine, claim, new_job, read, register
 
@@ -131,11 +132,11 @@ def test_a_replaced_job_is_what_the_last_submit_says(engine: AnyEngine) -> None:
 def test_a_replaced_job_gives_its_turn_up_for_those_it_needs_now(engine: AnyEngine) -> None:
     (first,) = submit(engine, asked(REPLACE, exclusive="a"))
     (behind,) = submit(engine, asked(exclusive="a", unique="v"))
-    assert [job.id for job in engine.run(store.hand_over()).queued] == [first.id]
+    assert [job.id for job in engine.run(handing.hand_over()).queued] == [first.id]
 
     assert answers(engine, asked(REPLACE, exclusive="b")) == ["replaced"]
 
-    assert {job.id for job in engine.run(store.hand_over()).queued} == {first.id, behind.id}
+    assert {job.id for job in engine.run(handing.hand_over()).queued} == {first.id, behind.id}
     assert read(engine, first.id).exclusive == "b"
 
 

@@ -22,6 +22,7 @@ from fencerow.core.worker.wakeups import WakeUps
 from fencerow.operators import looking
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock
+from fencerow.turns import handing
 from tests.core.store.stage import rows
 from tests.core.worker.stage import job_of, quick, working
 from tests.kit.jobs import (
@@ -235,18 +236,18 @@ def test_a_job_at_its_gate_is_moved_and_gets_its_turn(engine: AnyEngine, clock: 
     clock.advance(HOUR_S)
     (job_id,) = submit(engine, new_job(exclusive="k"))
     clock.advance(-HOUR_S)
-    assert engine.run(store.hand_over()).queued == []
+    assert engine.run(handing.hand_over()).queued == []
 
     assert moved(engine) == [job_id]
 
-    assert [job.id for job in engine.run(store.hand_over()).queued] == [job_id]
+    assert [job.id for job in engine.run(handing.hand_over()).queued] == [job_id]
 
 
 def test_a_strict_job_keeps_the_turn_that_it_has_started(engine: AnyEngine, clock: DatabaseClock) -> None:
     """Its turn and its claim lie ahead in the order in which they were, and so they do afterwards."""
     clock.advance(HOUR_S)
     (job_id,) = submit(engine, new_job(exclusive="k", strict=True))
-    engine.run(store.hand_over())
+    engine.run(handing.hand_over())
     (job,) = claim(engine, holder := register(engine))
     again = Requeue(id=job_id, attempt=job.attempt, kind="retried", delay_s=DELAY_S)
     engine.run(store.requeue([again], holder=holder))
@@ -258,7 +259,7 @@ def test_a_strict_job_keeps_the_turn_that_it_has_started(engine: AnyEngine, cloc
     assert found["started"]
     submit(engine, new_job(exclusive="k", queue="else"))
     engine.run(pause_queue("mail", actor="ada"))
-    assert engine.run(store.take_turns_back(["key:k"], unclaimed_s=None)) == []
+    assert engine.run(handing.take_turns_back(["key:k"], unclaimed_s=None)) == []
 
 
 # --- how far others have seen it ---------------------------------------------------------------------

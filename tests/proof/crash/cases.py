@@ -26,6 +26,7 @@ from fencerow.retention.purging import (
     purge_repeated,
     purge_spent,
 )
+from fencerow.turns import handing, looks
 from fencerow_proof.arena.actor import Script, later
 from fencerow_proof.arena.crash import Case
 from tests.proof.race.people import (
@@ -401,10 +402,10 @@ def broken_under_limits() -> Script:
     yield from workers()
     yield limits.define(Limit("a", breaker=Breaker(1, 60, stop_s=1.0)), actor=None, reason=None)
     yield store.submit_gated([new_job(limits=("a",))])
-    yield store.hand_over()
+    yield handing.hand_over()
     yield claim(FIRST)
     yield store.submit_gated([new_job(OTHER_JOB, limits=("a",))])
-    yield store.hand_over()
+    yield handing.hand_over()
     yield fail(FIRST)
 
 
@@ -412,14 +413,14 @@ def paused_turn() -> Script:
     """One of a paused queue has the turn for which one of another queue waits."""
     yield from workers()
     yield store.submit_gated([new_job(exclusive="k"), new_job(OTHER_JOB, exclusive="k", queue="else")])
-    yield store.hand_over()
+    yield handing.hand_over()
     yield pause_queue("mail", actor="ada")
 
 
 def idle_gates() -> Script:
     """Nobody waits at one of them; the same jobs come there later."""
     yield from workers()
-    yield store.hand_over(["key:k", "key:other"])
+    yield handing.hand_over(["key:k", "key:other"])
 
 
 def idle_states() -> Script:
@@ -427,7 +428,7 @@ def idle_states() -> Script:
     yield from workers()
     yield limits.define(Limit("a", rate=Rate(1), per_key=True), actor=None, reason=None)
     yield store.submit_gated([new_job(limits=("a/x",))])
-    yield store.hand_over()
+    yield handing.hand_over()
     yield later(100.0)
     yield register(FIRST)
 
@@ -456,7 +457,7 @@ def moved_and_given() -> Script:
     yield from turns_given()
 
 
-TURN_BACK = store.take_turns_back(["key:k"], unclaimed_s=None)
+TURN_BACK = handing.take_turns_back(["key:k"], unclaimed_s=None)
 
 
 def resumed() -> Script:
@@ -464,14 +465,14 @@ def resumed() -> Script:
     yield from workers()
     yield pause_queue("mail", actor="ada")
     yield store.submit_gated([new_job(exclusive="k"), new_job(OTHER_JOB, exclusive="k")])
-    yield store.hand_over()
+    yield handing.hand_over()
     yield resume_queue("mail")
 
 
 def told_and_given() -> Script:
     """Nobody looks where no arrival tells."""
-    yield store.tell_gates("mail")
-    yield store.hand_over()
+    yield looks.tell_gates("mail")
+    yield handing.hand_over()
 
 
 def turns_back_and_given() -> Script:
@@ -484,7 +485,7 @@ def turns_back_and_given() -> Script:
 
 def turns_given() -> Script:
     """What the sweep does, whatever arrivals tell."""
-    yield store.hand_over((yield store.gates_after()))
+    yield handing.hand_over((yield looks.gates_after()))
 
 
 def stopped_and_given() -> Script:
@@ -542,20 +543,20 @@ CASES: list[Case] = [
     reading(store.unique_keys_of([JOB])),
     # turns
     Case("submit_gated", workers, store.submit_gated(GATED), gated_again, (JOB, OTHER_JOB)),
-    Case("hand_over", waiting, store.hand_over(), turns_given, (JOB, OTHER_JOB)),
-    Case("hand_over under limits", waiting_under_limits, store.hand_over(), turns_given, (JOB, OTHER_JOB)),
+    Case("hand_over", waiting, handing.hand_over(), turns_given, (JOB, OTHER_JOB)),
+    Case("hand_over under limits", waiting_under_limits, handing.hand_over(), turns_given, (JOB, OTHER_JOB)),
     Case(
         "hand_over that a breaker stops",
         broken_under_limits,
-        store.hand_over(),
+        handing.hand_over(),
         stopped_and_given,
         (JOB, OTHER_JOB),
     ),
     Case("take_turns_back", paused_turn, TURN_BACK, turns_back_and_given, (JOB, OTHER_JOB)),
-    Case("tell_gates", resumed, store.tell_gates("mail"), told_and_given, (JOB, OTHER_JOB)),
-    reading(store.gates_after()),
-    reading(store.gates_left(["key:k"])),
-    reading(store.turns_wanted()),
+    Case("tell_gates", resumed, looks.tell_gates("mail"), told_and_given, (JOB, OTHER_JOB)),
+    reading(looks.gates_after()),
+    reading(looks.gates_left(["key:k"])),
+    reading(looks.turns_wanted()),
     reading(store.unaware_workers("exclusive")),
     # written while the clock stood ahead
     Case("move_back", written_ahead, move_back(), moved_and_given, (JOB, OTHER_JOB)),
@@ -717,7 +718,7 @@ CASES: list[Case] = [
         gone=True,
     ),
     swept("purge_repeated", repeated_long_ago, purge_repeated(age_s=9.0, limit=9), JOB),
-    Case("forget_gates", idle_gates, store.forget_gates("", limit=9), gated_again, (JOB, OTHER_JOB)),
+    Case("forget_gates", idle_gates, looks.forget_gates("", limit=9), gated_again, (JOB, OTHER_JOB)),
     swept("forget_states", idle_states, forget_states("", age_s=9.0, limit=9), JOB),
     swept("purge_keys", expired_keyed, purge_keys(limit=9), JOB),
     # reads

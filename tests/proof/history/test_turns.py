@@ -10,6 +10,7 @@ import pytest
 
 from fencerow.core.model.job import Claimed
 from fencerow.core.store import store
+from fencerow.turns import handing
 from fencerow_proof.history.check import Options, check
 from fencerow_proof.history.line import Kind
 from fencerow_proof.history.report import Report
@@ -181,8 +182,8 @@ def test_a_hand_over_that_does_not_count_is_found(engine: AnyEngine, tmp_path: P
         play.run(store.submit_gated([new_job(exclusive="k") for _ in range(3)]))
         holder = play.worker()
         for _ in range(3):
-            play.run(store.hand_over(["key:k"]))
-            play.run(store.hand_over(["key:k"]))
+            play.run(handing.hand_over(["key:k"]))
+            play.run(handing.hand_over(["key:k"]))
             run_together(play, play.claim(holder, limit=3), holder)
         report = play.judge()
 
@@ -194,7 +195,7 @@ def test_a_run_may_be_judged_while_jobs_wait_for_their_turns(engine: AnyEngine, 
     with altered(engine, []) as used:
         play = Play(used, tmp_path)
         play.run(store.submit_gated([new_job(exclusive="k") for _ in range(2)]))
-        play.run(store.hand_over(["key:k"]))
+        play.run(handing.hand_over(["key:k"]))
         report = play.judge(drained=False)
 
     assert report.broken == set(), report.text()

@@ -7,6 +7,7 @@ from typing import Any
 from fencerow.core.store import store
 from fencerow.limits import Breaker, Limit
 from fencerow.limits.limits import define
+from fencerow.turns import handing
 from fencerow_proof.arena.actor import Actor, Script, later
 from fencerow_proof.arena.race import Scenario, Story
 from tests.proof.race.conftest import Cut, Race, in_modes
@@ -29,7 +30,7 @@ from tests.proof.race.people import (
 )
 from tests.proof.race.test_limits import UNLOCKED as QUEUE_UNLOCKED
 from tests.proof.race.test_limits import bounded, burying, held, taking
-from tests.proof.race.test_named_limits import UNLOCKED, handing, limited, settle, turned
+from tests.proof.race.test_named_limits import UNLOCKED, hander, limited, settle, turned
 
 BROKEN = uid(40)
 STOP_S = 5.0
@@ -43,10 +44,10 @@ def trying(limit: Limit = LIMIT) -> Script:
         yield register(holder)
     yield define(limit, actor=None, reason=None)
     yield store.submit_gated([limited(BROKEN, "a")])
-    yield store.hand_over()
+    yield handing.hand_over()
     yield claim(FIRST)
     yield fail(FIRST, job_id=BROKEN)
-    yield store.hand_over()
+    yield handing.hand_over()
     yield later(STOP_S)
 
 
@@ -63,7 +64,7 @@ def one_tries(story: Story) -> None:
 trial = Scenario(
     "hand_over × hand_over when a breaker lets one try",
     three_wait,
-    [handing("first", "limit:a"), handing("second", "limit:a")],
+    [hander("first", "limit:a"), hander("second", "limit:a")],
     one_tries,
 )
 
@@ -86,7 +87,7 @@ def test_two_try_where_the_gate_is_not_locked(race: Race) -> None:
 def one_runs() -> Script:
     yield from trying()
     yield store.submit_gated([limited(JOB, "a")])
-    yield store.hand_over()
+    yield handing.hand_over()
     yield claim(FIRST)
     yield store.submit_gated([limited(each, "a") for each in (OTHER_JOB, THIRD_JOB)])
 
@@ -107,7 +108,7 @@ def nobody_goes(story: Story) -> None:
 failed = Scenario(
     "failure of the trial × hand_over × hand_over",
     one_runs,
-    [ending(fail), handing("first", "limit:a"), handing("second", "limit:a")],
+    [ending(fail), hander("first", "limit:a"), hander("second", "limit:a")],
     nobody_goes,
 )
 
@@ -139,7 +140,7 @@ def all_go(story: Story) -> None:
 succeeded = Scenario(
     "success of the trial × hand_over × hand_over",
     one_runs,
-    [ending(succeed), handing("first", "limit:a"), handing("second", "limit:a")],
+    [ending(succeed), hander("first", "limit:a"), hander("second", "limit:a")],
     all_go,
 )
 
@@ -178,7 +179,7 @@ def the_trial_goes_on(story: Story) -> None:
 death = Scenario(
     "die × reclaim of the trial × hand_over",
     one_is_silent,
-    [Actor("reaper", burying), handing("first", "limit:a")],
+    [Actor("reaper", burying), hander("first", "limit:a")],
     the_trial_goes_on,
 )
 
@@ -197,15 +198,15 @@ def one_runs_beside_one_that_may() -> Script:
     yield register(SECOND)
     yield define(LIMIT, actor=None, reason=None)
     yield store.submit_gated([limited(JOB, "a")])
-    yield store.hand_over()
+    yield handing.hand_over()
     yield claim(FIRST)
     yield store.submit_gated([limited(OTHER_JOB, "a")])
-    yield store.hand_over()
+    yield handing.hand_over()
 
 
 def failing(_: Any) -> Script:
     yield fail(FIRST)
-    yield store.hand_over()
+    yield handing.hand_over()
     # Now it is open, and whoever has not started by now is not to.
     seen = yield store.read_fences([OTHER_JOB])
     return str(seen[OTHER_JOB].state)

@@ -13,6 +13,7 @@ from fencerow.core.store import store
 from fencerow.errors import IllegalMove
 from fencerow.operators import looking
 from fencerow.operators.many import ChangeMany
+from fencerow.turns import handing
 from fencerow_proof.arena.actor import Actor, Script, doing, later
 from fencerow_proof.arena.race import Scenario, Story
 from tests.proof.race.conftest import Cut, Race, in_modes
@@ -287,17 +288,17 @@ def test_the_timeline_has_a_gap_when_nobody_locks(race: Race) -> None:
 def one_has_the_turn() -> Script:
     yield register(FIRST)
     yield store.submit_gated([of_a_key(JOB), of_a_key(OTHER_JOB)])
-    yield store.hand_over()
+    yield handing.hand_over()
 
 
 def nobody_has_the_turn() -> Script:
     yield store.submit_gated([of_a_key(JOB, delay_s=600.0)])
-    yield store.hand_over()
+    yield handing.hand_over()
 
 
 def one_at_a_time(story: Story) -> None:
     honest(story)
-    story.run(store.hand_over())
+    story.run(handing.hand_over())
     turned = [each for each in (JOB, OTHER_JOB) if state(story, each) in (State.QUEUED, State.RUNNING)]
     assert len(turned) <= 1, "two of a key have a turn"
     # Whoever is put off blocks nobody.
@@ -309,7 +310,7 @@ change_off = Scenario(
     one_has_the_turn,
     [
         doing("change", change(JobChange(delay_s=600.0))),
-        doing("hand_over", store.hand_over()),
+        doing("hand_over", handing.hand_over()),
         claiming("worker", FIRST),
     ],
     one_at_a_time,
@@ -318,14 +319,14 @@ change_off = Scenario(
 
 def nobody_is_stranded(story: Story) -> None:
     assert honest(story)
-    story.run(store.hand_over())
+    story.run(handing.hand_over())
     assert state(story) == State.QUEUED, "it is due, a turn is free, and nobody looks"
 
 
 change_on = Scenario(
     "change to run now × hand_over",
     nobody_has_the_turn,
-    [doing("change", change(JobChange(at_once=True))), doing("hand_over", store.hand_over())],
+    [doing("change", change(JobChange(at_once=True))), doing("hand_over", handing.hand_over())],
     nobody_is_stranded,
 )
 
@@ -336,17 +337,17 @@ def to_another_key(_: str) -> NewArguments:
 
 def both_have_a_turn() -> Script:
     yield store.submit_gated([of_a_key(JOB), new_job(OTHER_JOB, exclusive="another"), of_a_key(THIRD_JOB)])
-    yield store.hand_over()
+    yield handing.hand_over()
 
 
 def one_of_each_key(story: Story) -> None:
     assert honest(story)
     assert state(story, OTHER_JOB) == State.QUEUED
     assert state(story) == State.WAITING, "two of a key have a turn"
-    story.run(store.hand_over())
+    story.run(handing.hand_over())
     assert state(story, THIRD_JOB) == State.QUEUED, "a turn is free, and nobody looks"
     story.run(cancel(OTHER_JOB))
-    story.run(store.hand_over())
+    story.run(handing.hand_over())
     assert state(story) == State.QUEUED, "nobody else needs its new turn"
 
 
@@ -355,7 +356,7 @@ change_key = Scenario(
     both_have_a_turn,
     [
         doing("change", change(JobChange(arguments=to_another_key))),
-        doing("hand_over", store.hand_over()),
+        doing("hand_over", handing.hand_over()),
     ],
     one_of_each_key,
 )

@@ -8,6 +8,7 @@ from fencerow.core.store import store
 from fencerow.limits import Limit, Rate
 from fencerow.limits.limits import define
 from fencerow.limits.named import forget_states
+from fencerow.turns import handing, looks
 from fencerow_proof.arena.actor import Script, doing, later
 from fencerow_proof.arena.race import Scenario, Story
 from tests.proof.race.conftest import Cut, Race, in_modes
@@ -24,8 +25,8 @@ from tests.proof.race.people import (
     succeed,
 )
 
-FORGET = store.forget_gates("", limit=10)
-HAND_OVER = store.hand_over()
+FORGET = looks.forget_gates("", limit=10)
+HAND_OVER = handing.hand_over()
 LATER_S = 60.0
 
 
@@ -34,7 +35,7 @@ def known(*jobs: Any) -> Any:
 
     def setup() -> Script:
         yield register(FIRST)
-        yield store.hand_over(["key:k"])
+        yield handing.hand_over(["key:k"])
         if jobs:
             yield store.submit_gated(list(jobs))
             yield HAND_OVER
@@ -73,7 +74,7 @@ two_hands = Scenario(
     [
         doing("retention", FORGET),
         doing("client", store.submit_gated([of_a_key(JOB), of_a_key(OTHER_JOB)])),
-        doing("hand", store.hand_over(["key:k"])),
+        doing("hand", handing.hand_over(["key:k"])),
     ],
     one_has_the_turn,
 )
@@ -139,14 +140,14 @@ def long_idle() -> Script:
 
 def one_started(story: Story) -> None:
     story.run(claim(SECOND))  # or nobody else would get a turn whatever the rate
-    story.run(store.hand_over(GATE))  # as the sweep looks, though no time was said to have come
+    story.run(handing.hand_over(GATE))  # as the sweep looks, though no time was said to have come
     one_has_the_turn(story)
 
 
 forgotten = Scenario(
     "forget_states × hand_over under a rate",
     long_idle,
-    [doing("retention", forget_states("", age_s=AGE_S, limit=10)), doing("hand", store.hand_over(GATE))],
+    [doing("retention", forget_states("", age_s=AGE_S, limit=10)), doing("hand", handing.hand_over(GATE))],
     one_started,
 )
 

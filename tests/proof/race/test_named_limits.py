@@ -6,9 +6,10 @@ from typing import Any
 
 from fencerow.core.model.job import NewJob
 from fencerow.core.store import store
-from fencerow.core.store.turns import AGED_S
 from fencerow.limits import Limit, Rate
 from fencerow.limits.limits import define, redefine, remove
+from fencerow.turns import handing, looks
+from fencerow.turns.handing import AGED_S
 from fencerow_proof.arena.actor import Actor, Script, later
 from fencerow_proof.arena.race import Scenario, Story
 from tests.proof.race.conftest import Cut, Race, in_modes
@@ -50,15 +51,15 @@ def waiting(*jobs: NewJob, limits: tuple[Limit, ...] = (A, B)) -> Any:
         for limit in limits:
             yield define(limit, actor=None, reason=None)
         # Known before: who makes the row of a gate keeps others waiting, whatever they lock.
-        yield store.hand_over(["limit:a", "limit:b"])
+        yield handing.hand_over(["limit:a", "limit:b"])
         yield store.submit_gated(jobs)
 
     return setup
 
 
-def handing(name: str, *gates: str) -> Actor:
+def hander(name: str, *gates: str) -> Actor:
     def script(_: Any) -> Script:
-        return [job.id for job in (yield store.hand_over(gates)).queued]
+        return [job.id for job in (yield handing.hand_over(gates)).queued]
 
     return Actor(name, script)
 
@@ -69,8 +70,8 @@ def turned(story: Story) -> list[str]:
 
 def settle(story: Story) -> None:
     """What the workers do after that: look where arrivals tell them to, and nowhere else."""
-    while story.run(store.turns_wanted())[0]:
-        story.run(store.hand_over())
+    while story.run(looks.turns_wanted())[0]:
+        story.run(handing.hand_over())
 
 
 def one_goes(story: Story) -> None:
@@ -81,7 +82,7 @@ def one_goes(story: Story) -> None:
 crossed = Scenario(
     "hand_over × hand_over of two limits in two orders",
     waiting(limited(JOB, "a", "b"), limited(OTHER_JOB, "b", "a")),
-    [handing("first", "limit:a"), handing("second", "limit:b")],
+    [hander("first", "limit:a"), hander("second", "limit:b")],
     one_goes,
 )
 
@@ -107,7 +108,7 @@ def test_two_pass_a_limit_without_a_count(race: Race) -> None:
 both_kinds = Scenario(
     "hand_over of a key whose job needs a limit × hand_over of the limit",
     waiting(new_job(JOB, exclusive="k", limits=("a",)), limited(OTHER_JOB, "a"), limits=(A,)),
-    [handing("first", "key:k"), handing("second", "limit:a")],
+    [hander("first", "key:k"), hander("second", "limit:a")],
     one_goes,
 )
 
@@ -133,11 +134,11 @@ def ending(_: Any) -> Script:
 def one_is_kept_for() -> Script:
     """The third is old and needs both; `a` is free and kept for it, `b` has a job that runs."""
     yield from waiting(limited(JOB, "b"))()
-    yield store.hand_over()
+    yield handing.hand_over()
     yield claim(FIRST)
     yield store.submit_gated([limited(THIRD_JOB, "a", "b")])
     yield later(AGED_S + 1)
-    yield store.hand_over(["limit:a"])
+    yield handing.hand_over(["limit:a"])
     yield store.submit_gated([limited(OTHER_JOB, "a")])
 
 
@@ -150,7 +151,7 @@ def it_goes(story: Story) -> None:
 kept = Scenario(
     "hand_over where a turn is kept × end under the other limit × hand_over",
     one_is_kept_for,
-    [handing("first", "limit:a"), Actor("worker", ending), handing("second", "limit:b")],
+    [hander("first", "limit:a"), Actor("worker", ending), hander("second", "limit:b")],
     it_goes,
 )
 
@@ -172,7 +173,7 @@ def test_a_turn_is_not_kept_where_nobody_looks_for_whom(race: Race) -> None:
 
 def one_runs_under_b() -> Script:
     yield from waiting(limited(JOB, "b"), limited(OTHER_JOB, "a", "b"))()
-    while (yield store.hand_over()).queued:
+    while (yield handing.hand_over()).queued:
         yield from nothing()
     yield claim(FIRST)
     yield store.submit_gated([limited(THIRD_JOB, "a", "b")])
@@ -187,7 +188,7 @@ def nobody_is_stranded(story: Story) -> None:
 sent_on = Scenario(
     "hand_over that sends on × end under the other limit × hand_over",
     one_runs_under_b,
-    [handing("first"), Actor("worker", ending), handing("second")],
+    [hander("first"), Actor("worker", ending), hander("second")],
     nobody_is_stranded,
 )
 
@@ -213,7 +214,7 @@ def lowering(_: Any) -> Script:
     """Lowers the limit; then looks how many have a turn, and hands over itself."""
     yield redefine(Limit("a", slots=1), revision=1, actor=None, reason=None)
     seen = yield store.read_fences([JOB, OTHER_JOB, THIRD_JOB])
-    yield store.hand_over(["limit:a"])
+    yield handing.hand_over(["limit:a"])
     return sum(each.state.value != "waiting" for each in seen.values())
 
 
@@ -228,7 +229,7 @@ def nobody_comes_after_it_was_lowered(story: Story) -> None:
 lowered = Scenario(
     "hand_over × a lower limit",
     waiting(*(limited(each, "a") for each in (JOB, OTHER_JOB, THIRD_JOB)), limits=(Limit("a", slots=3),)),
-    [Actor("changer", lowering), handing("second", "limit:a")],
+    [Actor("changer", lowering), hander("second", "limit:a")],
     nobody_comes_after_it_was_lowered,
 )
 
@@ -257,7 +258,7 @@ def all_go(story: Story) -> None:
 removal = Scenario(
     "hand_over × remove of the limit",
     waiting(limited(JOB, "a"), limited(OTHER_JOB, "a"), limits=(A,)),
-    [Actor("remover", removing), handing("second", "limit:a")],
+    [Actor("remover", removing), hander("second", "limit:a")],
     all_go,
 )
 
@@ -287,9 +288,9 @@ cancelled = Scenario(
     "hand_over × hand_over under a rate × cancel of who got the turn",
     waiting(limited(JOB, "a"), limited(OTHER_JOB, "a"), limits=(Limit("a", rate=Rate(1, per_s=3_600)),)),
     [
-        handing("first", "limit:a"),
+        hander("first", "limit:a"),
         Actor("person", lambda _: (yield cancel(JOB))),
-        handing("second", "limit:a"),
+        hander("second", "limit:a"),
     ],
     one_of_the_rate,
 )

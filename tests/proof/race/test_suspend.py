@@ -13,6 +13,7 @@ from fencerow.steps import memory
 from fencerow.steps.memory import Fencing, Waiting
 from fencerow.steps.signals import signal
 from fencerow.steps.waker import wake_due
+from fencerow.turns import handing
 from fencerow_proof.arena.actor import Script, doing, later
 from fencerow_proof.arena.race import Scenario, Story
 from tests.proof.race.conftest import Cut, Race, in_modes
@@ -72,13 +73,13 @@ def claimed_again() -> Script:
 def two_of_a_key() -> Script:
     yield register(FIRST)
     yield store.submit_gated([of_a_key(JOB), of_a_key(OTHER_JOB)])
-    yield store.hand_over()
+    yield handing.hand_over()
     yield claim(FIRST)
 
 
 def the_other_has_the_turn(story: Story) -> None:
     story.run(suspend(FIRST))  # a worker goes on with what it found locked
-    story.run(store.hand_over())
+    story.run(handing.hand_over())
     states = [state(story), state(story, OTHER_JOB)]
     assert states.count("queued") == 1, f"a turn is free, and nobody has it: {states}"
 
@@ -99,7 +100,7 @@ with_reclaim = Scenario(
 )  # fmt: skip
 with_turns = Scenario(
     "suspend × wake × hand_over", two_of_a_key,
-    [doing("worker", suspend(FIRST)), doing("waker", WAKE), doing("hand", store.hand_over(["key:k"]))],
+    [doing("worker", suspend(FIRST)), doing("waker", WAKE), doing("hand", handing.hand_over(["key:k"]))],
     the_other_has_the_turn,
 )  # fmt: skip
 

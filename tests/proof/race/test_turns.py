@@ -12,6 +12,7 @@ import pytest
 from fencerow.core.model.job import NewJob
 from fencerow.core.store import store
 from fencerow.operators.queues import pause_queue, resume_queue
+from fencerow.turns import handing
 from fencerow_proof.arena.actor import Script, doing, later
 from fencerow_proof.arena.race import Scenario, Story
 from tests.proof.race.conftest import Cut, Race, in_modes
@@ -39,8 +40,8 @@ from tests.proof.race.people import (
 )
 
 ALL = (JOB, OTHER_JOB, THIRD_JOB)
-HAND_OVER = store.hand_over()  # where somebody came or left
-LOOK = store.hand_over(["key:k"])  # what a worker's sweep does: it needs nobody who tells
+HAND_OVER = handing.hand_over()  # where somebody came or left
+LOOK = handing.hand_over(["key:k"])  # what a worker's sweep does: it needs nobody who tells
 
 
 def turned(story: Story) -> list[str]:

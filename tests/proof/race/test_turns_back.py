@@ -12,6 +12,7 @@ import pytest
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store import store
 from fencerow.operators.queues import pause_queue
+from fencerow.turns import handing
 from fencerow_proof.arena.actor import Script, doing, later
 from fencerow_proof.arena.race import Scenario, Story
 from tests.proof.race.conftest import Cut, Race
@@ -19,9 +20,9 @@ from tests.proof.race.named import named
 from tests.proof.race.people import FIRST, JOB, OTHER_JOB, cancel, claim, of_a_key, register, state
 
 CLAIM_S = 60.0
-OF_PAUSED = store.take_turns_back(["key:k"], unclaimed_s=None)
-UNCLAIMED = store.take_turns_back(["key:k"], unclaimed_s=CLAIM_S)
-LOOK = store.hand_over(["key:k"])
+OF_PAUSED = handing.take_turns_back(["key:k"], unclaimed_s=None)
+UNCLAIMED = handing.take_turns_back(["key:k"], unclaimed_s=CLAIM_S)
+LOOK = handing.hand_over(["key:k"])
 PAUSE = pause_queue("mail", actor="ada")
 
 
@@ -31,7 +32,7 @@ def one_has_it(unclaimed: bool) -> Any:
     def setup() -> Script:
         yield register(FIRST)
         yield store.submit_gated([of_a_key(JOB), of_a_key(OTHER_JOB, queue="else")])
-        yield store.hand_over()
+        yield handing.hand_over()
         if unclaimed:
             yield later(CLAIM_S + 1)
             yield register(FIRST)  # its lease is over by now
@@ -48,7 +49,7 @@ def one_winner(back: str) -> Any:
         assert isinstance(result, list), f"the table itself had to refuse it: {result}"
         taken = JOB in result
         assert not (claimed and taken), "a running job lost its turn"
-        story.run(store.hand_over())
+        story.run(handing.hand_over())
         found = state(story)
         assert found == State.RUNNING or found in FINAL or not claimed
         if found == State.WAITING or found in FINAL:
@@ -58,7 +59,7 @@ def one_winner(back: str) -> Any:
 
 
 def goes_to_the_other_queue(story: Story) -> None:
-    story.run(store.hand_over())
+    story.run(handing.hand_over())
     assert (state(story), state(story, OTHER_JOB)) == (State.WAITING, State.QUEUED)
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from fencerow import App
 from fencerow.core.model.ids import new_id
-from fencerow.core.store import store
 from fencerow.guards.mutex import mutexes
 from fencerow.guards.mutex.mutexes import Taker
 from fencerow.limits import Limit, Rate
+from fencerow.turns import handing
 from fencerow.web.dashboard.cost import Cost
 from fencerow.web.dashboard.roles import Role
 from tests.web.dashboard.hostile import HOSTILE
@@ -24,7 +24,7 @@ KEY = HOSTILE[0]
 async def test_who_has_turns_and_who_waits_is_shown(app: App, visits: Visits) -> None:
     for path in ("first", "second"):
         await app.jobs["pages"].using(exclusive=KEY).asubmit(path)
-    await app.engine.arun(store.hand_over())  # as workers do
+    await app.engine.arun(handing.hand_over())  # as workers do
     turns = await visits.see("/turns")
     page = await visits.see("/turns/key?" + urlencode({"key": KEY}))
     free = await visits.see("/turns/key?key=nobody")

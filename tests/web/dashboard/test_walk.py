@@ -18,10 +18,10 @@ from playwright.async_api import Page
 
 from fencerow import App
 from fencerow.core.model.ids import new_id
-from fencerow.core.store import store
 from fencerow.guards.mutex import mutexes
 from fencerow.guards.mutex.mutexes import Taker
 from fencerow.limits import Limit, Rate
+from fencerow.turns import handing
 from fencerow.web.dashboard.asgi import Dashboard
 from fencerow.web.dashboard.screens import all_screens
 from tests.kit.pace import PATIENCE_S
@@ -50,7 +50,7 @@ async def furnished(app: App, path: Path) -> Mapping[str, str]:
     await app.client.limits.adefine(Limit("github", slots=4, rate=Rate(100, 60, burst=5)))
     for file in ("first.pdf", "second.pdf"):
         await app.jobs["pages"].using(exclusive="tenant:acme", queue="ocr").asubmit(file)
-    await app.engine.arun(store.hand_over())
+    await app.engine.arun(handing.hand_over())
     await app.engine.arun(mutexes.make(Taker("report:7", new_id(), 3600.0, "h1", 7, "billing")))
     for name, cron in (("nightly", "0 3 * * *"), ("poll", "*/5 * * * *")):
         await app.schedules.aput(name, app.jobs["pages"].call("a.pdf"), cron=cron, tz="Europe/Berlin")

@@ -25,6 +25,7 @@ from fencerow.core.model.wanted import SlotGroupNow, Stated
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark
 from fencerow.schedules.ticking import tick
+from fencerow.turns import handing
 from tests.house.tree import ROOT
 from tests.kit.environment import forget_settings
 
@@ -119,7 +120,7 @@ class Night:
         run = self.app.engine.run
         run((store.submit if exclusive is None else store.submit_gated)([job]))
         if exclusive is not None:
-            run(store.hand_over())
+            run(handing.hand_over())
 
     def _claim(self, queue: str, name: str) -> str:
         claim = store.claim(queue, [Mark(0)], holder=uid(WORKER), names=[name], limit=1, margin_s=60.0)

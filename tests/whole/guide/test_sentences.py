@@ -24,6 +24,7 @@ from fencerow.core.store import store
 from fencerow.events.groups import GroupStart, make_group
 from fencerow.handovers.terms import HandoverTerms
 from fencerow.limits import Breaker, Limit, limits
+from fencerow.turns import handing
 from tests.house.tree import ROOT
 from tests.kit import jobs
 from tests.kit.environment import forget_settings
@@ -180,10 +181,10 @@ def waiting(app: App, engine: SqliteEngine) -> dict[str, str]:
     worker = living(engine)
     ids = {name: one(engine, **options) for name, options in JOBS.items()}
     app.client.cancel(ids["handed"])
-    engine.run(store.hand_over())
+    engine.run(handing.hand_over())
     claimed = {each.id: each.attempt for each in jobs.claim(engine, worker)}
     engine.run(store.fail([store.Failure(ids["failing"], claimed[ids["failing"]], ERROR)], holder=worker))
-    engine.run(store.hand_over())
+    engine.run(handing.hand_over())
     ids["changed"] = one(engine)
     app.client.change(ids["changed"], priority=7, reason="it is urgent")
     app.client.pause_queue("news", reason="the provider is away")

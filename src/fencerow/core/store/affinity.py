@@ -6,10 +6,17 @@ over it stands in the lane of anybody. One of the two wins, by the row.
 
 from __future__ import annotations
 
-from fencerow.core.db.run import Steps, execute, operation
+from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.store.attempts import Requeued, requeued_rows
 
 FALLBACKS_MAX = 500  # that one transaction moves
+
+
+@operation(alone=True, repeatable=True, writes="")
+def next_fall_back() -> Steps[int | None]:
+    """In how many microseconds the next wait for a label is over; 0 or less: one is. None: nobody waits for a label."""
+    rows = yield from execute("next_fall_back")
+    return as_int(rows[0][0]) if rows else None
 
 
 @operation(repeatable=True)

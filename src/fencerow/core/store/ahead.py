@@ -13,6 +13,7 @@ import msgspec
 
 from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.store.attempts import Requeued, requeued_rows
+from fencerow.core.store.gating import gating
 
 FIRST = "00000000-0000-0000-0000-000000000000"  # no job has this id
 
@@ -63,7 +64,7 @@ def move_back(jobs: Sequence[AheadJob], *, reached_us: int, actor: str) -> Steps
     if moved:
         notes = [{"id": job.id, "detail": {"run_at_us": job.run_at_us}} for job in moved]
         yield from execute("note_moved_back", notes=msgspec.json.encode(notes).decode(), actor=actor)
-    gates = sorted({gate for row in rows if (gate := text_or_none(row[5])) is not None})
+    gates = {gate for row in rows if (gate := text_or_none(row[5])) is not None}
     if gates:
-        yield from execute("arrive", gates=gates)
+        yield from gating().look_again(gates)
     return moved

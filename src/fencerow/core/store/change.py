@@ -18,8 +18,7 @@ from fencerow.core.model.rules import needed_of
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store.attempts import read_fences
 from fencerow.core.store.decoding import read_or
-from fencerow.core.store.gates import gates_of
-from fencerow.core.store.limiting import refuse_unknown_limits
+from fencerow.core.store.gating import gating
 from fencerow.core.store.moves import CANCEL_PATIENCE_S, ROUNDS_MAX, not_found
 from fencerow.core.store.workers import refuse_older
 
@@ -140,7 +139,7 @@ def _changed(
     before = {job.id: job for job in idle}
     left = {gate for line in lines if line.turns for job_id in line.ids for gate in _gates(before[job_id])}
     if left:  # somebody may have its turn there now
-        yield from execute("arrive", gates=sorted(left))
+        yield from gating().look_again(left)
     rows = yield from execute("change", changes=_document(_together(lines)))
     new_args = {job_id: line.args is not None for line in lines for job_id in line.ids}
     done = [_told(before[str(row[0])], row, new_args[str(row[0])]) for row in rows]
@@ -271,11 +270,11 @@ def _refuse_unkept(line: _Wanted) -> Steps[None]:
     if line.turns:
         yield from refuse_older(needed_of(exclusive=line.new_exclusive, limits=line.new_limits))
         if line.new_limits:
-            yield from refuse_unknown_limits(line.new_limits)
+            yield from gating().refuse_unknown(line.new_limits)
 
 
 def _gates(job: Idle) -> tuple[str, ...]:
-    return gates_of(job.exclusive, None if job.limits is None else _document(job.limits))
+    return gating().gates_of(job.exclusive, None if job.limits is None else _document(job.limits))
 
 
 def _refuse_late(job: Idle, wanted: JobChange) -> None:

@@ -5,8 +5,9 @@ their order. So it is one statement, or one script, under the guard of the whole
 A plan, an explorer and a test read one text. No program of ours composes SQL while it runs.
 
 At a list point each brings parts of the statement (on PostgreSQL named queries, `handed AS (...)`; on SQLite statements
-that end with a semicolon). At a condition point each brings one condition, and any of them is enough. What stands at a
-point takes no parameters, and may use the core's fragments. It costs every job that comes there, so where its own table
+that end with a semicolon). At a condition point each brings one condition, and any of them is enough. At a value point
+each brings a value, and the first that is not NULL counts. What stands at a point takes no parameters, and may use the
+core's fragments. It costs every job that comes there, so where its own table
 is empty, one probe must be all.
 """
 
@@ -19,13 +20,18 @@ from fencerow.core.db import query_files
 from fencerow.core.errors import ConfigError
 
 # `ended`: the jobs that leave the live ones, all columns as they end. `revived`: the finished jobs that go back, all
-# columns as they had ended.
-LISTS = ("when jobs have ended", "when jobs are revived")
+# columns as they had ended. `moved`: live jobs that may have another state now; on SQLite only their ids. Those of them
+# that are `waiting` wait for something, and may have given up what they had.
+LISTS = ("when jobs have ended", "when jobs are revived", "when jobs wait again")
 CONDITIONS = (
     "whose end is awaited",  # of one of `ended`: somebody besides a caller waits for its end
     "whose wait is over",  # of `job`, which is suspended: what it waited for has come, so it is to be woken
+    "whose turn is over",  # of `job`, whose attempt is over: it gives up what let it run, and waits for that again
 )
-POINTS = (*LISTS, *CONDITIONS)
+VALUES = (
+    "where it waits first",
+)  # the gate at which `job` waits before it may run; NULL: it waits for nobody
+POINTS = (*LISTS, *CONDITIONS, *VALUES)
 PARAMETER = re.compile(r"(?<![:\w]):[a-z_]+")
 
 
@@ -46,12 +52,22 @@ def points(packages: Sequence[str], dialect: str) -> dict[str, str]:
 
 def texts(packages: Sequence[str], package: str, dialect: str) -> Mapping[str, str]:
     """The queries of one of these packages by their names, as they are written out."""
-    return query_files.texts(package, dialect, points(packages, dialect) if package == packages[0] else {})
+    given = points(packages, dialect)
+    return query_files.texts(
+        package, dialect, given if package == packages[0] else shared(packages, dialect, given)
+    )
+
+
+def shared(packages: Sequence[str], dialect: str, given: Mapping[str, str]) -> Mapping[str, str]:
+    """The fragments of the first of these packages, which all others may use. `given`: what stands at its points."""
+    return query_files.fragments(packages[0], dialect, given)
 
 
 def _joined(point: str, texts: Sequence[str], dialect: str) -> str:
     if point in CONDITIONS:
         return "".join(f" OR {text}" for text in texts)
+    if point in VALUES:
+        return f"COALESCE({', '.join([*texts, 'NULL', 'NULL'])})"
     if dialect == "postgres":
         return "".join(f",\n{text}" for text in texts)  # behind the named queries that stand before the point
     return "\n".join(texts)

@@ -5,7 +5,10 @@ engine.run(store.claim("mail", [Mark(0)], holder=me, names=["send"], limit=10, m
 
 from __future__ import annotations
 
-from fencerow.core.store.affinity import fall_back as fall_back
+from fencerow.core.store.affinity import (
+    fall_back as fall_back,
+    next_fall_back as next_fall_back,
+)
 from fencerow.core.store.attempts import (
     Mark as Mark,
     any_due as any_due,
@@ -119,16 +122,6 @@ from fencerow.core.schema.rooms import known_migrations as known_migrations
 from fencerow.core.store.tables import (
     postgres_queries as postgres_queries,
     sqlite_queries as sqlite_queries,
-)
-from fencerow.core.store.turns import (
-    HandedOver as HandedOver,
-    forget_gates as forget_gates,
-    gates_after as gates_after,
-    gates_left as gates_left,
-    hand_over as hand_over,
-    take_turns_back as take_turns_back,
-    tell_gates as tell_gates,
-    turns_wanted as turns_wanted,
 )
 from fencerow.core.store.unique import (
     UniqueKey as UniqueKey,

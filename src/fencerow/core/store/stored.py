@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable
 
 from fencerow.core.db.run import Steps
 from fencerow.core.model.job import NewJob
+from fencerow.core.store.gating import gating
 from fencerow.core.store.terms import keep_terms
-from fencerow.core.store.turns import arriving
 
 
 def store_jobs(
@@ -20,13 +20,14 @@ def store_jobs(
     Returns what `write` does.
 
     Raises:
-        FencerowError: one of them names a limit that nobody defined. Nothing was written.
+        FencerowError: one of them may not come to its gate. Nothing was written.
         ConfigError: one of them has a term that no wing writes. The transaction must be undone.
     """
     more = [job for job in jobs if job.writes_more]
     if not more:
         return (yield from write)
-    yield from arriving(more)
+    if any(job.gate is not None for job in more):
+        yield from gating().come(more)
     ids = yield from write
     written = set(ids)
     yield from keep_terms([job for job in more if job.terms and job.id in written], again=again)

@@ -7,7 +7,7 @@ from functools import lru_cache, reduce
 
 from fencerow.core.db.queries import Queries, load, postgres_names, sqlite_names
 from fencerow.core.schema.rooms import packages
-from fencerow.core.store.points import points
+from fencerow.core.store.points import points, shared
 
 
 @lru_cache(
@@ -26,5 +26,7 @@ def sqlite_queries(prefix: str = "fencerow_") -> Queries:
 
 def _loaded(dialect: str, rename: Callable[[str], str]) -> Queries:
     jobs, *others = packages()
-    own = load(jobs, dialect, dialect, rename, points([jobs, *others], dialect))
-    return reduce(Queries.joined, (load(package, dialect, dialect, rename) for package in others), own)
+    given = points([jobs, *others], dialect)
+    own = load(jobs, dialect, dialect, rename, given)
+    lent = shared([jobs, *others], dialect, given)
+    return reduce(Queries.joined, (load(package, dialect, dialect, rename, lent) for package in others), own)

@@ -22,7 +22,7 @@ from fencerow.core.model.job import NewJob
 from fencerow.core.model.looked import Looked
 from fencerow.core.model.state import FINAL
 from fencerow.core.store.attempts import read_fences
-from fencerow.core.store.gates import gates_of
+from fencerow.core.store.gating import gating
 from fencerow.core.store.known import refuse_other_work
 from fencerow.core.store.submit import (
     NONE,
@@ -208,7 +208,7 @@ def _hold(pairs: Sequence[Pair]) -> Steps[dict[str, Unstarted]]:
             str(row[2]),
             text_or_none(row[3]),
             text_or_none(row[4]),
-            gates_of(text_or_none(row[5]), text_or_none(row[6])),
+            gating().gates_of(text_or_none(row[5]), text_or_none(row[6])),
         )
         for row in rows
     }

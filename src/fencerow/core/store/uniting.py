@@ -12,6 +12,7 @@ from fencerow.core.db.run import Steps, execute
 from fencerow.core.model.job import KeyClaim, NewJob
 from fencerow.core.model.packed import fingerprint
 from fencerow.core.model.unique import UniqueClaim
+from fencerow.core.store.gating import gating
 from fencerow.core.store.stored import store_jobs
 from fencerow.core.store.submit import Pair, Submitted, as_document
 
@@ -102,7 +103,7 @@ class Uniting:
             # Whoever had a turn gives it up: its gates are looked at, and those of the job as it is now.
             yield from store_jobs(self._replaced.values(), self._write_replaced(), again=True)
             if self._left_gates:
-                yield from execute("arrive", gates=sorted(self._left_gates))
+                yield from gating().look_again(self._left_gates)
         if self._notes:
             yield from execute("note_replaced", notes=as_json(self._notes))
         if owned := self._owned():

@@ -39,6 +39,7 @@ from fencerow.core.worker.control import Control
 from fencerow.core.worker.deciding import Decider
 from fencerow.core.worker.dispatch import Dispatch
 from fencerow.core.worker.executor import Executor, Reports
+from fencerow.core.worker.falling_back import FallBack
 from fencerow.core.worker.keeper import Keeper, keeper_engine
 from fencerow.core.worker.lease import Failover, WorkerLease
 from fencerow.core.worker.life import Life
@@ -47,7 +48,6 @@ from fencerow.core.worker.on_loop import OnLoop
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import AHEAD, Roster
 from fencerow.core.worker.shutdown import Shutdown
-from fencerow.core.worker.turns import Turns
 from fencerow.core.worker.wakeups import WakeUps
 from fencerow.version import __version__
 
@@ -89,11 +89,13 @@ class Assembly:
             suspects_max=config.suspects_max,
             margin_s=ending_margin_s(config),
         )
-        site = Site(engine, config, telemetry, name, self.roster.queues)
         kept = keeper_engine(engine, config.lease_s)
         failover = Failover(kept)
         labels = parsed_labels(config.labels)
         self.wakeups = WakeUps(engine, self.lease, self.roster.pools, self.chores, labels)
+        site = Site(
+            engine, config, telemetry, name, self.roster.queues, self.clock.due, self.wakeups.announce
+        )
         # The life of an attempt, from its end to its claim.
         lines = JobLines.of(config)
         self.acker = Acker(engine, telemetry, self.roster, self.wakeups, failover, lines)
@@ -189,25 +191,17 @@ class Assembly:
         acker = Loop("acker", self.acker.tick, telemetry, endures_s=lease_s, portion=self.acker.portion)
         actor = f"worker {site.worker}"
         reaper = Reaper(site.engine, self.lease, site.config, telemetry, self.wakeups, actor=actor)
-        turns = Turns(
-            site.engine,
-            self.wakeups,
-            self.clock,
-            telemetry,
-            poll_max_s=site.config.poll_max_s,
-            turn_claim_s=site.config.turn_claim_s,
-            actor=actor,
-        )
+        falling_back = FallBack(site, self.wakeups, actor=actor)
+        labels = Loop("labels", falling_back.tick, telemetry, background=True)
         ahead = Ahead(site.engine, self.wakeups, self.clock, pause_s=site.config.sweep_s, actor=actor)
-        handing = Loop("turns", turns.tick, telemetry, background=True, woken=self.wakeups.arrived)
         portions = {"reaper": reaper.portion, "ahead": ahead.portion}
         chores = [("reaper", reaper.tick), ("ahead", ahead.tick)]
-        chores += [(chore.name, chore.tick) for make in brought().chores for chore in make(site)]
         background = [
             Loop(name, tick, telemetry, jitter=0.2, background=True, portion=portions.get(name))
             for name, tick in chores
         ]
-        self.loops.add(acker, handing, *background, *self.chores.loops)
+        self.chores.add([chore for make in brought().chores for chore in make(site)])
+        self.loops.add(acker, labels, *background, *self.chores.loops)
 
 
 def shared(queues: Mapping[str, int] | Sequence[str], slots: int) -> list[tuple[tuple[str, ...], int]]:

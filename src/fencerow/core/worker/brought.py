@@ -83,6 +83,7 @@ class Brought:
     chores: tuple[Callable[[Site], Sequence[Chore]], ...] = ()
     hold: Hold | None = None
     bound_claim: BoundClaim | None = None
+    queues_soon: tuple[Callable[[], Operation[bool]], ...] = ()
 
 
 _brought = Brought()
@@ -95,6 +96,7 @@ def bring(
     chores: Callable[[Site], Sequence[Chore]] | None = None,
     hold: Hold | None = None,
     bound_claim: BoundClaim | None = None,
+    queues_soon: Callable[[], Operation[bool]] | None = None,
 ) -> None:
     """From now on there is this as well."""
     global _brought
@@ -108,6 +110,8 @@ def bring(
         _brought = replace(_brought, hold=hold)
     if bound_claim is not None:
         _brought = replace(_brought, bound_claim=bound_claim)
+    if queues_soon is not None:
+        _brought = replace(_brought, queues_soon=(*_brought.queues_soon, queues_soon))
 
 
 def brought() -> Brought:

@@ -11,6 +11,7 @@ from fencerow.core.db.trouble import is_trouble
 from fencerow.core.model.worker_labels import parsed_labels
 from fencerow.core.store import store
 from fencerow.core.worker.assembly import Assembly
+from fencerow.core.worker.brought import brought
 
 LOOK_AGAIN_S = 0.05  # for a job that is due and that somebody locks
 
@@ -39,9 +40,12 @@ async def _any_due(engine: Engine, config: CoreConfig, names: Sequence[str], par
     """Whether a job is due here; while the database cannot tell, there may be."""
     queues = parts.roster.queues()
     try:
-        # First the turns, and waits for labels that are over: what comes from there is due then.
-        wanted = await engine.arun(store.turns_wanted())
-        if wanted.at_once or (wanted.fallback_us is not None and wanted.fallback_us <= 0):
+        # First what wings and waits for labels that are over will queue: it is due then.
+        for queues_soon in brought().queues_soon:
+            if await engine.arun(queues_soon()):
+                return True
+        over_us = await engine.arun(store.next_fall_back())
+        if over_us is not None and over_us <= 0:
             return True
         return await engine.arun(store.any_due(queues, list(names), parsed_labels(config.labels)))
     except Exception as error:

@@ -12,9 +12,10 @@ from functools import partial
 from fencerow.core.background.chores import Chores
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.service import soon
-from fencerow.core.model.lane import family_of, label_of
+from fencerow.core.model.lane import label_of
 from fencerow.core.model.wakeup import Arrived, CancelAsked, Ordered, Queued, decode, encode, encode_ended
 from fencerow.core.store.attempts import Requeued
+from fencerow.core.store.hints import in_lanes
 from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.pool import Pool
 
@@ -36,7 +37,6 @@ class WakeUps:
         self._pools = pools
         self._chores = chores
         self._labels = frozenset(labels)
-        self.arrived = asyncio.Event()  # somebody may have a turn
         # Takes a wake-up in any thread. None: some may have been missed.
         self.hear: Callable[[str | None], None] = partial(soon, asyncio.get_running_loop(), self._heard)
 
@@ -52,27 +52,21 @@ class WakeUps:
 
     def announce_queued(self, jobs: Sequence[Requeued]) -> None:
         """What we put behind our own marks lowers them at once, here and elsewhere."""
-        if not jobs:
+        if any(job.waits for job in jobs):
+            self.announce_free_turns()
+        self.announce(in_lanes(jobs))
+
+    def announce(self, queued: Sequence[Queued]) -> None:
+        """The same, said by lane already."""
+        if not queued:
             return
-        lanes: dict[tuple[str, int, str], int] = {}
-        for job in jobs:
-            if job.waits:
-                self.arrived.set()
-                continue
-            lane = (job.queue, job.priority, family_of(job.lane))
-            lanes[lane] = min(job.run_at_us, lanes.get(lane, job.run_at_us))
-        self._engine.wake(
-            [
-                encode(Queued(queue, priority, due_us, lane))
-                for (queue, priority, lane), due_us in lanes.items()
-            ]
-        )
-        for (queue, priority, name), run_at_us in lanes.items():
-            self._hint(queue, priority, run_at_us, name)
+        self._engine.wake([encode(each) for each in queued])
+        for each in queued:
+            self._hint(each.queue, each.priority, each.run_at_us, each.lane)
 
     def announce_free_turns(self) -> None:
-        """Jobs with turns have ended here: this worker gives them to the next at once."""
-        self.arrived.set()
+        """Jobs with turns have ended or wait again here: this worker gives their turns to the next at once."""
+        self._chores.tell(Arrived())
 
     def announce_ended(self, ids: list[str]) -> None:
         """Somebody waits for these."""
@@ -90,7 +84,6 @@ class WakeUps:
         if message is None:
             for pool in self._pools:
                 pool.look.look_again()
-            self.arrived.set()
             self._chores.tell(None)
             return
         decoded = decode(message)
@@ -99,8 +92,6 @@ class WakeUps:
                 self._hint(queue, priority, run_at_us, lane)
             case CancelAsked(holder, _) | Ordered(holder) if holder == self._lease.holder:
                 self._lease.renew_now()
-            case Arrived():
-                self.arrived.set()
             case None:
                 pass  # of a newer Fencerow
             case _ if self._chores.loops:

@@ -14,6 +14,14 @@ AND job.fell_back_for <= job.attempt
 {{waits for its label}}
 AND fencerow.later(job.run_at, job.affinity_wait_s) <= (SELECT fencerow.now())
 
+-- name: next_fall_back
+-- In how many microseconds the next wait for a label is over; less than none if one is.
+SELECT fencerow.us(fencerow.later(job.run_at, job.affinity_wait_s)) - fencerow.us(fencerow.now())
+FROM fencerow.jobs AS job
+WHERE {{waits for its label}}
+ORDER BY fencerow.later(job.run_at, job.affinity_wait_s)
+LIMIT 1;
+
 -- name: fall_back
 -- Put jobs that have waited long enough for their label into the lane of anybody, those whose wait was over first. They keep
 -- their place by due time and their affinity: it counts for one attempt, whose number is noted, and nobody has to take it back.

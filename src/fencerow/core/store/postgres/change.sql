@@ -59,16 +59,12 @@ SET queue = COALESCE(wanted.queue, job.queue),
                  ELSE job.state END,
     gate = CASE WHEN {{is suspended}} THEN NULL
                 WHEN wanted.turns THEN {{new gate}}
-                WHEN wanted.run_at > clock.now AND job.state = 'queued' THEN {{first gate}} ELSE job.gate END
+                WHEN wanted.run_at > clock.now AND job.state = 'queued' THEN {{where it waits first}} ELSE job.gate END
 FROM wanted, clock
 WHERE job.id = wanted.id
   AND job.state IN ('waiting', 'queued')
 RETURNING job.id, job.state, job.queue, job.priority, job.run_at, job.args_bytes, job.exclusive, job.limits, job.lane
-),
-left_gates AS (
-    INSERT INTO fencerow.gate_arrivals (gate)
-    {{gates of the moved}}
-)
+){{when jobs wait again}}
 SELECT CAST(id AS text), state, queue, priority, fencerow.us(run_at), args_bytes, exclusive,
        CAST(to_json(limits) AS text), lane
 FROM moved;

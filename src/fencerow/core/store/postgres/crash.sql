@@ -14,10 +14,10 @@ moved AS (
     UPDATE fencerow.jobs AS job
     SET state = CASE WHEN job.cancel_requested_at IS NOT NULL THEN 'cancelled'
                      WHEN job.crashes + 1 >= job.crashes_max THEN 'failed'
-                     WHEN {{gives its turns up}} THEN 'waiting'
+                     WHEN (false{{whose turn is over}}) THEN 'waiting'
                      ELSE 'queued' END,
         gate = CASE WHEN job.cancel_requested_at IS NULL AND job.crashes + 1 < job.crashes_max
-                     AND {{gives its turns up}} THEN {{first gate}} END,
+                     AND (false{{whose turn is over}}) THEN {{where it waits first}} END,
         crashes = job.crashes + 1,
         suspect = true,
         run_at = clock.now + fencerow.seconds(outcome.delay_s),
@@ -43,11 +43,7 @@ moved AS (
       AND job.attempt = outcome.attempt
     RETURNING job.id, job.state, job.queue, job.priority, job.run_at, job.attempt, job.claimed_at, job.crashes,
               outcome.reason, clock.now AS at, job.exclusive, job.limits
-),
-left_gates AS (
-    INSERT INTO fencerow.gate_arrivals (gate)
-    {{gates of the moved}}
-),
+){{when jobs wait again}},
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
     SELECT moved.id, moved.attempt, moved.at, 'crashed', CAST(:holder AS text),

@@ -136,8 +136,8 @@ outcome AS MATERIALIZED (
 ),
 moved AS (
     UPDATE fencerow.jobs AS job
-    SET state = CASE WHEN outcome.delay_s IS NOT NULL AND {{gives its turns up}} THEN 'waiting' ELSE 'queued' END,
-        gate = CASE WHEN outcome.delay_s IS NOT NULL AND {{gives its turns up}} THEN {{first gate}} END,
+    SET state = CASE WHEN outcome.delay_s IS NOT NULL AND (false{{whose turn is over}}) THEN 'waiting' ELSE 'queued' END,
+        gate = CASE WHEN outcome.delay_s IS NOT NULL AND (false{{whose turn is over}}) THEN {{where it waits first}} END,
         failures = job.failures + outcome.failures,
         snoozes = job.snoozes + outcome.snoozes,
         suspect = job.suspect AND outcome.kind = 'released',
@@ -152,11 +152,7 @@ moved AS (
 ),
 told AS (
     {{failures of the moved}}
-),
-left_gates AS (
-    INSERT INTO fencerow.gate_arrivals (gate)
-    {{gates of the moved}}
-),
+){{when jobs wait again}},
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
     SELECT moved.id, moved.attempt, moved.at, moved.kind, CAST(:holder AS text),

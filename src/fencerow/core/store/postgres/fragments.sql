@@ -16,22 +16,6 @@ WITH held AS (
     FOR SHARE
 )
 
--- fragment: first gate
--- Where a job that needs turns waits first.
-COALESCE('key:' || job.exclusive, 'limit:' || job.limits[1])
-
--- fragment: gives its turns up
--- An attempt is over and the next one comes later: others go first meanwhile. A strict job keeps what it has.
-NOT job.strict AND (job.exclusive IS NOT NULL OR job.limits IS NOT NULL)
-
--- fragment: gates of the moved
--- Where those wait now that have given their turns up. The gates are to be looked at: a turn is free there.
-SELECT 'key:' || moved.exclusive
-FROM moved WHERE moved.state = 'waiting' AND moved.exclusive IS NOT NULL
-UNION
-SELECT 'limit:' || unnest(moved.limits)
-FROM moved WHERE moved.state = 'waiting' AND moved.limits IS NOT NULL
-
 -- fragment: failures of the moved
 -- A failure is told to each limit with a breaker that binds its job, whoever knows what that makes of it. Where nobody has
 -- a breaker, one look at a table of nothing is all.

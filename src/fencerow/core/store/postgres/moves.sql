@@ -149,7 +149,7 @@ SELECT
     id, queue, name, CASE WHEN exclusive IS NULL AND limits IS NULL THEN 'queued' ELSE 'waiting' END,
     priority, awaited, clock.now, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
     retention_s, scope, key, submitted_at, submitted_by, clock.now, args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, {{first gate}}, share,
+    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, {{where it waits first}}, share,
     affinity, affinity_wait_s
 FROM revived AS job CROSS JOIN clock
 RETURNING id, queue, priority, fencerow.us(run_at), state = 'waiting', lane;

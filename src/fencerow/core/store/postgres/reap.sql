@@ -207,10 +207,10 @@ moved AS (
     UPDATE fencerow.jobs AS job
     SET state = CASE WHEN job.cancel_requested_at IS NOT NULL THEN 'cancelled'
                      WHEN overdue.begun AND job.failures + 1 >= job.attempts_max THEN 'failed'
-                     WHEN overdue.begun AND {{gives its turns up}} THEN 'waiting'
+                     WHEN overdue.begun AND (false{{whose turn is over}}) THEN 'waiting'
                      ELSE 'queued' END,
         gate = CASE WHEN job.cancel_requested_at IS NULL AND overdue.begun AND job.failures + 1 < job.attempts_max
-                     AND {{gives its turns up}} THEN {{first gate}} END,
+                     AND (false{{whose turn is over}}) THEN {{where it waits first}} END,
         failures = job.failures + CAST(overdue.begun AS integer),
         run_at = CASE WHEN overdue.begun THEN clock.now + fencerow.seconds(CAST(:delay_s AS double precision))
                       ELSE least(job.run_at, clock.now) END,
@@ -242,11 +242,7 @@ moved AS (
 ),
 told AS (
     {{failures of the moved}}
-),
-left_gates AS (
-    INSERT INTO fencerow.gate_arrivals (gate)
-    {{gates of the moved}}
-),
+){{when jobs wait again}},
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
     SELECT moved.id, moved.attempt, moved.at, CASE WHEN moved.begun THEN 'timed_out' ELSE 'released' END,

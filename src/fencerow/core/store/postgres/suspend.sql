@@ -25,11 +25,7 @@ moved AS (
     WHERE {{fence of outcome}}
       AND job.cancel_requested_at IS NULL
     RETURNING job.id, job.attempt, job.claimed_at, job.state, job.exclusive, job.limits, outcome.detail, clock.now AS at
-),
-left_gates AS (
-    INSERT INTO fencerow.gate_arrivals (gate)
-    {{gates of the moved}}
-),
+){{when jobs wait again}},
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
     SELECT moved.id, moved.attempt, moved.at, 'suspended', CAST(:holder AS text),
@@ -73,8 +69,8 @@ FOR UPDATE SKIP LOCKED;
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 moved AS (
     UPDATE fencerow.jobs AS job
-    SET state = CASE WHEN {{first gate}} IS NULL THEN 'queued' ELSE 'waiting' END,
-        gate = {{first gate}},
+    SET state = CASE WHEN {{where it waits first}} IS NULL THEN 'queued' ELSE 'waiting' END,
+        gate = {{where it waits first}},
         run_at = greatest(job.run_at, clock.now)
     FROM clock
     WHERE job.id = ANY(CAST(:ids AS uuid[]))
@@ -82,11 +78,7 @@ moved AS (
       AND (CAST(:anyway AS integer) = 1{{whose wait is over}})
     RETURNING job.id, job.attempt, job.state, job.queue, job.priority, job.run_at, job.lane, job.exclusive, job.limits,
               clock.now AS at
-),
-left_gates AS (
-    INSERT INTO fencerow.gate_arrivals (gate)
-    {{gates of the moved}}
-),
+){{when jobs wait again}},
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor)
     SELECT moved.id, moved.attempt, moved.at, 'woken', CAST(:actor AS text) FROM moved

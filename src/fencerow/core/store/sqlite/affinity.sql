@@ -14,6 +14,14 @@ AND fell_back_for <= attempt
 {{waits for its label}}
 AND run_at + CAST(affinity_wait_s * 1000000 AS INTEGER) <= (SELECT fencerow.now())
 
+-- name: next_fall_back
+-- In how many microseconds the next wait for a label is over; less than none if one is.
+SELECT run_at + CAST(affinity_wait_s * 1000000 AS INTEGER) - fencerow.now()
+FROM fencerow.jobs
+WHERE {{waits for its label}}
+ORDER BY run_at + CAST(affinity_wait_s * 1000000 AS INTEGER)
+LIMIT 1;
+
 -- name: fall_back
 -- Put jobs that have waited long enough for their label into the lane of anybody, those whose wait was over first. They keep
 -- their place by due time and their affinity: it counts for one attempt, whose number is noted, and nobody has to take it back.

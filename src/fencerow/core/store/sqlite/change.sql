@@ -48,7 +48,7 @@ SET queue = COALESCE(wanted.queue, fencerow.jobs.queue),
     gate = CASE WHEN state = 'waiting' AND gate IS NULL THEN NULL
                 WHEN wanted.turns THEN {{new gate}}
                 WHEN (wanted.run_at_us > fencerow.now() OR wanted.delay_s > 0) AND fencerow.jobs.state = 'queued'
-                THEN {{first gate}} ELSE fencerow.jobs.gate END
+                THEN {{where it waits first}} ELSE fencerow.jobs.gate END
 FROM (SELECT job.value AS id, json_extract(given.value, '$.queue') AS queue,
              json_extract(given.value, '$.priority') AS priority, json_extract(given.value, '$.run_at_us') AS run_at_us,
              json_extract(given.value, '$.delay_s') AS delay_s, json_extract(given.value, '$.at_once') AS at_once,
@@ -60,17 +60,14 @@ FROM (SELECT job.value AS id, json_extract(given.value, '$.queue') AS queue,
 WHERE fencerow.jobs.id = wanted.id
   AND fencerow.jobs.state IN ('waiting', 'queued')
 RETURNING id, state, queue, priority, run_at, args_bytes, exclusive, limits, lane;
-INSERT INTO fencerow.gate_arrivals (gate)
-SELECT 'key:' || job.exclusive
+{{room for the moved}};
+INSERT INTO fencerow.moved (id)
+SELECT job.id
 FROM json_each(:changes) AS given CROSS JOIN json_each(given.value, '$.ids') AS each
 JOIN fencerow.jobs AS job ON job.id = each.value
-WHERE job.state = 'waiting' AND job.exclusive IS NOT NULL
-UNION
-SELECT 'limit:' || named.value
-FROM json_each(:changes) AS given CROSS JOIN json_each(given.value, '$.ids') AS each
-JOIN fencerow.jobs AS job ON job.id = each.value
-JOIN json_each(job.limits) AS named
 WHERE job.state = 'waiting';
+{{when jobs wait again}}
+{{no room for the moved}};
 
 -- name: note_changed
 -- Tell in the timelines who changed what. Part of the transaction that did.

@@ -15,10 +15,10 @@ SELECT job.id, job.attempt, fencerow.now(), 'crashed', :holder, json_object('cla
 UPDATE fencerow.jobs
 SET state = CASE WHEN cancel_requested_at IS NOT NULL THEN 'cancelled'
                  WHEN crashes + 1 >= crashes_max THEN 'failed'
-                 WHEN {{gives its turns up}} THEN 'waiting'
+                 WHEN (0{{whose turn is over}}) THEN 'waiting'
                  ELSE 'queued' END,
-    gate = CASE WHEN cancel_requested_at IS NULL AND crashes + 1 < crashes_max AND {{gives its turns up}}
-                THEN {{first gate}} END,
+    gate = CASE WHEN cancel_requested_at IS NULL AND crashes + 1 < crashes_max AND (0{{whose turn is over}})
+                THEN {{where it waits first}} END,
     crashes = crashes + 1,
     suspect = 1,
     run_at = fencerow.now() + CAST(json_extract(o.value, '$.delay_s') * 1000000 AS INTEGER),
@@ -31,8 +31,9 @@ SET state = CASE WHEN cancel_requested_at IS NOT NULL THEN 'cancelled'
     deadline_at = NULL
 {{outcomes under the fence of the row}}
 RETURNING id, state, queue, priority, run_at, attempt;
-INSERT INTO fencerow.gate_arrivals (gate)
-{{gates of the outcomes}};
+{{those of the outcomes that wait again}}
+{{when jobs wait again}}
+{{no room for the moved}};
 
 -- name: note_alone
 -- Note before a suspect starts that nothing else runs in its worker: if that worker dies, reclaim counts it a crash.

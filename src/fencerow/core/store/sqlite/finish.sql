@@ -98,9 +98,9 @@ SELECT job.id, job.attempt, fencerow.now(), json_extract(o.value, '$.kind'), :ho
   AND job.cancel_requested_at IS NULL
   AND json_extract(o.value, '$.kind') = 'retried';
 UPDATE fencerow.jobs
-SET state = CASE WHEN json_extract(o.value, '$.delay_s') IS NOT NULL AND {{gives its turns up}} THEN 'waiting'
+SET state = CASE WHEN json_extract(o.value, '$.delay_s') IS NOT NULL AND (0{{whose turn is over}}) THEN 'waiting'
                  ELSE 'queued' END,
-    gate = CASE WHEN json_extract(o.value, '$.delay_s') IS NOT NULL AND {{gives its turns up}} THEN {{first gate}} END,
+    gate = CASE WHEN json_extract(o.value, '$.delay_s') IS NOT NULL AND (0{{whose turn is over}}) THEN {{where it waits first}} END,
     failures = failures + json_extract(o.value, '$.failures'),
     snoozes = snoozes + json_extract(o.value, '$.snoozes'),
     suspect = suspect AND json_extract(o.value, '$.kind') = 'released',
@@ -111,8 +111,9 @@ SET state = CASE WHEN json_extract(o.value, '$.delay_s') IS NOT NULL AND {{gives
 {{outcomes under the fence of the row}}
   AND fencerow.jobs.cancel_requested_at IS NULL
 RETURNING id, queue, priority, run_at, state = 'waiting', lane;
-INSERT INTO fencerow.gate_arrivals (gate)
-{{gates of the outcomes}};
+{{those of the outcomes that wait again}}
+{{when jobs wait again}}
+{{no room for the moved}};
 
 -- name: stop
 -- End running jobs as cancelled. The rows are moved by archive in the same transaction.

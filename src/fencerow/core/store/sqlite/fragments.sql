@@ -23,24 +23,19 @@ WHERE fencerow.jobs.id = json_extract(o.value, '$.id')
   AND +fencerow.jobs.holder = :holder
   AND fencerow.jobs.attempt = json_extract(o.value, '$.attempt')
 
--- fragment: first gate
--- Where a job that needs turns waits first.
-COALESCE('key:' || exclusive, 'limit:' || json_extract(limits, '$[0]'))
+-- fragment: room for the moved
+-- The jobs that were moved, by their ids, for what wings bring. It belongs to the connection, and whoever fills it empties it.
+CREATE TEMP TABLE IF NOT EXISTS fencerow.moved (id TEXT NOT NULL)
 
--- fragment: gives its turns up
--- An attempt is over and the next one comes later: others go first meanwhile. A strict job keeps what it has.
-strict = 0 AND (exclusive IS NOT NULL OR limits IS NOT NULL)
+-- fragment: no room for the moved
+DELETE FROM fencerow.moved
 
--- fragment: gates of the outcomes
--- Where those wait now that have given their turns up. The gates are to be looked at: a turn is free there.
-SELECT 'key:' || job.exclusive
+-- fragment: those of the outcomes that wait again
+{{room for the moved}};
+INSERT INTO fencerow.moved (id)
+SELECT job.id
 FROM json_each(:outcomes) AS o JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
-WHERE job.state = 'waiting' AND job.exclusive IS NOT NULL
-UNION
-SELECT 'limit:' || named.value
-FROM json_each(:outcomes) AS o JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
-JOIN json_each(job.limits) AS named
-WHERE job.state = 'waiting'
+WHERE job.state = 'waiting';
 
 -- fragment: limits of the job
 -- All limits that bind a job, whether they are defined or not.

@@ -126,7 +126,7 @@ SELECT
     id, queue, name, CASE WHEN exclusive IS NULL AND limits IS NULL THEN 'queued' ELSE 'waiting' END,
     priority, awaited, fencerow.now(), attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
     retention_s, scope, key, submitted_at, submitted_by, fencerow.now(), args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, {{first gate}}, share, affinity, affinity_wait_s
+    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, {{where it waits first}}, share, affinity, affinity_wait_s
 FROM fencerow.revived
 WHERE true
 RETURNING id, queue, priority, run_at, state = 'waiting', lane;

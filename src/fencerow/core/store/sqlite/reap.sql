@@ -176,7 +176,7 @@ WHERE job.state = 'running'
 ORDER BY job.id
 LIMIT :limit;
 SELECT job.id,
-       CASE WHEN note.kind = 'timed_out' AND json_extract(note.detail, '$.became') = 'queued' AND {{gives its turns up}}
+       CASE WHEN note.kind = 'timed_out' AND json_extract(note.detail, '$.became') = 'queued' AND (0{{whose turn is over}})
             THEN 'waiting' ELSE {{became}} END, job.queue, job.priority,
        CASE WHEN note.kind = 'timed_out' THEN fencerow.now() + CAST(:delay_s * 1000000 AS INTEGER) ELSE min(job.run_at, fencerow.now()) END,
        job.attempt, job.holder, note.kind = 'timed_out'
@@ -200,11 +200,11 @@ WHERE worker.state = 'alive'
   AND {{is watched}};
 UPDATE fencerow.jobs
 SET state = CASE WHEN note.kind = 'timed_out' AND json_extract(note.detail, '$.became') = 'queued'
-                      AND {{gives its turns up}}
+                      AND (0{{whose turn is over}})
                  THEN 'waiting' ELSE {{became}} END,
     gate = CASE WHEN note.kind = 'timed_out' AND json_extract(note.detail, '$.became') = 'queued'
-                     AND {{gives its turns up}}
-                THEN {{first gate}} END,
+                     AND (0{{whose turn is over}})
+                THEN {{where it waits first}} END,
     failures = failures + (note.kind = 'timed_out'),
     run_at = CASE WHEN note.kind = 'timed_out' THEN fencerow.now() + CAST(:delay_s * 1000000 AS INTEGER)
                   ELSE min(run_at, fencerow.now()) END,
@@ -223,14 +223,11 @@ WHERE note.job_id = fencerow.jobs.id
                            FROM fencerow.workers AS worker, json_each(worker.stated, '$.overdue') AS said
                            WHERE worker.state = 'alive')
   AND fencerow.jobs.state = 'running';
-INSERT INTO fencerow.gate_arrivals (gate)
-SELECT 'key:' || job.exclusive
+{{room for the moved}};
+INSERT INTO fencerow.moved (id)
+SELECT job.id
 FROM fencerow.workers AS worker, json_each(worker.stated, '$.overdue') AS said
 CROSS JOIN fencerow.jobs AS job ON job.id = json_extract(said.value, '$[0]')
-WHERE worker.state = 'alive' AND job.state = 'waiting' AND job.exclusive IS NOT NULL
-UNION
-SELECT 'limit:' || named.value
-FROM fencerow.workers AS worker, json_each(worker.stated, '$.overdue') AS said
-CROSS JOIN fencerow.jobs AS job ON job.id = json_extract(said.value, '$[0]')
-JOIN json_each(job.limits) AS named
 WHERE worker.state = 'alive' AND job.state = 'waiting';
+{{when jobs wait again}}
+{{no room for the moved}};

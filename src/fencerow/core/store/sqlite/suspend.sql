@@ -22,8 +22,9 @@ SET state = 'waiting',
 {{outcomes under the fence of the row}}
   AND fencerow.jobs.cancel_requested_at IS NULL
 RETURNING id, exclusive IS NOT NULL OR limits IS NOT NULL;
-INSERT INTO fencerow.gate_arrivals (gate)
-{{gates of the outcomes}};
+{{those of the outcomes that wait again}}
+{{when jobs wait again}}
+{{no room for the moved}};
 
 -- name: suspend_new
 -- Let jobs wait for something of a wing before their first attempt.
@@ -65,14 +66,14 @@ INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor)
 SELECT job.id, job.attempt, fencerow.now(), 'woken', :actor
 FROM fencerow.jobs AS job
 WHERE {{suspended jobs to wake}};
-INSERT INTO fencerow.gate_arrivals (gate)
-SELECT {{first gate}}
-FROM fencerow.jobs AS job
-WHERE {{suspended jobs to wake}}
-  AND {{first gate}} IS NOT NULL;
+{{room for the moved}};
+INSERT INTO fencerow.moved (id)
+SELECT job.id FROM fencerow.jobs AS job WHERE {{suspended jobs to wake}};
 UPDATE fencerow.jobs AS job
-SET state = CASE WHEN {{first gate}} IS NULL THEN 'queued' ELSE 'waiting' END,
-    gate = {{first gate}},
+SET state = CASE WHEN {{where it waits first}} IS NULL THEN 'queued' ELSE 'waiting' END,
+    gate = {{where it waits first}},
     run_at = max(run_at, fencerow.now())
 WHERE {{suspended jobs to wake}}
 RETURNING id, queue, priority, run_at, state = 'waiting', lane;
+{{when jobs wait again}}
+{{no room for the moved}};

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from fencerow.core.errors import Busy, InvalidInput
-from fencerow.exclusive.telling import doing
 from fencerow.limits.definition import Limit, Rate
 from fencerow.limits.limits import LimitRecord
+from fencerow.turns.telling import doing
 from fencerow.web.dashboard.roles import Role
 from fencerow.web.dashboard.screen import Act, Action, Look, PressAnswer, Screen, Section
 

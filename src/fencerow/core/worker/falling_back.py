@@ -1,0 +1,42 @@
+"""Gives jobs that have waited long enough for a label to anybody: in every worker, with no leader."""
+
+from __future__ import annotations
+
+import time
+
+from fencerow.core.chore import Site
+from fencerow.core.store import store
+from fencerow.core.worker.wakeups import WakeUps
+
+LOCKED_S = (
+    0.02  # until the next look where somebody had locked all whose wait is over; then less and less often
+)
+
+
+class FallBack:
+    """One look after another. Used on the event loop only."""
+
+    def __init__(self, site: Site, wakeups: WakeUps, *, actor: str) -> None:
+        self._engine = site.engine
+        self._wakeups = wakeups
+        self._poll_max_s = site.config.poll_max_s
+        self._actor = actor
+        self._locked_s = 0.0  # the pause after a look that found only locked jobs
+        self._at = 0.0  # monotonic: then it ends
+
+    async def tick(self) -> float:
+        """Queue jobs whose wait for a label is over; returns the seconds until the next look.
+
+        What somebody else has locked is over still: it is asked for less and less often.
+        """
+        over_us = await self._engine.arun(store.next_fall_back())
+        if over_us is None or over_us > 0:
+            return self._poll_max_s if over_us is None else min(self._poll_max_s, over_us / 1e6)
+        now_s = time.monotonic()
+        if now_s < self._at:
+            return self._at - now_s
+        queued = await self._engine.arun(store.fall_back(actor=self._actor))
+        self._wakeups.announce_queued(queued)
+        self._locked_s = 0.0 if queued else min(self._poll_max_s, 2 * self._locked_s or LOCKED_S)
+        self._at = now_s + self._locked_s
+        return self._locked_s

@@ -1,0 +1,255 @@
+"""Turns at the gates: who waits for one, who gets the next.
+
+Of a key no more jobs run at once than it has slots. A job that needs a turn waits at a gate, in no lane. Its turn is
+not stored: the jobs of a key that are queued or running have its turns. `hand_over` gives what is left to those who
+wait, the highest priority first, then the earliest due, then the smallest id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from fencerow.core.db.run import (
+    Steps,
+    as_int,
+    as_int_or_none,
+    execute,
+    first_column,
+    operation,
+    text_or_none,
+)
+from fencerow.core.model.due import OWN, Due
+from fencerow.core.store.attempts import Requeued, requeued_rows
+from fencerow.turns.gates import (
+    LIMIT,
+    Candidate,
+    Choice,
+    Gate,
+    KeptTurn,
+    by_wanted,
+    choose,
+    choose_kept,
+    gates_of,
+)
+from fencerow.turns.limiting import Held, locked_limits
+
+GATES_MAX = 500  # that one hand-over looks at
+BESIDE_MAX = 50  # of the first in each lane: those behind them are looked at when they come first
+AGED_S = 10.0  # since it was due: from then on turns are kept for a job that needs several
+KEPT_S = 60.0  # for so long at most, and then for nobody for as long
+SOON_S = 0.5  # until the next look at a gate where somebody had locked who comes first
+
+
+class HandedOver(msgspec.Struct, frozen=True):
+    """Who got a turn; and whether there may be more to do at once."""
+
+    queued: list[Requeued]
+    more: bool
+    news: list[str] = []  # what people are to be told of limits, and of jobs that nobody can place
+
+
+@operation(repeatable=True)
+def hand_over(gates: Iterable[str] = (), *, due: Due = OWN) -> Steps[HandedOver]:
+    """Give free turns to those who wait for them, at gates where somebody came or left, and at these `gates`.
+
+    Locks the rows of the gates, in sorted order, with those of all other gates at which jobs that come first there
+    need a turn too: two that meet at a gate take turns themselves. Then locks the limits. Locked jobs are passed over.
+    One whose key and limits cannot be read waits apart from then on, and the doctor tells of it.
+    May be repeated, by anybody at any time: what is given is what is free. `due` says what is due beyond the
+    database's now, after its clock went back.
+    """
+    rows = yield from execute("take_arrivals", limit=GATES_MAX)
+    names = {str(row[0]) for row in rows}.union(gates)
+    if not names:
+        return HandedOver([], more=False)
+    locked: dict[str, Gate] = {}
+    known_us: dict[str, int | None] = {}
+    choice = Choice()
+    given = yield from _join((yield from _with_those_beside(names, due)), locked, known_us, choice, due)
+    todo = dict(locked)
+    while todo:
+        found = yield from _candidates(todo, due)
+        if beside := _behind(locked, found):
+            given += yield from _join(beside, locked, known_us, choice, due)
+            found += yield from _candidates({name: locked[name] for name in beside}, due)
+        part = choose([each for each in found if each.id not in choice.given], locked)
+        given += yield from _done(part)
+        choice.then(part)
+        todo = {name: locked[name] for name in part.more}
+    if choice.again:
+        yield from execute("arrive", gates=sorted(choice.again))
+    yield from _noted(locked.values(), known_us)
+    return HandedOver(given, bool(choice.again) or len(rows) >= GATES_MAX, _news(locked.values(), choice))
+
+
+def _join(
+    names: list[str], locked: dict[str, Gate], known_us: dict[str, int | None], choice: Choice, due: Due
+) -> Steps[list[Requeued]]:
+    """Lock these gates too, let those wait again whom a limit has stopped, and give the turns that are kept."""
+    opened, next_us = yield from _opened(names)
+    locked |= opened
+    known_us |= next_us
+    yield from _stop(opened.values())
+    kept = choose_kept((yield from _kept(opened.values(), due)), locked)
+    given = yield from _done(kept)
+    if over := [gate.name for gate in locked.values() if gate.kept and gate.kept.job_id in kept.given]:
+        yield from execute("keep_no_turns", gates=over)
+    choice.then(kept)
+    return given
+
+
+def _behind(locked: Mapping[str, Gate], found: Iterable[Candidate]) -> list[str]:
+    """The gates that are needed beside those that are locked, if all of them come later in the order in which gates are
+    locked: those of limits, where keys were looked at. Others are left for the next look."""
+    missing = sorted({name for job in found for name in job.gates} - locked.keys())
+    return missing if missing and missing[0] > max(locked) else []
+
+
+def _with_those_beside(names: set[str], due: Due) -> Steps[list[str]]:
+    """These gates, and those that jobs need beside them. Only who has limits needs more than one gate."""
+    if any(name.startswith(LIMIT) for name in names):
+        rows = yield from execute("gates_beside", gates=sorted(names), limit=BESIDE_MAX, **_until(due))
+        names = names.union(*(gates_of(text_or_none(row[0]), text_or_none(row[1])) for row in rows))
+    return sorted(names)
+
+
+@operation(repeatable=True)
+def take_turns_back(
+    gates: Iterable[str], *, unclaimed_s: float | None, actor: str | None = None
+) -> Steps[list[str]]:
+    """At these gates, let turns go on that nobody uses, where a job of another queue could have them.
+
+    These are turns of jobs whose queue is paused, and turns that nobody has claimed for `unclaimed_s` (None: only the
+    former). The jobs wait again, in their places; at these gates the queues where nobody claims are passed over for as
+    long. A claim that comes first keeps the job. Locked jobs are left. May be repeated, by anybody at any time.
+    """
+    return (yield from _taken_back(list(gates), stopped=[], unclaimed_s=unclaimed_s, actor=actor))
+
+
+def _taken_back(
+    gates: Sequence[str], *, stopped: Sequence[str], unclaimed_s: float | None, actor: str | None
+) -> Steps[list[str]]:
+    """Take back what nobody uses of the turns at these gates, and of those at `stopped` ones all."""
+    rows = yield from execute(
+        "find_unused_turns", gates=list(gates), stopped=list(stopped), unclaimed_s=unclaimed_s
+    )
+    taken: dict[str, dict[str, object]] = {}
+    for job_id, gate, why in rows:  # one that nobody uses at several gates waits at the first
+        passed_s = unclaimed_s if why == "unclaimed" else None
+        taken.setdefault(
+            str(job_id), {"id": str(job_id), "gate": str(gate), "why": str(why), "passed_s": passed_s}
+        )
+    if not taken:
+        return []
+    document = _document(list(taken.values()))
+    return first_column((yield from execute("take_turns_back", ids=list(taken), taken=document, actor=actor)))
+
+
+def _opened(names: list[str]) -> Steps[tuple[dict[str, Gate], dict[str, int | None]]]:
+    """Lock these gates, and count how many turns are taken there; also when each was to be looked at next.
+
+    They are counted in a later statement, or it would be as it was before the wait for the locks.
+    """
+    yield from execute("lock_gates", gates=names)
+    limits = [name for name in names if name.startswith(LIMIT)]
+    found = (yield from locked_limits([name.removeprefix(LIMIT) for name in limits])) if limits else {}
+    rules = {f"{LIMIT}{name}": rule for name, rule in found.items()}
+    counted = [name for name, rule in rules.items() if rule.counts]
+    gates: dict[str, Gate] = {}
+    known_us: dict[str, int | None] = {}
+    for row in (yield from execute("count_turns", gates=names, counted=counted, kept_s=KEPT_S)):
+        name = str(row[0])
+        known_us[name] = as_int_or_none(row[1])
+        held = Held(as_int(row[2]), as_int(row[3]))
+        kept = None if row[6] is None else KeptTurn(text_or_none(row[5]), as_int(row[6]))
+        gates[name] = Gate(name, held, slots=as_int_or_none(row[4]), rule=rules.get(name), kept=kept)
+    return gates, known_us
+
+
+def _candidates(gates: Mapping[str, Gate], due: Due) -> Steps[list[Candidate]]:
+    """The first who wait at each of these gates, as many as there is room for, locked."""
+    found: list[Candidate] = []
+    for count, names in by_wanted(gates.values()).items():
+        rows = yield from execute("find_turns", gates=names, wanted=count, aged_s=AGED_S, **_until(due))
+        found += [_candidate(*row) for row in rows]
+    return found
+
+
+def _kept(gates: Iterable[Gate], due: Due) -> Steps[list[Candidate]]:
+    """The jobs for which turns are kept at these gates, as far as they may go, locked."""
+    ids = sorted({gate.kept.job_id for gate in gates if gate.kept is not None and gate.kept.job_id})
+    rows = (yield from execute("find_kept", ids=ids, **_until(due))) if ids else []
+    return sorted((_candidate(*row) for row in rows), key=lambda each: each.order)
+
+
+def _candidate(
+    gate: object,
+    job_id: object,
+    slots: object,
+    exclusive: object,
+    limits: object,
+    priority: object,
+    run_at_us: object,
+    aged: object,
+) -> Candidate:
+    needed = gates_of(text_or_none(exclusive), text_or_none(limits))
+    order = (-as_int(priority), as_int(run_at_us), str(job_id))
+    return Candidate(str(job_id), str(gate), as_int(slots), needed, order, bool(aged) and len(needed) > 1)
+
+
+def _done(choice: Choice) -> Steps[list[Requeued]]:
+    """Queue those whose turn it is, and let the others wait where they are to."""
+    given = requeued_rows((yield from execute("give_turns", ids=choice.given))) if choice.given else []
+    if choice.sent:
+        sent: list[dict[str, object]] = [{"id": each, "gate": gate} for each, gate in choice.sent.items()]
+        yield from execute("send_on", sent=_document(sent))
+    for job_id, gates in choice.kept.items():
+        yield from execute("keep_turns", id=job_id, gates=list(gates), kept_s=KEPT_S)
+    return given
+
+
+def _stop(gates: Iterable[Gate]) -> Steps[None]:
+    """Where a limit has stopped, let those who have a turn and have not started wait again. They were counted: what is
+    given now is rather too little, and their leaving tells of the rest."""
+    stopped = [gate.name for gate in gates if gate.rule is not None and gate.rule.is_stopped]
+    if stopped:
+        yield from _taken_back(stopped, stopped=stopped, unclaimed_s=None, actor=None)
+
+
+def _news(gates: Iterable[Gate], choice: Choice) -> list[str]:
+    rules = [gate.rule for gate in gates if gate.rule is not None]
+    apart = [
+        f"job {job_id} gets no turn: its key and limits name no gate where it could wait; `fencerow doctor`"
+        for job_id in choice.unreadable
+    ]
+    return [rule.news for rule in rules if rule.news] + apart
+
+
+def _until(due: Due) -> dict[str, int]:
+    """`due` as parameters."""
+    return {"due_us": due.until_us, "since_us": due.since_us}
+
+
+def _noted(gates: Iterable[Gate], known_us: Mapping[str, int | None]) -> Steps[None]:
+    """Note what limits are to remember, and when each gate is to be looked at next, where that may be new.
+
+    Where only an end makes room again nothing is to be noted: its arrival tells. Most gates are like that.
+    """
+    free: list[str] = []
+    noted: list[dict[str, object]] = []
+    for gate in gates:
+        if gate.rule is not None:
+            yield from gate.rule.keep(gate.given, waits=gate.waits)
+        again_us = None if gate.is_free else gate.again_us
+        if gate.is_free:
+            free.append(gate.name)
+        if gate.is_free or again_us is not None or known_us[gate.name] is not None:
+            noted.append({"gate": gate.name, "again_us": again_us})
+    if noted:
+        yield from execute("note_gates", gates=free, noted=_document(noted), soon_s=SOON_S)
+
+
+def _document(rows: list[dict[str, object]]) -> str:
+    return msgspec.json.encode(rows).decode()

@@ -1,0 +1,74 @@
+-- Arrivals: which gates are to be looked at.
+
+-- name: arrive
+-- Say that jobs come to these gates, in the transaction of their insert. Takes no lock, so a user's transaction may be
+-- open for as long as it likes.
+INSERT INTO fencerow.gate_arrivals (gate)
+SELECT come.gate
+FROM unnest(CAST(:gates AS text[])) AS come (gate);
+
+-- name: arrive_of_queue
+-- Say that those of these gates are to be looked at where jobs of this queue wait.
+INSERT INTO fencerow.gate_arrivals (gate)
+SELECT come.gate
+FROM unnest(CAST(:gates AS text[])) AS come (gate)
+WHERE EXISTS (SELECT 1
+              FROM fencerow.jobs AS waiting
+              WHERE waiting.gate = come.gate AND waiting.queue = :queue AND waiting.state = 'waiting');
+
+-- name: take_arrivals
+-- Take arrivals, the oldest first, and name the gates to be looked at: those, and those where a job has become due. All
+-- others of the same gates are taken with them, for one look serves them all.
+-- Guard: none; what is taken comes back if this transaction does not commit. Locked rows are taken by somebody else.
+WITH first AS MATERIALIZED (
+    SELECT oldest.gate
+    FROM fencerow.gate_arrivals AS oldest
+    ORDER BY oldest.id
+    LIMIT CAST(:limit AS integer)
+    FOR UPDATE SKIP LOCKED
+),
+taken AS (
+    DELETE FROM fencerow.gate_arrivals AS arrival
+    WHERE arrival.id = ANY(ARRAY(
+            SELECT same.id
+            FROM fencerow.gate_arrivals AS same
+            WHERE same.gate = ANY(ARRAY(SELECT first.gate FROM first))
+            LIMIT 20 * CAST(:limit AS integer)
+            FOR UPDATE SKIP LOCKED
+        ))
+    RETURNING arrival.gate
+)
+SELECT taken.gate FROM taken
+UNION ALL
+(SELECT gate.name
+ FROM fencerow.gates AS gate
+ WHERE gate.next_at <= (SELECT fencerow.now())
+ ORDER BY gate.next_at
+ LIMIT CAST(:limit AS integer));
+
+-- name: turns_wanted
+-- Whether a gate is to be looked at, and in how many microseconds the next will be by itself.
+SELECT EXISTS (SELECT 1 FROM fencerow.gate_arrivals AS arrival),
+       (SELECT fencerow.us(min(gate.next_at)) FROM fencerow.gates AS gate WHERE gate.next_at IS NOT NULL)
+       - fencerow.us(fencerow.now());
+
+-- name: gates_after
+-- Where jobs wait, in the order of the names behind :after: a skip scan, one index descent for each gate.
+WITH RECURSIVE found AS (
+    (SELECT waiting.gate AS name
+     FROM fencerow.jobs AS waiting
+     WHERE waiting.state = 'waiting' AND waiting.gate > CAST(:after AS text)
+     ORDER BY waiting.gate
+     LIMIT 1)
+    UNION ALL
+    SELECT next.name
+    FROM found
+    CROSS JOIN LATERAL (
+        SELECT waiting.gate AS name
+        FROM fencerow.jobs AS waiting
+        WHERE waiting.state = 'waiting' AND waiting.gate > found.name
+        ORDER BY waiting.gate
+        LIMIT 1
+    ) AS next
+)
+SELECT found.name FROM found LIMIT CAST(:limit AS integer);

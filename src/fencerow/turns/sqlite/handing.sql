@@ -1,0 +1,229 @@
+-- Turns: of a key no more jobs run at once than it has slots. A job that needs a turn waits at a gate, in no lane, so
+-- that a claim never meets it. A turn is not stored anywhere: the jobs of a key that are queued or running have its
+-- turns. So whatever ends a job has given its turn back, and nobody can forget to.
+-- Only a hand-over makes a job that waits at a gate queued. It counts and gives under the file's one write lock.
+-- A job with limits needs a turn at several gates. It waits at one of them that is full, and gets all its turns at once.
+
+-- name: lock_gates
+-- Make the rows of gates that have none; the file's one write lock is held already. Guard: the primary key.
+INSERT INTO fencerow.gates (name)
+SELECT wanted.value
+FROM json_each(:gates) AS wanted
+WHERE true
+ON CONFLICT (name) DO NOTHING;
+
+-- fragment: lanes at gates
+-- Where jobs wait at these gates: each queue there and each of its priorities, one step of the index for each. So a queue
+-- that is paused or passed over costs a step, however many of its jobs wait, and so do those that are not due.
+lane (gate, queue, priority) AS (
+    SELECT gate.value, first.queue, first.priority
+    FROM json_each(:gates) AS gate
+    JOIN fencerow.jobs AS first ON first.rowid = (
+        SELECT waiting.rowid
+        FROM fencerow.jobs AS waiting
+        WHERE waiting.gate = gate.value AND waiting.state = 'waiting'
+        ORDER BY waiting.queue, waiting.priority
+        LIMIT 1
+    )
+    UNION ALL
+    SELECT lane.gate, next.queue, next.priority
+    FROM lane
+    JOIN fencerow.jobs AS next ON next.rowid = (
+        SELECT waiting.rowid
+        FROM fencerow.jobs AS waiting
+        WHERE waiting.gate = lane.gate AND waiting.state = 'waiting'
+          AND (waiting.queue, waiting.priority) > (lane.queue, lane.priority)
+        ORDER BY waiting.queue, waiting.priority
+        LIMIT 1
+    )
+)
+
+-- fragment: is passed over
+-- Nobody claimed the turn of a job of this queue at this gate: others go first for a while. Not so if that was noted in an
+-- hour to come, before the clock went back.
+EXISTS (SELECT 1
+        FROM fencerow.passed_queues AS passed
+        WHERE passed.gate = lane.gate AND passed.queue = lane.queue
+          AND passed.since <= fencerow.now() AND passed.until > fencerow.now())
+
+-- fragment: is open
+-- Nobody has paused its queue, and it is not passed over.
+NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue WHERE queue.name = lane.queue AND queue.paused_at IS NOT NULL)
+AND NOT {{is passed over}}
+
+-- fragment: may go
+-- It waits in this lane, is due, and has not expired.
+waiting.gate = lane.gate
+AND waiting.queue = lane.queue
+AND waiting.priority = lane.priority
+AND waiting.state = 'waiting'
+AND {{due}}
+AND COALESCE(waiting.expires_at > fencerow.now(), 1)
+
+-- name: gates_beside
+-- Which other gates those need who wait at these and come first.
+WITH RECURSIVE {{lanes at gates}}
+SELECT DISTINCT next.exclusive, next.limits
+FROM lane
+JOIN fencerow.jobs AS next ON next.rowid IN (
+    SELECT waiting.rowid
+    FROM fencerow.jobs AS waiting
+    WHERE {{may go}}
+    ORDER BY waiting.run_at, waiting.id
+    LIMIT :limit
+)
+WHERE {{is open}}
+  AND next.limits IS NOT NULL;
+
+-- name: gates_left
+-- Those of these gates where somebody may go who has got no turn: at those of keys where one is free, and at those of limits,
+-- whose rules are not read here.
+WITH RECURSIVE {{lanes at gates}}
+SELECT DISTINCT lane.gate
+FROM lane
+JOIN fencerow.jobs AS first ON first.rowid = (
+    SELECT waiting.rowid
+    FROM fencerow.jobs AS waiting
+    WHERE {{may go}}
+    ORDER BY waiting.run_at, waiting.id
+    LIMIT 1
+)
+WHERE {{is open}}
+  AND (substr(lane.gate, 1, 4) <> 'key:'
+       OR (SELECT count(*)
+           FROM fencerow.jobs AS holder
+           WHERE holder.exclusive = substr(lane.gate, 5) AND holder.state IN ('queued', 'running'))
+          < COALESCE(first.exclusive_slots, 1));
+
+-- name: count_turns
+-- Of each of these gates when it is to be looked at next, how many jobs have a turn there, how many of these nobody has started
+-- with it (told of limits), and the least number of slots that one of a key allows. Under limits only those of :counted
+-- are counted. Last for which job a turn is kept there, and until when: none is kept for another until as much time has passed.
+SELECT gate.name, gate.next_at,
+       CASE WHEN substr(gate.name, 1, 4) = 'key:'
+            THEN (SELECT count(*)
+                  FROM fencerow.jobs AS holder
+                  WHERE holder.exclusive = substr(gate.name, 5)
+                    AND holder.state IN ('queued', 'running'))
+            ELSE COALESCE(held.taken, 0) END,
+       COALESCE(held.unclaimed, 0),
+       CASE WHEN substr(gate.name, 1, 4) = 'key:'
+            THEN (SELECT min(COALESCE(holder.exclusive_slots, 1))
+                  FROM fencerow.jobs AS holder
+                  WHERE holder.exclusive = substr(gate.name, 5)
+                    AND holder.state IN ('queued', 'running')) END,
+       CASE WHEN gate.kept_until > fencerow.now() THEN gate.kept_for END,
+       CASE WHEN gate.kept_until > fencerow.now() - CAST(:kept_s * 1000000 AS INTEGER) THEN gate.kept_until END
+FROM json_each(:gates) AS wanted
+JOIN fencerow.gates AS gate ON gate.name = wanted.value
+LEFT JOIN (SELECT counted.value AS gate, count(held.value) AS taken, sum(held.unclaimed) AS unclaimed
+           FROM json_each(:counted) AS counted
+           LEFT JOIN (SELECT 'limit:' || named.value AS value,
+                             holder.state = 'queued' AND COALESCE(holder.claimed_at < holder.turned_at, 1) AS unclaimed
+                      FROM fencerow.jobs AS holder, json_each(holder.limits) AS named
+                      WHERE holder.state IN ('queued', 'running')
+                        AND holder.limits IS NOT NULL) AS held ON held.value = counted.value
+           GROUP BY counted.value) AS held ON held.gate = gate.name;
+
+-- name: find_turns
+-- The first :wanted jobs of each lane at these gates that may go. Those of paused queues, and of queues where nobody claims,
+-- are passed over: they block nobody.
+WITH RECURSIVE {{lanes at gates}}
+SELECT lane.gate, next.id, COALESCE(next.exclusive_slots, 1), next.exclusive, next.limits, next.priority, next.run_at,
+       next.run_at < fencerow.now() - CAST(:aged_s * 1000000 AS INTEGER)
+FROM lane
+JOIN fencerow.jobs AS next ON next.rowid IN (
+    SELECT waiting.rowid
+    FROM fencerow.jobs AS waiting
+    WHERE {{may go}}
+    ORDER BY waiting.run_at, waiting.id
+    LIMIT :wanted
+)
+WHERE {{is open}};
+
+-- name: find_kept
+-- Those of these jobs, for which turns are kept, that may go. For the others nothing is kept any more, or not now.
+SELECT waiting.gate, waiting.id, COALESCE(waiting.exclusive_slots, 1), waiting.exclusive, waiting.limits, waiting.priority,
+       waiting.run_at, 1
+FROM fencerow.jobs AS waiting
+WHERE waiting.id IN (SELECT value FROM json_each(:ids))
+  AND waiting.state = 'waiting'
+  AND waiting.gate IS NOT NULL
+  AND {{due}}
+  AND COALESCE(waiting.expires_at > fencerow.now(), 1)
+  AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue WHERE queue.name = waiting.queue AND queue.paused_at IS NOT NULL);
+
+-- name: keep_turns
+-- Keep the next turn at these gates for a job, for a while.
+UPDATE fencerow.gates
+SET kept_for = :id, kept_until = fencerow.now() + CAST(:kept_s * 1000000 AS INTEGER)
+WHERE name IN (SELECT value FROM json_each(:gates));
+
+-- name: keep_no_turns
+-- Keep none at these gates: the job for which they were kept has its turns.
+UPDATE fencerow.gates
+SET kept_for = NULL, kept_until = NULL
+WHERE name IN (SELECT value FROM json_each(:gates));
+
+-- name: give_turns
+-- Queue jobs whose turn it is. They keep their place in their lane; whoever calls lowers the marks. They are due now for
+-- everybody, whoever knows what the clock had reached: nobody may hold a turn that no worker would take.
+-- Guard: waiting at a gate. The turns of all its gates are counted by now.
+UPDATE fencerow.jobs
+SET state = 'queued',
+    gate = NULL,
+    run_at = min(run_at, fencerow.now()),
+    turned_at = fencerow.now()
+WHERE id IN (SELECT value FROM json_each(:ids))
+  AND state = 'waiting'
+  AND gate IS NOT NULL
+RETURNING id, queue, priority, run_at, 0, lane;
+
+-- name: send_on
+-- Let jobs wait at another of their gates, which is full. Guard: waiting at a gate.
+UPDATE fencerow.jobs
+SET gate = (SELECT json_extract(sent.value, '$.gate')
+            FROM json_each(:sent) AS sent
+            WHERE json_extract(sent.value, '$.id') = fencerow.jobs.id)
+WHERE id IN (SELECT json_extract(sent.value, '$.id') FROM json_each(:sent) AS sent)
+  AND state = 'waiting'
+  AND gate IS NOT NULL;
+
+-- name: note_gates
+-- Write when each gate is to be looked at next. Where a turn is free (:gates), that is when the next job that waits there may
+-- go. Who may go now and got no turn is looked at again soon. Where no turn is free, it is when time makes room for
+-- those who wait; and if only an end does, its arrival will tell. Only what is new is written.
+WITH RECURSIVE {{lanes at gates}},
+coming AS MATERIALIZED (
+    SELECT lane.gate,
+           min(max(CASE WHEN first.run_at <= fencerow.now()
+                        THEN fencerow.now() + CAST(:soon_s * 1000000 AS INTEGER)
+                        ELSE first.run_at END, COALESCE(passed.until, 0))) AS at
+    FROM lane
+    JOIN fencerow.jobs AS first ON first.rowid = (
+        SELECT waiting.rowid
+        FROM fencerow.jobs AS waiting
+        WHERE waiting.gate = lane.gate
+          AND waiting.queue = lane.queue
+          AND waiting.priority = lane.priority
+          AND waiting.state = 'waiting'
+        ORDER BY waiting.run_at
+        LIMIT 1
+    )
+    LEFT JOIN fencerow.passed_queues AS passed
+           ON passed.gate = lane.gate AND passed.queue = lane.queue AND {{is passed over}}
+    WHERE NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue WHERE queue.name = lane.queue AND queue.paused_at IS NOT NULL)
+    GROUP BY lane.gate
+)
+UPDATE fencerow.gates
+SET next_at = next.at
+FROM (SELECT gate.name,
+             CASE WHEN gate.name IN (SELECT value FROM json_each(:gates)) THEN coming.at
+                  WHEN EXISTS (SELECT 1 FROM fencerow.jobs AS waiting
+                               WHERE waiting.gate = gate.name AND waiting.state = 'waiting')
+                  THEN json_extract(noted.value, '$.again_us') END AS at
+      FROM json_each(:noted) AS noted
+      JOIN fencerow.gates AS gate ON gate.name = json_extract(noted.value, '$.gate')
+      LEFT JOIN coming ON coming.gate = gate.name) AS next
+WHERE fencerow.gates.name = next.name
+  AND fencerow.gates.next_at IS NOT next.at;

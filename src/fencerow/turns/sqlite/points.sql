@@ -1,0 +1,41 @@
+-- What turns say where the core ends and moves jobs.
+
+-- fragment: first gate
+-- Where a job that needs turns waits first.
+COALESCE('key:' || exclusive, 'limit:' || json_extract(limits, '$[0]'))
+
+-- at: where it waits first
+-- Where a job that needs turns waits first.
+{{first gate}}
+
+-- at: whose turn is over
+-- Others go first meanwhile. A strict job keeps what it has.
+strict = 0 AND (exclusive IS NOT NULL OR limits IS NOT NULL)
+
+-- at: when jobs wait again
+-- A turn is free where they had one, and where they wait is to be looked at, too.
+INSERT INTO fencerow.gate_arrivals (gate)
+SELECT 'key:' || job.exclusive
+FROM fencerow.moved AS moved JOIN fencerow.jobs AS job ON job.id = moved.id
+WHERE job.state = 'waiting' AND job.exclusive IS NOT NULL
+UNION
+SELECT 'limit:' || named.value
+FROM fencerow.moved AS moved JOIN fencerow.jobs AS job ON job.id = moved.id
+JOIN json_each(job.limits) AS named
+WHERE job.state = 'waiting';
+
+-- at: when jobs have ended
+-- Where a turn is free now, or somebody waits no longer: an arrival says that the gate is to be looked at.
+INSERT INTO fencerow.gate_arrivals (gate)
+SELECT 'key:' || ended.exclusive FROM fencerow.ended AS ended WHERE ended.exclusive IS NOT NULL
+UNION
+SELECT 'limit:' || named.value
+FROM fencerow.ended AS ended JOIN json_each(ended.limits) AS named
+WHERE ended.limits IS NOT NULL;
+
+-- at: when jobs are revived
+-- Jobs come to their first gate again.
+INSERT INTO fencerow.gate_arrivals (gate)
+SELECT {{first gate}}
+FROM fencerow.revived AS revived
+WHERE revived.exclusive IS NOT NULL OR revived.limits IS NOT NULL;

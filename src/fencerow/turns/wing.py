@@ -1,0 +1,68 @@
+"""Turns of exclusive keys and limits, as the core is told of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fencerow.core.wing import Check, Wing
+from fencerow.turns.gating import Gates
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import click
+
+    from fencerow.core.chore import Chore, Site
+    from fencerow.core.config import CoreConfig
+    from fencerow.core.db.engine import Engine
+    from fencerow.core.db.run import Operation
+    from fencerow.core.telemetry import Telemetry
+    from fencerow.core.wing import Purge
+
+GATES = 5000  # that a removal looks at
+
+
+def _chores(site: Site) -> Sequence[Chore]:
+    from fencerow.turns.hander import Hander
+
+    return (Hander(site),)
+
+
+def _purges(engine: Engine, _config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
+    from functools import partial
+
+    from fencerow.core.removal import RemovalInRounds
+    from fencerow.turns.looks import forget_gates
+
+    return (RemovalInRounds(engine, partial(forget_gates, limit=GATES), "").round,)
+
+
+def _commands() -> Sequence[click.Command]:
+    from fencerow.turns.commands import exclusive
+
+    return (exclusive,)
+
+
+def _checks() -> Sequence[Check]:
+    from fencerow.turns.checks import examine_keys
+
+    return (Check("exclusive keys", examine_keys),)
+
+
+def _any_wanted() -> Operation[bool]:
+    from fencerow.turns.looks import any_wanted
+
+    return any_wanted()
+
+
+WING = Wing(
+    "turns",
+    queries=("fencerow.turns",),
+    gating=Gates(),
+    chores=_chores,
+    queues_soon=_any_wanted,
+    purges=_purges,
+    used="turns_used",
+    checks=_checks,
+    commands=_commands,
+)

@@ -1,0 +1,57 @@
+"""The loop that gives free turns: what its sweep finds, and when."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from fencerow import Config
+from fencerow.core.chore import Site
+from fencerow.core.store import store
+from fencerow.core.telemetry import Fact, Telemetry
+from fencerow.turns import hander
+from tests.core.store.stage import rows
+from tests.kit.jobs import AnyEngine, new_job
+
+ARRIVALS = {"postgres": "fencerow.gate_arrivals", "sqlite": "fencerow_gate_arrivals"}
+
+
+async def test_a_sweep_that_had_to_wait_does_not_put_off_the_next(
+    engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stranger locks the file, or the server does not answer, while a part of the sweep is under way."""
+    now = [1000.0]
+
+    def monotonic() -> float:
+        now[0] += 10.0  # between any two looks at the clock, so also while a part is under way
+        return now[0]
+
+    looks = hander.Hander(Site(engine, Config(), Telemetry(), "w", lambda: ()))
+    monkeypatch.setattr(hander, "time", SimpleNamespace(monotonic=monotonic))
+    for key in ("a", "b"):
+        made = new_job(exclusive=key)
+        await engine.arun(store.submit_gated([made]))
+        rows(engine, f"DELETE FROM {ARRIVALS[engine.dialect]}")
+        await looks.tick()
+        found = await engine.arun(store.read([made.id]))
+        assert found[made.id].state == "queued", f"of the key {key}"
+        now[0] += 15.0
+
+
+async def test_only_turns_of_which_nothing_told_count_as_swept(engine: AnyEngine) -> None:
+    told: list[dict[str, object]] = []
+    telemetry = Telemetry()
+    telemetry.listen(lambda name, facts: told.append(dict(facts)) if name == Fact.TURNS_SWEPT else None)
+    looks = hander.Hander(Site(engine, Config(), telemetry, "w", lambda: ()))
+    await engine.arun(store.submit_gated([new_job(exclusive="told")]))
+    await looks.tick()
+    assert told == []
+
+    await engine.arun(store.submit_gated([made := new_job(exclusive="lost")]))
+    rows(engine, f"DELETE FROM {ARRIVALS[engine.dialect]}")
+    looks._sweep_at = 0.0
+    looks._swept = ""
+    await looks.tick()
+
+    assert told == [{"queue": made.template.queue, "count": 1}]
