@@ -207,31 +207,6 @@ CREATE TABLE fencerow.unique_jobs (
 ) WITHOUT ROWID;
 CREATE INDEX fencerow.unique_jobs_job ON fencerow.unique_jobs (job_id);
 
-CREATE TABLE fencerow.gates (
-    name TEXT PRIMARY KEY NOT NULL,
-    next_at INTEGER,
-    kept_for TEXT,
-    kept_until INTEGER,
-    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(name), typeof(kept_for)))
-) WITHOUT ROWID;
-CREATE INDEX fencerow.gates_next ON fencerow.gates (next_at) WHERE next_at IS NOT NULL;
-
-CREATE TABLE fencerow.passed_queues (
-    gate TEXT NOT NULL,
-    queue TEXT NOT NULL,
-    since INTEGER NOT NULL,
-    until INTEGER NOT NULL,
-    PRIMARY KEY (gate, queue),
-    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(gate), typeof(queue)))
-) WITHOUT ROWID;
-
-CREATE TABLE fencerow.gate_arrivals (
-    id INTEGER PRIMARY KEY,
-    gate TEXT NOT NULL,
-    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(gate)))
-);
-CREATE INDEX fencerow.gate_arrivals_gate ON fencerow.gate_arrivals (gate);  -- a look takes all arrivals of its gates
-
 CREATE TABLE fencerow.shares (
     queue TEXT NOT NULL,
     share TEXT NOT NULL,

@@ -1,0 +1,29 @@
+-- compatible_from: 1
+-- Gates: where jobs wait for their turn of an exclusive key or of a limit. The jobs themselves lie where all jobs lie.
+
+-- A gate: where jobs wait for their turn. Its row is what those lock who give turns there; how many turns are taken
+-- stands nowhere, it is counted from the jobs.
+CREATE TABLE fencerow.gates (
+    name text PRIMARY KEY,                       -- with its kind in front: key:<key>
+    next_at timestamptz,                         -- when it is to be looked at, if no arrival tells sooner
+    kept_for uuid,                               -- a job that has waited long at several gates: the next turn is its own
+    kept_until timestamptz                       -- but no longer than until then
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+CREATE INDEX gates_next ON fencerow.gates (next_at) WHERE next_at IS NOT NULL;
+
+-- Nobody has claimed the turn of a job of this queue at this gate: for a while jobs of other queues go first there.
+CREATE TABLE fencerow.passed_queues (
+    gate text NOT NULL,
+    queue text NOT NULL,
+    since timestamptz NOT NULL,
+    until timestamptz NOT NULL,
+    PRIMARY KEY (gate, queue)
+);
+
+-- "Look at this gate": a job came to it, or one that had a turn there has ended. Inserting takes no
+-- lock, so it may happen in a user's transaction.
+CREATE TABLE fencerow.gate_arrivals (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    gate text NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX gate_arrivals_gate ON fencerow.gate_arrivals (gate);  -- a look takes all arrivals of its gates
