@@ -1,0 +1,67 @@
+"""Whatever dies at whatever point of an operation on flows or steps: who waits goes on, and memory is whole."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from fencerow.flows import moving, removal, storing, waits, waking
+from fencerow.steps import memory, reviving, signals, waker
+from fencerow_proof.arena.crash import Unrecovered, crash_everywhere
+from tests.proof.crash.parts import FLOW_CASES, STEP_CASES
+
+BY_NAME = {
+    **{f"flows: {case.name}": case for case in FLOW_CASES},
+    **{f"steps: {case.name}": case for case in STEP_CASES},
+}
+# `mend` heals what no case may begin with (tests/flows/test_running.py); `forget_from` is a part of `revive_from`.
+ELSEWHERE = {"mend", "forget_from"}
+
+
+@pytest.mark.parametrize("mode", ["plain", "sqlite"])
+@pytest.mark.parametrize("name", BY_NAME)
+def test_every_point_of_it_is_survived(
+    name: str, mode: str, arenas: Mapping[str, Any], record_property: Any
+) -> None:
+    number, seconds = crash_everywhere(arenas[mode], BY_NAME[name])
+
+    facts = {"scenario": f"crash in {name}", "mode": mode, "played": number, "total": number}
+    record_property("crash", json.dumps({**facts, "seconds": seconds}))
+
+
+def test_every_operation_of_flows_and_steps_is_among_them() -> None:
+    modules = (storing, waking, moving, removal, waits, memory, reviving, signals, waker)
+    verbs = {
+        name
+        for module in modules
+        for name, verb in inspect.getmembers(module, inspect.isfunction)
+        if hasattr(verb, "__wrapped__") and verb.__module__ == module.__name__
+    }
+
+    assert verbs - {case.operation.name for case in BY_NAME.values()} == ELSEWHERE
+
+
+def test_who_waits_is_stuck_when_an_end_is_not_told_to_be(arenas: Mapping[str, Any]) -> None:
+    arena = arenas["plain"]
+    whole = arena.queries
+    arena.queries = whole.altered("take_flow_ends", "AND NOT untold.told", "AND untold.told")
+    try:
+        with pytest.raises(Unrecovered, match="does not come to its end"):
+            crash_everywhere(arena, BY_NAME["flows: advance"])
+    finally:
+        arena.queries = whole
+
+
+def test_a_job_sleeps_on_when_nobody_looks_for_the_due(arenas: Mapping[str, Any]) -> None:
+    arena = arenas["plain"]
+    whole = arena.queries
+    arena.queries = whole.altered("due_waits", "due.look_at <=", "due.look_at >")
+    try:
+        with pytest.raises(Unrecovered, match="nobody wakes it"):
+            crash_everywhere(arena, BY_NAME["steps: wake_due"])
+    finally:
+        arena.queries = whole
