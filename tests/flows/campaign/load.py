@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from fencerow.errors import Busy
 from fencerow.flows import FlowHandle
 from tests.core.store.stage import rows, table
 from tests.flows.campaign.work import JOBS, OUTER, expected, fails, flows_at, submitted, work
@@ -18,6 +19,7 @@ from tests.kit.pace import PATIENCE_S
 
 WORKERS = 3
 LOOK_S = 0.05
+LOOKS_MAX = 20  # each waits for as long as its engine does
 LEFT = {
     "live jobs": "SELECT count(*) AS n FROM {jobs}",
     "open flows": "SELECT count(*) AS n FROM {flows} WHERE ended_at IS NULL",
@@ -58,8 +60,8 @@ def _killing(engine: AnyEngine, url: str, *, flows: int, kills: int, seed: int) 
     workers = [_started(url) for _ in range(WORKERS)]
     seen, moved_at = -1, time.monotonic()
     try:
-        while any(_left(engine).values()):
-            if (done := _count(engine, f"SELECT count(*) AS n FROM {table(engine, 'ran')}")) != seen:
+        while (done := _done(engine)) is not None:
+            if done != seen:
                 seen, moved_at = done, time.monotonic()
             assert time.monotonic() < moved_at + PATIENCE_S, f"a flow stands still: {_left(engine)}"
             if killed < kills and done >= (killed + 1) * every:
@@ -71,6 +73,17 @@ def _killing(engine: AnyEngine, url: str, *, flows: int, kills: int, seed: int) 
         for each in workers:
             _stop(each)
     return killed
+
+
+def _done(engine: AnyEngine) -> int | None:
+    """How many effects there are; None: all has ended. A look waits for the one writer of a file, so it asks again."""
+    for _ in range(LOOKS_MAX):
+        try:
+            done = _count(engine, f"SELECT count(*) AS n FROM {table(engine, 'ran')}")
+            return done if any(_left(engine).values()) else None
+        except Busy:
+            continue
+    raise AssertionError("the file stays locked")
 
 
 def _started(url: str) -> Fork:
