@@ -175,7 +175,7 @@ class ChildService:
             meet=self._guard_memory,
         )
         middleware = replace(declared.middleware, as_stored=_told(declared.middleware.as_stored))
-        calls = Calls(engine, decider, telemetry, middleware, kill_s=NEVER_S)
+        calls = Calls(engine, decider, telemetry, middleware, kill_s=NEVER_S, config=self._config)
         lease = ParentLease(attempt.holder)
 
         def report(_attempt: Attempt, decision: Decision) -> None:

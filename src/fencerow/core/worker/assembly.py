@@ -103,7 +103,8 @@ class Assembly:
         held_max_s = config.lease_s / 3 if engine.traits.one_writer else None
         decider = Decider(engine, telemetry, unknown_max_s=config.unknown_max_s, held_max_s=held_max_s)
         on_loop = OnLoop()
-        calls = Calls(engine, decider, telemetry, middleware, kill_s=config.cancel_kill_s, on_loop=on_loop)
+        kill_s = config.cancel_kill_s
+        calls = Calls(engine, decider, telemetry, middleware, kill_s=kill_s, on_loop=on_loop, config=config)
         report = Reports(self.acker, telemetry, lines).report
         together = brought().together
         held = _held(self.clock)

@@ -12,6 +12,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeVar
 
+from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.strikes import Striker
 from fencerow.core.errors import LeaseLost, OutcomeUnknown
@@ -44,6 +45,7 @@ class Calls:
         *,
         kill_s: float,
         on_loop: OnLoop | None = None,
+        config: CoreConfig | None = None,
     ) -> None:
         self.middleware = middleware
         self.kill_s = kill_s
@@ -51,6 +53,7 @@ class Calls:
         self._job_type = job_type()
         self._on_loop = on_loop or OnLoop()
         self._engine = engine
+        self._config = config
         self._decider = decider
         self._telemetry = telemetry
         self._threads = Threads("fencerow-handler")
@@ -61,8 +64,8 @@ class Calls:
 
     def job(self, attempt: Attempt) -> Job:
         """What the attempt's handler is given of it."""
-        made = self._job_type
-        return made(attempt, self._engine, self.loop, self._decider.held_max_s, self.middleware.as_stored)
+        held_max_s, as_stored = self._decider.held_max_s, self.middleware.as_stored
+        return self._job_type(attempt, self._engine, self.loop, held_max_s, as_stored, self._config)
 
     # --- a call that can be interrupted --------------------------------------------------------------
 
@@ -233,7 +236,15 @@ async def _in_attempt(attempt: Attempt, job: Job, run: Callable[[], Awaitable[An
             job.keeps_out,
         )
     )
-    return await run()
+    try:
+        value = await run()
+    except BaseException:
+        if job.kept is not None:
+            await job.settle(failed=True)
+        raise
+    if job.kept is not None:
+        await job.settle(failed=False)
+    return value
 
 
 def _cancel(task: asyncio.Task[Any], _why: Interrupt) -> None:

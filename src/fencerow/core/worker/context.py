@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NoReturn, TypeVar, overload
 
+from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Operation
 from fencerow.core.db.strikes import SHELTER
@@ -46,7 +47,9 @@ class Job:
     raises `LeaseLost`.
     """
 
-    __slots__ = ("_attempt", "_engine", "_held_max_s", "_loop", "follow_ups", "kept", "opened_transaction")
+    __slots__ = (
+        "_attempt", "_config", "_engine", "_held_max_s", "_loop", "follow_ups", "kept", "opened_transaction",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -55,10 +58,12 @@ class Job:
         loop: asyncio.AbstractEventLoop,
         held_max_s: float | None = None,
         as_stored: AsStored | None = None,
+        config: CoreConfig | None = None,
     ) -> None:
         self._attempt = attempt
         self._engine = engine
         self._loop = loop
+        self._config = config or CoreConfig()  # for the verbs of wings
         self._held_max_s = held_max_s  # how long its transaction may be open, if others wait for it
         # What is submitted together with its success. For the worker.
         self.follow_ups = FollowUps(as_stored)
@@ -284,6 +289,13 @@ class Job:
     def is_committed_on(self, connection: object) -> bool:
         """Whether the commit of this connection is the job's success. For the worker."""
         return self.opened_transaction is not None and self.opened_transaction.is_on(connection)
+
+    async def settle(self, *, failed: bool) -> None:
+        """The handler has ended, and nothing of it is committed yet. Here a wing writes what it holds back of what the
+        handler said; called if it keeps something of this attempt. For the worker.
+
+        `failed`: the handler has raised an error, which nothing that is raised here may hide.
+        """
 
     def keeps_out(self, engine: object) -> bool:
         """Whether this attempt's open transaction keeps all other writers out of that database. For the worker."""
