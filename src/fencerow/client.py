@@ -11,6 +11,7 @@ from fencerow.core.model.change import JobChanged
 from fencerow.handovers.terms import DEFAULT_RECEIVER
 from fencerow.operators.job_verbs import JobVerbs
 from fencerow.operators.queue_verbs import QueueVerbs
+from fencerow.output.client import OutputReads
 from fencerow.steps.client import SignalVerbs
 
 if TYPE_CHECKING:
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
 __all__ = ["CancelAnswer", "Client", "JobChanged"]
 
 
-class Client(JobsClient, JobVerbs, QueueVerbs, SignalVerbs):
-    """Submits jobs, reads them, waits for them, signals them and changes their state; pauses queues; `audit`,
-    `exclusive`, `flows`, `handovers`, `limits`, `shares`, `workers`, `mutexes`, `schedules`, `tokens` and `maintenance`
-    are for operators.
+class Client(JobsClient, JobVerbs, QueueVerbs, SignalVerbs, OutputReads):
+    """Submits jobs, reads them and their output, waits for them, signals them and changes their state; pauses queues;
+    `audit`, `exclusive`, `flows`, `handovers`, `limits`, `shares`, `workers`, `mutexes`, `schedules`, `tokens` and
+    `maintenance` are for operators.
 
     Name a job by its id, or by `Key(scope, key)`. Threads and event loops can share one client. `ready` is
     called before the database is first used. Close the client when done: it may have a thread that waits for

@@ -13,6 +13,7 @@ from fencerow.events.settings import EventSettings
 from fencerow.flows.settings import FlowSettings
 from fencerow.guards.settings import GuardSettings
 from fencerow.metrics.settings import MetricsSettings
+from fencerow.output.settings import OutputSettings
 from fencerow.payloads.settings import PayloadSettings
 from fencerow.processes.settings import ChildSettings
 from fencerow.retention.settings import RetentionSettings
@@ -31,6 +32,7 @@ class Config(
     RetentionSettings,
     HorizonSettings,
     FlowSettings,
+    OutputSettings,
     PayloadSettings,
     ChildSettings,
     CoreConfig,
@@ -114,6 +116,11 @@ class Config(
             retention_ticks_s: Seconds = ...,
             flows: str = ...,
             flow_retention_s: Seconds = ...,
+            output_chunk_bytes_max: int = ...,
+            output_chunks_max: int = ...,
+            output_bytes_max: int = ...,
+            output_write_s: Seconds = ...,
+            retention_output_s: Seconds = ...,
             metrics_look_s: Seconds = ...,
             metrics_patience_s: Seconds = ...,
             metrics_jobs_max: int = ...,

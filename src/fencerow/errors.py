@@ -6,6 +6,7 @@ Codes never change their meaning; docs/errors.md has a paragraph for each.
 
 from __future__ import annotations
 
+from fencerow.batches.errors import NotInBatch as NotInBatch
 from fencerow.calendar.errors import InvalidWindow as InvalidWindow
 from fencerow.calendar.errors import UnknownZone as UnknownZone
 from fencerow.core.errors.attempts import AttemptTimeout as AttemptTimeout
@@ -118,6 +119,9 @@ from fencerow.migrations.errors import ShardBusy as ShardBusy
 from fencerow.migrations.errors import ShardUnreachable as ShardUnreachable
 from fencerow.migrations.errors import UnknownBackfill as UnknownBackfill
 from fencerow.migrations.errors import UnknownShard as UnknownShard
+from fencerow.output.errors import ChunkRefused as ChunkRefused
+from fencerow.output.errors import OutputNotPossible as OutputNotPossible
+from fencerow.output.errors import OutputSpent as OutputSpent
 from fencerow.planning.errors import InvalidPlan as InvalidPlan
 from fencerow.planning.errors import NothingMeasured as NothingMeasured
 from fencerow.schedules.errors import InvalidEntities as InvalidEntities

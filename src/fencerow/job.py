@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from fencerow.output.job_verbs import OutputVerbs
 from fencerow.steps.job_verbs import StepVerbs
 
 __all__ = ["Job"]
 
 
-class Job(StepVerbs):
+class Job(StepVerbs, OutputVerbs):
     """One attempt of a job, as its handler sees it.
 
-    In an `async def` handler, await what is said by `progress`, `log`, `step`, `sleep` and `wait_for`; in a plain `def`
-    handler they are done when they return. Every write names the attempt. If the attempt has lost its lease, the write
-    changes nothing and raises `LeaseLost`.
+    In an `async def` handler, await what is said by `progress`, `log`, `emit`, `step`, `sleep` and `wait_for`; in a
+    plain `def` handler they are done when they return. Every write names the attempt. If the attempt has lost its
+    lease, the write changes nothing and raises `LeaseLost`.
     """
 
     __slots__ = ()

@@ -16,6 +16,7 @@ from fencerow.limits.wing import WING as LIMITS
 from fencerow.metrics.wing import WING as METRICS
 from fencerow.migrations.wing import WING as MIGRATIONS
 from fencerow.operators.wing import WING as OPERATORS
+from fencerow.output.wing import WING as OUTPUT
 from fencerow.payloads.wing import WING as PAYLOADS
 from fencerow.planning.wing import WING as PLANNING
 from fencerow.processes.wing import WING as PROCESSES
@@ -39,6 +40,7 @@ WINGS = (
     FLOWS,
     LIMITS,
     STEPS,
+    OUTPUT,
     DOCTOR,
     RETENTION,
     EVENTS,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
+from fencerow.batches.errors import NotInBatch
 from fencerow.core.db.strikes import sheltered
 from fencerow.core.errors import DecidedTwice, InvalidInput
 from fencerow.core.model.control import Fail, Retry, Snooze
 from fencerow.core.model.outcome import Succeeded
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.submission import PreparedCall
+from fencerow.core.model.text import shown
 from fencerow.core.worker.context import Job
 
 V = TypeVar("V")  # what was submitted
@@ -141,6 +143,22 @@ class BatchItem(Generic[V, R]):
                 raise self._decided_before("got a follow-up after its outcome")
             return self._job.submit_next(call)
 
+    def step(self, name: str, fn: Callable[..., Any], *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002
+        """There are no steps in a batch: one call is for many jobs, and could not begin again for one of them.
+
+        Raises:
+            NotInBatch: always. Nothing was done.
+        """
+        raise _not_here(f"item.step({shown(name)})", "remember")
+
+    def emit(self, chunk: object) -> NoReturn:  # noqa: ARG002
+        """There is no output in a batch; see `step`.
+
+        Raises:
+            NotInBatch: always. Nothing was stored.
+        """
+        raise _not_here("item.emit(...)", "emit")
+
     def progress(self, percent: float, note: str | None = None) -> Awaitable[None]:
         """Say how far this job is; see `Job.progress`, also for what it raises."""
         return self._job.progress(percent, note)
@@ -188,6 +206,14 @@ class BatchItem(Generic[V, R]):
             "the first one stands and may be written already",
             "say one outcome for each item, and what follows it before",
         )
+
+
+def _not_here(what: str, verb: str) -> NotInBatch:
+    return NotInBatch(
+        f"{what} is called in a batch handler",
+        "one call is for many jobs, and cannot begin again for one of them",
+        f"{verb} in a job of its own: item.submit_next(that_job.call(...))",
+    )
 
 
 BatchMiddleware = Callable[[Sequence[BatchItem[Any, Any]], Callable[[], Awaitable[None]]], Awaitable[None]]

@@ -45,6 +45,11 @@ def say_block(text: str) -> None:
         say(line)
 
 
+def say_part(text: str) -> None:
+    """A part of a text as it comes: its line breaks stay, and the next part goes on behind it."""
+    print("\n".join(map(clean, text.split("\n"))), end="", flush=True)
+
+
 def say_json(value: Any) -> None:
     """One JSON document and nothing else, as `plain` makes it. In ASCII: nothing reaches the terminal through it."""
     print(json.dumps(plain(value), indent=2, ensure_ascii=True, allow_nan=False))

@@ -165,6 +165,9 @@ class Rehearsal(StepVerbs):
     def log(self, message: str, level: str = "info") -> Awaitable[None]:  # noqa: ARG002
         return Done()
 
+    def emit(self, chunk: object) -> Awaitable[None]:  # noqa: ARG002
+        return Done()
+
     def transaction(self, **_: object) -> NoReturn:
         raise Beyond("it opens job.transaction()")
 

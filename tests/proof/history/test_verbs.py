@@ -72,6 +72,9 @@ UNRECORDED = {
     **dict.fromkeys(
         ("forget_steps", "forget_waits", "purge_steps"), "what finished or removed jobs remember"
     ),
+    **dict.fromkeys(
+        ("write_output", "purge_output"), "what jobs emit: tests/proof/race/test_output.py; no job is touched"
+    ),
     "note_canary": "a line in the timeline of a job of our own, whose submit is recorded",
     **dict.fromkeys(
         ("create_token", "revoke_token", "note_use", "forget_tokens"),

@@ -15,6 +15,7 @@ from fencerow.web.gateway.limits import ROUTES as LIMITS
 from fencerow.web.gateway.listing import ROUTES as LISTING
 from fencerow.web.gateway.maintenance import ROUTES as MAINTENANCE
 from fencerow.web.gateway.mutexes import ROUTES as MUTEXES
+from fencerow.web.gateway.output import ROUTES as OUTPUT
 from fencerow.web.gateway.queues import ROUTES as QUEUES
 from fencerow.web.gateway.route import Route
 from fencerow.web.gateway.schedules import ROUTES as SCHEDULES
@@ -33,6 +34,7 @@ def routes() -> tuple[Route, ...]:
         *STREAMS,
         *FLOWS,
         *STEPS,
+        *OUTPUT,
         *QUEUES,
         *KEYS,
         *LIMITS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -18,6 +18,7 @@ from fencerow.web.remote.flow_handle import RemoteFlows
 from fencerow.web.remote.flows import RemoteFlow
 from fencerow.web.remote.handle import RemoteHandle
 from fencerow.web.remote.options import RemoteOptions, said
+from fencerow.web.remote.output import RemoteOutput
 from fencerow.web.remote.receiver import RemoteReceiver
 from fencerow.web.remote.steps import RemoteSteps, quoted
 from fencerow.web.remote.webhooks import RemoteWebhooks
@@ -25,6 +26,8 @@ from fencerow.web.remote.wire import Wire
 
 if TYPE_CHECKING:
     import ssl
+
+    from fencerow.output.model import Chunk
 
 PATIENCE_S = 30.0
 URL = "FENCEROW_GATEWAY_URL"
@@ -120,6 +123,21 @@ class RemoteClient(RemoteSteps):
         `key`: flows of one name and one key are one flow. Asks nobody yet.
         """
         return RemoteFlow(self, name, key=key)
+
+    def output(self, job_id: str, *, after: int = 0) -> Iterator[Chunk]:
+        """What a job emits, behind the offset `after`, until it has ended. It connects again by itself.
+
+        Raises:
+            JobNotFound: there is no such job, or not for this token. JobGone: it was removed meanwhile.
+            SealKeyUnknown, PayloadAltered, MalformedPayload: the gateway cannot read it.
+            Unavailable: the gateway did not answer for `patience_s` seconds. Read on with `after=`.
+            NotAuthenticated, NotAllowed: the token is not good for this.
+        """
+        return iter(RemoteOutput(self._wire, parse_id(job_id), after, self._patience_s))
+
+    def aoutput(self, job_id: str, *, after: int = 0) -> AsyncIterator[Chunk]:
+        """`output` for async code: `async for chunk in client.aoutput(job_id)`."""
+        return aiter(RemoteOutput(self._wire, parse_id(job_id), after, self._patience_s))
 
     def close(self) -> None:
         """Close the connections of threads."""

@@ -75,7 +75,7 @@ def asking(exchange: Exchange, patience_s: float) -> Remote[Reply]:
             error = lost
         doubt = error if isinstance(error, OutcomeUnknown) else doubt
         wait_s = max(pause_s, getattr(error, "retry_after_s", None) or 0.0)
-        if not _passes(error) or _now() + wait_s > until:
+        if not passes(error) or _now() + wait_s > until:
             if doubt is not None and _did_nothing(error):
                 raise doubt from error  # which says nothing of the try before
             raise error
@@ -88,7 +88,7 @@ def _did_nothing(error: FencerowError) -> bool:
     return isinstance(error, DatabaseError) or error.repeat == "yes"
 
 
-def _passes(error: FencerowError) -> bool:
+def passes(error: FencerowError) -> bool:
     """Whether it may go well a little later. What waits for a job's end asks again by itself."""
     return (
         isinstance(error, Unavailable | OutcomeUnknown) or getattr(error, "retry_after_s", None) is not None

@@ -45,6 +45,17 @@ def refused(status: int, headers: Mapping[str, str], content: bytes) -> Fencerow
     return error
 
 
+def said_in_stream(code: str, job_id: str) -> FencerowError:
+    """The error of which only the code is told, in the middle of a stream."""
+    said = (
+        f"the output of job {job_id} cannot be read",
+        f"the gateway says {code}",
+        "docs/errors.md has the code",
+    )
+    kind = _kinds().get(code)
+    return FencerowError(*said) if kind is None else _plainly(kind, said)
+
+
 def _made(problem: ProblemRead) -> FencerowError:
     kind = _kinds().get(problem.code)
     said = (problem.detail, "", problem.fix)

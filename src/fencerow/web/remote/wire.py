@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import httpx2
 import msgspec
 
-from fencerow.core.errors import InvalidInput, OutcomeUnknown, Unavailable
+from fencerow.core.errors import FencerowError, InvalidInput, OutcomeUnknown, Unavailable
 from fencerow.version import __version__
 from fencerow.web.remote.exchange import Exchange, Reply
+from fencerow.web.remote.refusals import refused
 
 if TYPE_CHECKING:
     import ssl
@@ -44,10 +47,7 @@ class Wire:
         Raises:
             Unavailable: it was not sent. OutcomeUnknown: it may have been, and the answer was lost.
         """
-        with self._lock:
-            if self._client is None:
-                self._client = httpx2.Client(**self._made)
-            client = self._client
+        client = self._of_threads()
         try:
             return _reply(client.request(**_given(exchange)))
         except httpx2.TransportError as error:
@@ -55,14 +55,50 @@ class Wire:
 
     async def asend(self, exchange: Exchange) -> Reply:
         """`send` in this event loop."""
-        loop = asyncio.get_running_loop()
-        client = self._of_loops.get(loop)
-        if client is None:
-            client = self._of_loops[loop] = httpx2.AsyncClient(**self._made)
+        client = self._of_loop()
         try:
             return _reply(await client.request(**_given(exchange)))
         except httpx2.TransportError as error:
             raise _lost(error) from None
+
+    @contextmanager
+    def lines(self, exchange: Exchange) -> Iterator[Iterator[str]]:
+        """The lines of an answer as they come, in this thread.
+
+        Raises:
+            Unavailable, OutcomeUnknown: it was not sent, or ended in the middle. FencerowError: it is a refusal.
+        """
+        try:
+            with self._of_threads().stream(**_given(exchange)) as response:
+                if response.status_code >= 400:
+                    raise _refusal(response, response.read())
+                yield response.iter_lines()
+        except httpx2.TransportError as error:
+            raise _lost(error) from None
+
+    @asynccontextmanager
+    async def alines(self, exchange: Exchange) -> AsyncIterator[AsyncIterator[str]]:
+        """`lines` in this event loop."""
+        try:
+            async with self._of_loop().stream(**_given(exchange)) as response:
+                if response.status_code >= 400:
+                    raise _refusal(response, await response.aread())
+                yield response.aiter_lines()
+        except httpx2.TransportError as error:
+            raise _lost(error) from None
+
+    def _of_threads(self) -> httpx2.Client:
+        with self._lock:
+            if self._client is None:
+                self._client = httpx2.Client(**self._made)
+            return self._client
+
+    def _of_loop(self) -> httpx2.AsyncClient:
+        loop = asyncio.get_running_loop()
+        client = self._of_loops.get(loop)
+        if client is None:
+            client = self._of_loops[loop] = httpx2.AsyncClient(**self._made)
+        return client
 
     def close(self) -> None:
         """Close the connections of threads. A later use opens them again."""
@@ -124,6 +160,12 @@ def _reply(response: httpx2.Response) -> Reply:
         response.status_code,
         {name.lower(): value for name, value in response.headers.items()},
         response.content,
+    )
+
+
+def _refusal(response: httpx2.Response, content: bytes) -> FencerowError:
+    return refused(
+        response.status_code, {name.lower(): value for name, value in response.headers.items()}, content
     )
 
 

@@ -1,0 +1,13 @@
+"""Errors of batch handlers (969)."""
+
+from __future__ import annotations
+
+from fencerow.core.errors.input import InvalidInput
+
+
+class NotInBatch(InvalidInput):
+    """A step, or output, was asked for in a batch handler, where one call is for many jobs. Nothing was done. Do it in
+    a job of its own."""
+
+    code = "FR-969"
+    retryable = False
