@@ -4,8 +4,8 @@ An example has no deadline, and a machine that is kept busy may take its time to
 a fault where the state of `random` is another after a strategy has drawn. It cannot tell who drew: a pool that connects
 anew does so in its own thread, for its pauses. Our strategies draw nothing from `random`.
 
-It also reads the source of each module of ours that is loaded, for constants to try: a second and a half of a processor in
-each process that collects all tests. What it tried then hung on which files were played beside.
+It also reads the source of each module of ours that is loaded, for constants to try: a second and a half of a
+processor in each process that collects all tests. What it tried then hung on which files were played beside.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from fencerow.core.errors import InvalidInput
 from fencerow.errors import EndpointConflict, EndpointNotFound
 from fencerow.events.groups import groups
 from fencerow.testing.clock import DatabaseClock
-from fencerow.web.webhooks.endpoint_verbs import OVERLAP_S
+from fencerow.web.webhooks.endpoint import OVERLAP_S
 from fencerow.web.webhooks.verbs import Webhooks
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli

@@ -17,7 +17,7 @@ from fencerow.errors import WebhookRefused
 from fencerow.testing import drain
 from fencerow.testing.clock import DatabaseClock
 from fencerow.web import verify_webhook
-from fencerow.web.webhooks.endpoint_verbs import OVERLAP_S
+from fencerow.web.webhooks.endpoint import OVERLAP_S
 from fencerow.web.webhooks.pairs import KeyPair, PublicKey, signer_of
 from fencerow.web.webhooks.signing import WebhookSecret, signed_headers
 from tests.house.tree import ROOT
