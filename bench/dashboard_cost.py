@@ -45,6 +45,7 @@ SETTINGS = {
 }  # fmt: skip
 NOW = "TIMESTAMPTZ '2026-11-29 12:00:00+00'"
 FIRST_MS = 1_764_000_000_000
+LIVE_OFFSET = 10_000_000_000
 
 
 def id_of(n: str, offset: int = 0) -> str:
@@ -65,7 +66,7 @@ LABELS = {
 }
 LIVE_JOBS = {
     **LABELS,
-    "id": id_of("n", 10_000_000_000),
+    "id": id_of("n", LIVE_OFFSET),
     "state": "CASE WHEN n % 50 = 0 THEN 'running' WHEN n % 20 = 1 THEN 'waiting' ELSE 'queued' END",
     "holder": f"CASE WHEN n % 50 = 0 THEN {id_of('(n % 300)')} END",
     "claimed_at": f"CASE WHEN n % 50 = 0 THEN {NOW} - n % 900 * INTERVAL '1 s' END",
@@ -135,6 +136,44 @@ INSERT INTO fencerow.mutexes (key, token, holder, stale_s, since, until, host, p
 SELECT 'mutex-' || n, 1, CASE WHEN n % 3 = 0 THEN {ID} END, 60, {NOW}, now() + INTERVAL '1 hour', 'host', 1
 FROM generate_series(1, 20000) AS n
 """
+# 20 flows under way with 20,000 jobs each, of which one waits for 10,000 at once; 20,000 flows of 40 that have ended.
+LIVE_ID, ENDED_ID = id_of("(f * 20000 + k + 1)", LIVE_OFFSET), id_of("((f - 20) * 40 + k + 1)")
+FLOWS = f"""
+INSERT INTO fencerow.flows (id, name, digest, jobs, submitted_at, submitted_by, ended_at)
+SELECT {ID}, 'flow-' || n % 40, 'x', CASE WHEN n < 20 THEN 20000 ELSE 40 END,
+       {NOW} - n * INTERVAL '10 s', 'ada', CASE WHEN n >= 20 THEN {NOW} END FROM generate_series(0, 20019) AS n;
+INSERT INTO fencerow.flow_jobs (job_id, flow_id, name, job_name, place, level, stage, is_read, woken_at)
+SELECT {LIVE_ID}, {id_of("f")}, 'part ' || k, 'job_' || k % 5, k, k / 200, false, false,
+       CASE WHEN k < 200 THEN {NOW} END
+FROM generate_series(0, 19) AS f, generate_series(0, 19999) AS k;
+INSERT INTO fencerow.flow_jobs
+    (job_id, flow_id, name, job_name, place, level, stage, is_read, woken_at, state, told, attempt, ended_at)
+SELECT {ENDED_ID}, {id_of("f")}, 'part ' || k, 'job_' || k % 5, k, k, k = 39, false, {NOW},
+       CASE WHEN f % 50 = 0 AND k = 20 THEN 'failed' ELSE 'succeeded' END, true, 1, {NOW}
+FROM generate_series(20, 20019) AS f, generate_series(0, 39) AS k;
+INSERT INTO fencerow.flow_edges (job_id, before_id, flow_id, policy)
+SELECT {LIVE_ID}, {id_of("(f * 20000 + k - 199)", LIVE_OFFSET)}, {id_of("f")}, 'needs'
+FROM generate_series(0, 19) AS f, generate_series(200, 19999) AS k;
+INSERT INTO fencerow.flow_edges (job_id, before_id, flow_id, policy)
+SELECT {id_of("40000", LIVE_OFFSET)}, {LIVE_ID}, {id_of("f")}, 'needs'
+FROM generate_series(1, 1) AS f, generate_series(0, 9999) AS k;
+INSERT INTO fencerow.flow_edges (job_id, before_id, flow_id, policy, state)
+SELECT {ENDED_ID}, {id_of("((f - 20) * 40 + k)")}, {id_of("f")}, 'needs', 'succeeded'
+FROM generate_series(20, 20019) AS f, generate_series(1, 39) AS k
+"""
+# 20 steps of each of 20,000 jobs and 1,000 of one, signals, and jobs that sleep.
+STEPS = f"""
+INSERT INTO fencerow.job_steps (job_id, name, kind, seq, result, attempt, at, took_s)
+SELECT {ID}, 'step ' || k, 'step', k, json_build_object('at', k), 1, {NOW}, 0.2
+FROM generate_series(1, 20000) AS n, generate_series(1, 20) AS k WHERE n <> 66 OR k < 1;
+INSERT INTO fencerow.job_steps (job_id, name, kind, seq, result, attempt, at, took_s)
+SELECT {id_of("66")}, 'step ' || k, 'step', k, to_json(repeat('x', 4000)), 1, {NOW}, 0.2
+FROM generate_series(1, 1000) AS k;
+INSERT INTO fencerow.job_signals (id, job_id, name, data, sent_at)
+SELECT {ID}, {id_of("(n % 20000)")}, 'approved', '{{}}', {NOW} FROM generate_series(1, 100000) AS n;
+INSERT INTO fencerow.job_waits (job_id, name, attempt, until, look_at, since)
+SELECT {id_of("n", LIVE_OFFSET)}, 'sleep', 0, {NOW}, {NOW}, {NOW} FROM generate_series(1, 100000) AS n
+"""
 NONE_HERE = ("schedule", "limit")  # pages of one that nobody has made here
 # Each screen at each address where it finds much, and searches that find little.
 ADDRESSES: Mapping[str, tuple[dict[str, str], ...]] = {
@@ -160,6 +199,9 @@ ADDRESSES: Mapping[str, tuple[dict[str, str], ...]] = {
         {"verb": "revive", "q": "tag:customer:77"},
         {"verb": "revive", "q": "job:no_such_job", "exact": "1"},
     ),
+    "flows": ({}, {"state": "running"}, {"state": "failed"}, {"name": "flow-7"}, {"name": "none"}),
+    "flow": ({}, {"state": "failed"}, {"after": "19900"}),
+    "job": ({}, {"steps": "800"}),
     "backfill": (),  # its rows are few, and are those of a table of the user's
     "audit": ({}, {"person": "person-7"}, {"target": "job-77"}),
     "event_group": ({"name": "group-1"},),
@@ -225,7 +267,7 @@ async def fill(url: str, live: int, finished: int) -> None:
                 str(row[0])
                 for row in connection.execute(
                     "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND "
-                    "NOT attisdropped ORDER BY attnum", [f"fencerow.{table}"],
+                    "NOT attisdropped AND attgenerated = '' ORDER BY attnum", [f"fencerow.{table}"],
                 )
             ]  # fmt: skip
             written = ", ".join(values.get(each, f"one.{each}") for each in columns)
@@ -235,7 +277,7 @@ async def fill(url: str, live: int, finished: int) -> None:
                 f"FROM (SELECT * FROM fencerow.jobs WHERE exclusive IS NOT NULL LIMIT 1) AS one, "
                 f"generate_series(1, {count}) AS n".encode()
             )
-        for text in (*later, WORKERS, AUDIT, EVENTS, WEBHOOKS, HANDOVERS, MUTEXES):
+        for text in (*later, WORKERS, AUDIT, EVENTS, WEBHOOKS, HANDOVERS, MUTEXES, FLOWS, STEPS):
             connection.execute(text.encode())
         said("vacuum")
         connection.execute("VACUUM ANALYZE")
@@ -256,14 +298,23 @@ def places(screen: Screen) -> Iterator[tuple[dict[str, str], dict[str, str]]]:
     """Where a screen is looked at: the parameters of its path, and those behind the `?`."""
     if screen.name in NONE_HERE:
         return
-    params = {"id": str(_id(7 if "workers" in screen.path else 66))} if "{id}" in screen.path else {}
-    for query in ADDRESSES.get(screen.name, ({},)):
-        yield params, query
+    ids = IDS.get(screen.name, (_id(66),)) if "{id}" in screen.path else (None,)
+    for each in ids:
+        for query in ADDRESSES.get(screen.name, ({},)):
+            yield {} if each is None else {"id": each}, query
 
 
-def _id(n: int) -> str:
-    digits = f"{FIRST_MS + n:012x}7{n % 4096:03x}8{n:015x}"
+def _id(n: int, offset: int = 0) -> str:
+    digits = f"{FIRST_MS + offset + n:012x}7{n % 4096:03x}8{n:015x}"
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+# Large and under way, and small and ended; a job with steps, one that waits for 10,000, one of a large flow.
+IDS: Mapping[str, tuple[str, ...]] = {
+    "worker": (_id(7),),
+    "flow": (_id(1), _id(66)),
+    "job": (_id(66), _id(40000, LIVE_OFFSET), _id(30000, LIVE_OFFSET)),
+}
 
 
 async def measured(
@@ -287,7 +338,8 @@ async def measured(
     faults += [f"{cost.rows} rows"] if cost.rows > ROWS_MAX else []
     faults += [f"{buffers} buffers"] if buffers > BUFFERS_MAX else []
     faults += [error] if error else []
-    at = screen.path + (f"?{'&'.join(f'{k}={v}' for k, v in query.items())}" if query else "")
+    path = screen.path.replace("{id}", params["id"][-6:]) if params else screen.path
+    at = path + (f"?{'&'.join(f'{k}={v}' for k, v in query.items())}" if query else "")
     line = (
         f"{screen.name:<12} {at:<48} {cost.statements} statements {cost.rows:>5} rows {median(took) * 1e3:7.1f} ms "
         f"{buffers:>7} buffers  {'; '.join(faults)}"
