@@ -15,13 +15,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+import msgspec
+
 from fencerow.bench import table
 from fencerow.bench.place import AnyEngine, BenchDatabase, private_place
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import NewJob, Template
-from fencerow.core.model.unique import UniqueClaim, UniqueRule
+from fencerow.core.model.submission import Submission
 from fencerow.core.store import store
-from fencerow.core.store.uniting import Unstored
+from fencerow.unique.rules import UniqueClaim, UniqueRule
 
 ROUNDS = 7
 SINGLES = 100
@@ -48,9 +50,12 @@ def jobs(count: int) -> list[NewJob]:
     return [NewJob(new_id(), '{"t":0}', 7, WORK) for _ in range(count)]
 
 
-def under(rule: UniqueRule, keys: Sequence[str]) -> list[Unstored]:
+def under(rule: UniqueRule, keys: Sequence[str]) -> list[Submission]:
     claims = (UniqueClaim(scope="bench", key=key, rule=rule) for key in keys)
-    return [Unstored(job, unique=claim) for job, claim in zip(jobs(len(keys)), claims, strict=True)]
+    return [
+        Submission(msgspec.structs.replace(job, terms=claim.terms))
+        for job, claim in zip(jobs(len(keys)), claims, strict=True)
+    ]
 
 
 def submits_us(engine: AnyEngine, rule: UniqueRule | None, *, known: bool, chunk: int, count: int) -> float:
@@ -59,9 +64,9 @@ def submits_us(engine: AnyEngine, rule: UniqueRule | None, *, known: bool, chunk
         return timed_us([lambda: engine.run(store.submit(jobs(chunk)))] * count, chunk)
     names = [[new_id() for _ in range(chunk)] for _ in range(count)]
     if known:
-        engine.run(store.submit_unique(under(rule, [name for each in names for name in each])))
+        engine.run(store.submit_asked(under(rule, [name for each in names for name in each])))
     made = [under(rule, each) for each in names]
-    return timed_us([lambda each=each: engine.run(store.submit_unique(each)) for each in made], chunk)  # type: ignore[misc]
+    return timed_us([lambda each=each: engine.run(store.submit_asked(each)) for each in made], chunk)  # type: ignore[misc]
 
 
 def ends_us(engine: AnyEngine, holder: str, rule: UniqueRule | None) -> float:
@@ -70,7 +75,7 @@ def ends_us(engine: AnyEngine, holder: str, rule: UniqueRule | None) -> float:
     if rule is None:
         engine.run(store.submit(jobs(CHUNK)))
     else:
-        engine.run(store.submit_unique(under(rule, [new_id() for _ in range(CHUNK)])))
+        engine.run(store.submit_asked(under(rule, [new_id() for _ in range(CHUNK)])))
 
     def group() -> None:
         claim = store.claim(

@@ -14,7 +14,6 @@ from fencerow.core.app.app import JobsApp
 from fencerow.core.app.contract import Contract, declared_apart, handling_options
 from fencerow.core.app.options import HandlingOptions
 from fencerow.core.app.submitter import Submittable
-from fencerow.core.app.unique import Unique
 from fencerow.core.config import CoreConfig, Defaults
 from fencerow.core.db.run import Operation, run
 from fencerow.core.model.packing import Packing, PayloadSeal, PayloadSign, packing_of
@@ -22,6 +21,7 @@ from fencerow.core.telemetry import Telemetry
 from fencerow.declaring import Declare, DeclareBatch, DeclaredJob, Handles
 from fencerow.flows.settings import FlowSettings
 from fencerow.handovers.options import HandoverTo
+from fencerow.unique.options import Unique
 
 if TYPE_CHECKING:
     from fencerow.core.chore import Chore

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from fencerow.core.app.options import CoreContractOptions, CoreSubmitOptions, HandlingOptions
 from fencerow.handovers.options import GivenHandover
+from fencerow.unique.options import GivenUnique
 
 
-class GivenSubmitOptions(CoreSubmitOptions, GivenHandover, total=False):
+class GivenSubmitOptions(CoreSubmitOptions, GivenUnique, GivenHandover, total=False):
     """The options of `using`. None means the same as no option."""
 
 
-class ContractOptions(CoreContractOptions, GivenHandover, total=False):
+class ContractOptions(CoreContractOptions, GivenUnique, GivenHandover, total=False):
     """The options that a program needs to submit the job."""
 
 

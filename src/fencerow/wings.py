@@ -24,6 +24,7 @@ from fencerow.retention.wing import WING as RETENTION
 from fencerow.schedules.wing import WING as SCHEDULES
 from fencerow.steps.wing import WING as STEPS
 from fencerow.turns.wing import WING as TURNS
+from fencerow.unique.wing import WING as UNIQUE
 from fencerow.web.wing import WING as WEB
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ WINGS = (
     PAYLOADS,
     TURNS,
     OPERATORS,
+    UNIQUE,
     HANDOVERS,
     FLOWS,
     LIMITS,

@@ -13,13 +13,13 @@ from psycopg import errors, sql
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import KeyClaim
-from fencerow.core.model.unique import UniqueClaim, UniqueRule
 from fencerow.core.store import store
-from fencerow.core.store.uniting import Unstored
 from fencerow.errors import DatabaseError
 from fencerow.testing.postgres import PostgresServer
+from fencerow.unique.rules import UniqueClaim, UniqueRule
 from tests.cli.conftest import Cli
 from tests.kit import jobs
+from tests.kit.asked import as_unique, submit_keyed
 from tests.kit.terminal import terminal
 
 
@@ -160,8 +160,8 @@ def test_a_submitter_can_submit_with_what_it_was_granted_and_no_more(
     claim = KeyClaim(scope="s", key="k", job_id=job.id, fingerprint="f", lifetime_s=60.0)
     rule = UniqueClaim(scope="s", key="u", rule=UniqueRule(replaces=True))
     more = {
-        "keyed": store.submit_keyed([job], [claim]),
-        "unique": store.submit_unique([Unstored(other, unique=rule)]),
+        "keyed": submit_keyed([job], [claim]),
+        "unique": store.submit_asked([as_unique(other, rule)]),
     }
 
     store.check_schema(engine)

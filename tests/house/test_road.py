@@ -19,7 +19,6 @@ from fencerow.core.db import query_files
 from fencerow.core.errors import ConfigError, DeclarationError, FencerowError, InvalidInput
 from fencerow.core.model.job import KeyClaim
 from fencerow.core.model.submission import Submission
-from fencerow.core.model.unique import UniqueClaim, UniqueRule
 from fencerow.core.schema import rooms
 from fencerow.core.store import points, store, tables, terms
 from fencerow.core.store.attempts import Success
@@ -29,8 +28,10 @@ from fencerow.core.telemetry import Telemetry
 from fencerow.doctor.examine import examine
 from fencerow.options import GivenOptions, GivenSubmitOptions
 from fencerow.retention.maintenance import MaintenanceChore
+from fencerow.unique.rules import UniqueClaim, UniqueRule
 from tests.core.store.stage import Placed, rows, succeed, table
 from tests.house.receipts.wing import WING, counted
+from tests.kit.asked import as_unique
 from tests.kit.jobs import AnyEngine, new_job, register, running
 
 PLEASE = {"receipts": "please"}
@@ -205,10 +206,10 @@ def test_what_is_stored_again_is_written_once_and_a_replaced_job_as_it_is_now(ap
     claim = UniqueClaim(scope="s", key="u", rule=UniqueRule(replaces=True))
     first, second = new_job(terms=PLEASE), new_job(terms={"receipts": "now"})
 
-    app.client.submit([Submission(first, unique=claim)])
+    app.client.submit([as_unique(first, claim)])
     engine.run(store.resubmit([first]))
     assert wishes(engine) == {first.id: "please"}
-    app.client.submit([Submission(second, unique=claim)])
+    app.client.submit([as_unique(second, claim)])
     assert wishes(engine) == {first.id: "now"}
 
 

@@ -20,10 +20,11 @@ from fencerow.retention import maintenance
 from fencerow.retention.maintenance import MaintenanceChore
 from fencerow.testing.clock import DatabaseClock
 from fencerow.turns import wing as turns
+from fencerow.unique import wing as unique
 from tests.core.store.stage import rows, table
-from tests.core.store.test_unique import asked
 from tests.handovers.stage import end, line, receiver
 from tests.kit.jobs import AnyEngine
+from tests.unique.test_submitting import asked
 
 DAY_S = 86_400.0
 MANY = 7
@@ -34,6 +35,7 @@ async def test_one_round_removes_all_that_may_go(
 ) -> None:
     for module, name in (
         (maintenance, "LOOKED_AT"),
+        (unique, "LOOKED_AT"),
         (handovers, "LOOKED_AT"),
         (limits, "STATES"),
         (turns, "GATES"),
@@ -42,7 +44,7 @@ async def test_one_round_removes_all_that_may_go(
     await stale(engine)
     clock.advance(9 * DAY_S)
     live = asked(unique="live")
-    engine.run(store.submit_unique([live]))
+    engine.run(store.submit_asked([live]))
 
     await MaintenanceChore(engine, Config(), Telemetry()).round()
 
@@ -58,7 +60,7 @@ async def stale(engine: AnyEngine) -> None:
     for each in ids:
         await bot.aconfirm(each)
     unique = [asked(unique=f"u{n}") for n in range(MANY)]
-    engine.run(store.submit_unique(unique))
+    engine.run(store.submit_asked(unique))
     end(engine, *(each.job.id for each in unique), how="cancel")
     engine.run(store.delete([*ids, *(each.job.id for each in unique)]))
     for n in range(MANY):

@@ -11,7 +11,7 @@ from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import State
 from fencerow.core.model.text import percent
-from fencerow.core.store.unique import UniqueKey
+from fencerow.unique.keys import UniqueKey
 
 COLUMNS = (
     Column("id"),

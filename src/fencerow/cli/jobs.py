@@ -23,13 +23,13 @@ from fencerow.core.app.declare import DeclaredBase
 from fencerow.core.model.ids import parse_prefix
 from fencerow.core.model.job import Happening
 from fencerow.core.model.state import FINAL, LIVE, State
-from fencerow.core.store import store
 from fencerow.doctor.why import briefly
 from fencerow.handovers.looking import handover_document, placed_handover
 from fencerow.operators.looking import listed
 from fencerow.operators.many import CancelMany, ChangeMany, DeleteMany, ReviveMany
 from fencerow.operators.names import worker_names
 from fencerow.operators.prefixes import job_meant
+from fencerow.unique.keys import unique_keys_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 WAITS = LIVE - {State.RUNNING}
@@ -92,7 +92,7 @@ def show(context: click.Context, job_id: str) -> None:
         client = Client(engine)
         wanted = client.run(job_meant(meant))
         job, timeline, log = client.get(wanted), client.timeline(wanted), client.logs(wanted)
-        unique = engine.run(store.unique_keys_of([wanted])).get(wanted, [])
+        unique = engine.run(unique_keys_of([wanted])).get(wanted, [])
         handover = engine.run(placed_handover(wanted))
         waits = client.run(briefly(wanted)) if job.state in WAITS and not asked(context).json else None
         names = client.run(worker_names([job.holder, *(each.actor for each in timeline)]))
@@ -185,7 +185,7 @@ def _list(context: click.Context, limit: int, columns: str | None, options: dict
         found = page(engine, placed(engine, chosen, options["before"]), limit)
         at = times(engine, asked(context))
         wants_unique = any(column.name == UNIQUE for column in shown)
-        unique = engine.run(store.unique_keys_of([job.id for job in found])) if wants_unique else {}
+        unique = engine.run(unique_keys_of([job.id for job in found])) if wants_unique else {}
     if asked(context).json:
         output.say_json([instants(listed(job).items()) for job in found])
         return

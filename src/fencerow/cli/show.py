@@ -14,10 +14,10 @@ from fencerow.core.app.secrets import hidden_arguments, hidden_result
 from fencerow.core.model.job import Happening, JobRecord, LogLine
 from fencerow.core.model.packed import told_of
 from fencerow.core.model.text import amount, percent
-from fencerow.core.store.unique import UniqueKey
 from fencerow.doctor.places import told_gate
 from fencerow.handovers.looking import PlacedHandover
 from fencerow.operators.names import named
+from fencerow.unique.keys import UniqueKey
 
 TEXT_MAX = 2_000
 DETAIL_MAX = 300

@@ -13,8 +13,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fencerow.core.model.codec import ArgumentsCodec
     from fencerow.core.model.defaults import Defaults
+    from fencerow.core.model.handler import Handler
+
+
+@dataclass(frozen=True, slots=True)
+class Submits:
+    """What else is said of the submits of one job. `name`: the job's; `keyed`: they have an idempotency key; `due`:
+    they say when the job is due."""
+
+    name: str
+    keyed: bool = False
+    due: bool = False
 
 
 class Options(ABC):
@@ -28,23 +38,41 @@ class Options(ABC):
             InvalidInput, ConfigError: one of them cannot be used.
         """
 
+    settles = False  # whether its wing decides, before a job is stored, what a submit with its term comes to
+
     def over(self, own: Any, below: Any) -> Any:
         """What `using` says, over what the declaration says. Either may be None."""
         return below if own is None else own
+
+    def agree(self, said: Any, submits: Submits) -> Any:  # noqa: ARG002 - for those that depend on it
+        """What holds of such submits; None: nothing. The methods below are told it.
+
+        Raises:
+            InvalidInput: what is said contradicts itself, or what else was said of the submits.
+        """
+        return said
 
     def functions(self, said: Any) -> Iterator[tuple[str, object]]:  # noqa: ARG002 - for those that have some
         """The user's functions that compute something from the arguments of a submit, each with the option's name."""
         return iter(())
 
-    def refuse(self, said: Any, limits: Defaults) -> None:  # noqa: B027 - many fit everything
+    def refuse(self, agreed: Any, limits: Defaults) -> None:  # noqa: B027 - many fit everything
         """Refuse what does not fit the job's other options.
 
         Raises:
             InvalidInput: it does not.
         """
 
+    def delay_s(self, agreed: Any) -> float | None:  # noqa: ARG002 - for those that say so
+        """How long a submit puts the job off, whatever else was said; None: it does not."""
+        return None
+
+    def may_replace(self, agreed: Any) -> bool:  # noqa: ARG002 - for those that settle
+        """Whether what a submit says may come to stand in the row of another's job."""
+        return False
+
     @abstractmethod
-    def term(self, said: Any, args: bytes, arguments: ArgumentsCodec) -> Any:
+    def term(self, agreed: Any, args: bytes, handler: Handler) -> Any:
         """The term of a job with these arguments, as JSON data; None: it has none.
 
         Raises:
@@ -105,21 +133,28 @@ class Agreed:
 
     wing: str
     options: Options
-    said: Any
+    what: Any
 
-    def term(self, args: bytes, arguments: ArgumentsCodec) -> Any:
+    def term(self, args: bytes, handler: Handler) -> Any:
         """See `Options.term`."""
-        return self.options.term(self.said, args, arguments)
+        return self.options.term(self.what, args, handler)
 
 
-def agreed(own: Mapping[str, Any], below: Mapping[str, Any]) -> tuple[Agreed, ...]:
-    """What `using` says, over what the declaration says; nothing of wings of which nothing is left."""
+def agreed(own: Mapping[str, Any], below: Mapping[str, Any], submits: Submits) -> tuple[Agreed, ...]:
+    """What `using` says, over what the declaration says; nothing of wings of which nothing is left.
+
+    Raises:
+        InvalidInput: what they say does not fit such submits.
+    """
     if not own and not below:
         return ()
     found = []
     for wing, each in _offers.items():
         if wing in own or wing in below:
             said = each.options.over(own.get(wing), below.get(wing))
-            if said is not None and said is not False:
-                found.append(Agreed(wing, each.options, said))
+            if said is None or said is False:
+                continue
+            what = each.options.agree(said, submits)
+            if what is not None:
+                found.append(Agreed(wing, each.options, what))
     return tuple(found)

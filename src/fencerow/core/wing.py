@@ -14,6 +14,7 @@ from fencerow.core.composed import compose
 from fencerow.core.offered import Offer, offer
 from fencerow.core.schema import rooms
 from fencerow.core.store.gating import gate_by
+from fencerow.core.store.settling import settle_by
 from fencerow.core.store.terms import when_stored
 from fencerow.core.worker.brought import bring
 from fencerow.core.worker.job_type import give
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from fencerow.core.model.person import Person
     from fencerow.core.offered import Options
     from fencerow.core.store.gating import Gating
+    from fencerow.core.store.settling import Settle
     from fencerow.core.store.terms import WhenStored
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.worker.brought import BoundClaim, Hold, MakeTogether, Processes
@@ -75,7 +77,8 @@ class Wing:
     (core/store/points.py), each with a folder for each dialect; a folder `schema` in one holds the numbered migrations
     that make its tables, and `shape.json` beside it what they make.
     `options`: those of jobs and of submits that it offers, by their names, and `offers` what they mean; what a submit
-    says with them becomes its term of the job. `stored`: what it writes where jobs are stored that have its term.
+    says with them becomes its term of the job. `settles`: what it decides, under its locks, before jobs with its term
+    are stored: that one is there already. `stored`: what it writes where jobs are stored that have its term.
     `chores`: what each worker does for it beside its jobs. `together`, `processes`: how a worker runs several attempts
     in one call, and some in other processes. `hold`: what keeps a claimed job from starting for a while.
     `bound_claim`: how it claims from a queue that has a limit. `gating`: who knows the gates where jobs wait.
@@ -91,6 +94,7 @@ class Wing:
     queries: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     offers: Callable[[], Options] | None = None
+    settles: Settle | None = None
     stored: WhenStored | None = None
     chores: Callable[[Site], Sequence[Chore]] | None = None
     together: MakeTogether | None = None
@@ -132,6 +136,8 @@ def build(
         )
         if wing.offers is not None:
             offer(wing.name, Offer(frozenset(wing.options), wing.offers))
+        if wing.settles is not None:
+            settle_by(wing.name, wing.settles)
         if wing.stored is not None:
             when_stored(wing.name, wing.stored)
         if wing.gating is not None:

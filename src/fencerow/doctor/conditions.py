@@ -19,8 +19,8 @@ from fencerow.operators.queues import PausedQueue
 from fencerow.turns.telling import counted, doing
 
 if TYPE_CHECKING:
-    from fencerow.core.store.unique import UniqueKey
     from fencerow.limits.looking import LimitTurns
+    from fencerow.unique.keys import UniqueKey
 
 AHEAD_MAX = 1_000
 NAMES_SHOWN = 5

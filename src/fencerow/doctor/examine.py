@@ -29,7 +29,6 @@ from fencerow.doctor.horizon.wal import examine_wal
 from fencerow.doctor.on_postgres import examine_postgres
 from fencerow.doctor.on_sqlite import examine_sqlite, file_findings
 from fencerow.doctor.shape import examine_shape
-from fencerow.doctor.unique import examine_unique
 
 PACKAGE = "fencerow.doctor"
 
@@ -83,7 +82,6 @@ def _checks(
     if all(each.level != "fail" for each in state):
         yield from _guarded("tables", lambda: examine_shape(engine))
         yield from _guarded("jobs", lambda: backlog.examine_backlog(engine, config))
-        yield from _guarded("unique keys", lambda: examine_unique(engine))
         named = {check.name: check for wing in wings() for check in wing.checks()}
         for check in (named | {check.name: check for check in of_app}).values():
             yield from _guarded(check.name, partial(check.examine, engine, config))

@@ -15,7 +15,6 @@ from fencerow.core.errors import ArgumentsTooNew, JobNotFound, SealKeyUnknown, S
 from fencerow.core.model.job import HeldJob, JobRecord, WorkerRecord
 from fencerow.core.model.state import State, WorkerState
 from fencerow.core.store.read import clock, read, releases
-from fencerow.core.store.unique import unique_keys_of
 from fencerow.core.store.workers import held_jobs, holdings, list_workers
 from fencerow.doctor import conditions
 from fencerow.doctor.affinity import for_a_label, waits_for_a_label
@@ -24,6 +23,7 @@ from fencerow.doctor.places import GatePlace, place
 from fencerow.doctor.waits import suspended_by_wings
 from fencerow.operators.looking import ahead, events
 from fencerow.operators.queues import PausedQueue, paused_queues
+from fencerow.unique.keys import unique_keys_of
 
 if TYPE_CHECKING:
     from fencerow.handovers.looking import PlacedHandover

@@ -311,7 +311,7 @@ def _fit(call: object, what: str) -> Call[Any]:
         "connection": options.connection is not None,
         "key": options.key is not None,
         "id": options.id is not None,
-        "unique": call.recipe.unique is not None,
+        "unique": call.recipe.agrees_on("unique"),
     }
     if wrong := [name for name, is_given in given.items() if is_given]:
         raise InvalidFlow(

@@ -8,8 +8,8 @@ from typing import Any, Final, Literal, TypedDict, cast
 
 from fencerow.core.app.turns import computed
 from fencerow.core.errors import ConfigError, InvalidInput
-from fencerow.core.model.codec import ArgumentsCodec
 from fencerow.core.model.defaults import DAY_S, Defaults, check_number
+from fencerow.core.model.handler import Handler
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import check_text
 from fencerow.core.offered import Options
@@ -95,7 +95,7 @@ class HandoverOptions(Options):
                 "leave out ephemeral, or handover",
             )
 
-    def term(self, said: HandoverTo, args: bytes, arguments: ArgumentsCodec) -> dict[str, Any] | None:
+    def term(self, said: HandoverTo, args: bytes, handler: Handler) -> dict[str, Any] | None:
         """Where the end of a job with these arguments goes; None: nowhere.
 
         Raises:
@@ -103,7 +103,7 @@ class HandoverOptions(Options):
         """
         key = said.by
         if callable(key):
-            found = computed(key, "handover", args, arguments)
+            found = computed(key, "handover", args, handler.arguments)
             if found is None:
                 return None
             key = check_text(found, "what the function in handover= gave", KEY_LENGTH_MAX)

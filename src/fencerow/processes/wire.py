@@ -20,7 +20,6 @@ from fencerow.core.model.outcome import (
     Suspended,
 )
 from fencerow.core.model.submission import Submission
-from fencerow.core.model.unique import UniqueClaim
 from fencerow.core.worker.attempt import Interrupt
 from fencerow.core.worker.deciding import Committed, Decision
 from fencerow.processes.origin import HandlerOrigin
@@ -100,7 +99,6 @@ class ToldSubmission(msgspec.Struct, frozen=True):
     job: NewJob
     key: KeyClaim | None
     own_id: bool
-    unique: UniqueClaim | None
 
 
 class ToldFollowed(msgspec.Struct, frozen=True):
@@ -138,7 +136,7 @@ def answer(decision: Decision, resident_bytes: int) -> ChildReply:
     """The message that tells a decision."""
     kind = _LOST if decision is None else type(decision).__name__
     if isinstance(decision, Followed):
-        told = [(each.job, each.key, each.own_id, each.unique) for each in decision.submissions]
+        told = [(each.job, each.key, each.own_id) for each in decision.submissions]
         followed = ToldFollowed(decision.result, tuple(starmap(ToldSubmission, told)))
         return ChildReply(kind, msgspec.Raw(msgspec.json.encode(followed)), resident_bytes)
     return ChildReply(kind, msgspec.Raw(msgspec.json.encode(decision)), resident_bytes)
@@ -150,7 +148,7 @@ def decision_of(reply: ChildReply) -> Decision:
         return None
     if reply.kind == Followed.__name__:
         told = msgspec.json.decode(reply.body, type=ToldFollowed)
-        follow = [Submission(each.job, each.key, each.own_id, each.unique) for each in told.submissions]
+        follow = [Submission(each.job, each.key, each.own_id) for each in told.submissions]
         return Followed(told.result, tuple(follow))
     found: Decision = msgspec.json.decode(reply.body, type=_KINDS[reply.kind])
     return found

@@ -17,7 +17,7 @@ from fencerow.core.db.run import Operation
 from fencerow.core.db.trouble import is_trouble
 from fencerow.core.errors import Busy, SchemaMissing
 from fencerow.core.model.state import State
-from fencerow.core.removal import RemovalInRounds, removed
+from fencerow.core.removal import removed
 from fencerow.core.schema.migrate import lock_number
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
@@ -53,7 +53,6 @@ Part = Callable[[], Awaitable[object]]
 
 BATCH_ROWS = 500
 NOTES_ROWS = 5000
-LOOKED_AT = 5000  # unique keys at a look
 EVERY_S = 60.0
 WORKERS_KEPT_S = 3600.0
 REPEATED_KEPT_S = 24 * 3600.0  # no network, no pooler and no kernel keeps a statement for so long
@@ -77,7 +76,6 @@ class MaintenanceChore(Chore):
             State.CANCELLED: kept.retention_cancelled_s,
         }
         self._lock = lock_number(f"periods:{getattr(engine, 'schema', '')}")
-        self._unique = RemovalInRounds(engine, partial(store.purge_unique, limit=LOOKED_AT), ("", ""))
         self._warned = False
         self._started = False
         self._config = config
@@ -206,7 +204,6 @@ class MaintenanceChore(Chore):
         return [
             *(partial(self._purge_finished, state, everywhere) for state in self._ages),
             *(partial(self._all, removal) for removal in removals),
-            self._unique.round,
             self._forget_workers,
         ]
 

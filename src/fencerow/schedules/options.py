@@ -196,7 +196,7 @@ def work_of(submitter: Submitter, work: Submittable[Any, Any] | Call[Any], *argu
                 "a schedule submits a new job for each fire, and each would have the same",
                 f"leave {name} out",
             )
-    if call.recipe.unique is not None:
+    if call.recipe.agrees_on("unique"):
         raise InvalidSchedule(
             "the job of a schedule is unique",
             "whether a fire makes a job is said by the schedule's own overlap, and its tick tells what became of it",

@@ -10,6 +10,7 @@ from fencerow.errors import IllegalMove, KeyConflict, UnusableConnection
 from fencerow.operators import looking
 from tests.core.db.lenders import LENDERS, Lender, Loan
 from tests.core.db.work import claimed, keyed, seen
+from tests.kit.asked import submit_keyed
 from tests.kit.jobs import AnyEngine, new_job
 
 pytestmark = pytest.mark.parametrize("lender", LENDERS, ids=lambda lender: lender.name)
@@ -30,7 +31,7 @@ async def test_a_commit_accepts_the_job(loan: Loan, lent_engine: AnyEngine, verb
         case "resubmit":
             assert await loan.run(store.resubmit(jobs)) == [jobs[0].id]
         case _:
-            assert await loan.run(store.submit_keyed(jobs, keys)) == [store.Submitted(jobs[0].id)]
+            assert await loan.run(submit_keyed(jobs, keys)) == [store.Submitted(jobs[0].id)]
     assert not seen(lent_engine, jobs[0].id)
     await loan.end("COMMIT")
 
@@ -44,7 +45,7 @@ async def test_after_a_rollback_the_job_never_was(loan: Loan, lent_engine: AnyEn
     await loan.begin()
 
     if with_key:
-        await loan.run(store.submit_keyed(jobs, keys))
+        await loan.run(submit_keyed(jobs, keys))
     else:
         await loan.run(store.submit(jobs))
     await loan.end("ROLLBACK")
@@ -60,7 +61,7 @@ async def test_without_an_open_transaction_it_does_as_the_driver_does(
     jobs, keys = keyed()
 
     if with_key:
-        await loan.run(store.submit_keyed(jobs, keys))
+        await loan.run(submit_keyed(jobs, keys))
     else:
         await loan.run(store.submit(jobs))
 
@@ -86,10 +87,10 @@ async def test_the_first_submit_of_an_implicit_transaction_can_be_rolled_back(
 async def test_the_same_key_gives_the_same_job(loan: Loan, lent_engine: AnyEngine) -> None:
     first, first_key = keyed()
     again, again_key = keyed()
-    lent_engine.run(store.submit_keyed(first, first_key))
+    lent_engine.run(submit_keyed(first, first_key))
     await loan.begin()
 
-    answer = await loan.run(store.submit_keyed(again, again_key))
+    answer = await loan.run(submit_keyed(again, again_key))
     await loan.end("COMMIT")
 
     assert answer == [store.Submitted(first[0].id, replay=True)]
@@ -97,14 +98,14 @@ async def test_the_same_key_gives_the_same_job(loan: Loan, lent_engine: AnyEngin
 
 
 async def test_a_key_conflict_leaves_the_transaction_usable(loan: Loan, lent_engine: AnyEngine) -> None:
-    lent_engine.run(store.submit_keyed(*keyed()))
+    lent_engine.run(submit_keyed(*keyed()))
     free, free_key = keyed("free")
     taken, taken_key = keyed(fingerprint="other")
     job = new_job()
     await loan.begin()
 
     with pytest.raises(KeyConflict):
-        await loan.run(store.submit_keyed([*free, *taken], [*free_key, *taken_key]))
+        await loan.run(submit_keyed([*free, *taken], [*free_key, *taken_key]))
     await loan.sql(f"INSERT INTO {loan.table} VALUES (2)")
     await loan.run(store.submit([job]))
     await loan.end("COMMIT")
@@ -120,10 +121,10 @@ async def test_a_key_conflict_leaves_the_transaction_usable(loan: Loan, lent_eng
 async def test_a_key_conflict_outside_a_transaction_leaves_none_open(
     loan: Loan, lender: Lender, lent_engine: AnyEngine
 ) -> None:
-    lent_engine.run(store.submit_keyed(*keyed()))
+    lent_engine.run(submit_keyed(*keyed()))
 
     with pytest.raises(KeyConflict):
-        await loan.run(store.submit_keyed(*keyed(fingerprint="other")))
+        await loan.run(submit_keyed(*keyed(fingerprint="other")))
 
     if lender.autocommit:
         await loan.sql("BEGIN")  # would fail or warn inside a transaction
@@ -137,7 +138,7 @@ async def test_a_key_conflict_outside_a_transaction_leaves_none_open(
 
 async def test_cancel_revive_and_read_work_too(loan: Loan, lent_engine: AnyEngine) -> None:
     jobs, keys = keyed()
-    lent_engine.run(store.submit_keyed(jobs, keys))
+    lent_engine.run(submit_keyed(jobs, keys))
     await loan.begin()
 
     cancelled = await loan.run(store.cancel(jobs[0].id, actor="ada", reason="100% sure: :no \\"))

@@ -38,6 +38,7 @@ from tests.conftest import postgres_engine
 from tests.core.db.lenders import Loan, alchemy_url
 from tests.core.db.test_borrow_refusals import on_postgres
 from tests.core.db.work import keyed, seen
+from tests.kit.asked import submit_keyed
 from tests.kit.jobs import new_job
 
 
@@ -76,7 +77,7 @@ def test_psycopg_adapters_of_the_users_stay_and_do_not_matter(pg: PostgresEngine
     connection.adapters.register_loader("uuid", psycopg.types.string.ByteaLoader)
     jobs, keys = keyed()
 
-    assert borrowed(connection, pg).run(store.submit_keyed(jobs, keys)) == [store.Submitted(jobs[0].id)]
+    assert borrowed(connection, pg).run(submit_keyed(jobs, keys)) == [store.Submitted(jobs[0].id)]
     cancelled = borrowed(connection, pg).run(store.cancel(jobs[0].id, actor="ada"))
 
     assert cancelled.moved is not None
@@ -102,7 +103,7 @@ async def test_a_json_codec_on_asyncpg_does_not_encode_twice(pg: PostgresEngine)
     jobs = [msgspec.structs.replace(jobs[0], args='{"n":1e22,"list":[1,"ü"]}')]
 
     async with connection.transaction():
-        await borrowed(connection, pg).arun(store.submit_keyed(jobs, keys))
+        await borrowed(connection, pg).arun(submit_keyed(jobs, keys))
         found = await borrowed(connection, pg).arun(store.read([jobs[0].id]))
         assert (await connection.fetchrow("SELECT CAST('{\"a\":1}' AS json) AS it"))["it"] == {"a": 1}
 
@@ -137,7 +138,7 @@ async def test_without_our_casts_the_codec_would_encode_twice(
 async def test_without_the_savepoint_a_key_conflict_would_keep_half_of_the_batch(
     pg: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pg.run(store.submit_keyed(*keyed()))
+    pg.run(submit_keyed(*keyed()))
     free, free_key = keyed("free")
     taken, taken_key = keyed(fingerprint="other")
     monkeypatch.setattr(LentAsyncpg, "frame", lambda *_: NOTHING)
@@ -145,7 +146,7 @@ async def test_without_the_savepoint_a_key_conflict_would_keep_half_of_the_batch
 
     async with connection.transaction():
         with pytest.raises(KeyConflict):
-            await borrowed(connection, pg).arun(store.submit_keyed([*free, *taken], [*free_key, *taken_key]))
+            await borrowed(connection, pg).arun(submit_keyed([*free, *taken], [*free_key, *taken_key]))
 
     assert pg.run(store.key_owner("s", "free")) is not None
     await connection.close()

@@ -26,6 +26,7 @@ from tests.conftest import postgres_engine
 from tests.core.db.lenders import Lender, Loan
 from tests.core.db.test_borrow_refusals import on_postgres, on_sqlite
 from tests.core.db.work import claimed, keyed, seen
+from tests.kit.asked import submit_keyed
 from tests.kit.jobs import claim, new_job, register
 
 LEVELS = ["REPEATABLE READ"]
@@ -52,9 +53,9 @@ async def test_the_second_submit_of_a_key_waits_for_the_first_ones_transaction(
     first, first_key = keyed()
     second, second_key = keyed()
     await loan.begin()
-    await loan.run(store.submit_keyed(first, first_key))
+    await loan.run(submit_keyed(first, first_key))
 
-    waiting = asyncio.create_task(lent_engine.arun(store.submit_keyed(second, second_key)))
+    waiting = asyncio.create_task(lent_engine.arun(submit_keyed(second, second_key)))
     await until_somebody_waits(server, database_of(lent_engine))
     assert not waiting.done()
     await loan.end(verb)
@@ -73,16 +74,12 @@ async def test_a_lent_keyed_submit_waits_for_another_transaction_and_takes_its_j
     first, first_key = keyed()
     second, second_key = keyed()
     with psycopg.connect(lent_engine.conninfo) as other:
-        borrowed(other, lent_engine).run(store.submit_keyed(first, first_key))
+        borrowed(other, lent_engine).run(submit_keyed(first, first_key))
         if loan.asynchronous:
-            waiting: asyncio.Future[Any] = asyncio.ensure_future(
-                loan.run(store.submit_keyed(second, second_key))
-            )
+            waiting: asyncio.Future[Any] = asyncio.ensure_future(loan.run(submit_keyed(second, second_key)))
         else:
             lent = borrowed(loan.connection, lent_engine)
-            waiting = asyncio.ensure_future(
-                asyncio.to_thread(lent.run, store.submit_keyed(second, second_key))
-            )
+            waiting = asyncio.ensure_future(asyncio.to_thread(lent.run, submit_keyed(second, second_key)))
         await until_somebody_waits(server, database_of(lent_engine))
         other.commit()
         (answer,) = await waiting
@@ -99,14 +96,14 @@ async def test_on_sqlite_the_second_submit_of_a_key_waits_for_the_only_writer(
     first, first_key = keyed()
     second, second_key = keyed()
     await loan.begin()
-    await loan.run(store.submit_keyed(first, first_key))
+    await loan.run(submit_keyed(first, first_key))
 
     monkeypatch.setattr(lent_engine, "_jobs_timeout_s", 0.2)  # it waits in vain
     with pytest.raises(Busy):
-        lent_engine.run(store.submit_keyed(second, second_key))
+        lent_engine.run(submit_keyed(second, second_key))
     await loan.end("ROLLBACK")
 
-    assert lent_engine.run(store.submit_keyed(second, second_key)) == [store.Submitted(second[0].id)]
+    assert lent_engine.run(submit_keyed(second, second_key)) == [store.Submitted(second[0].id)]
 
 
 @on_postgres
@@ -117,14 +114,14 @@ async def test_a_key_taken_after_the_snapshot_means_run_it_again(
     first, first_key = keyed()
     second, second_key = keyed()
     await loan.snapshot(level)
-    lent_engine.run(store.submit_keyed(first, first_key))
+    lent_engine.run(submit_keyed(first, first_key))
 
     with pytest.raises(RetryTransaction):
-        await loan.run(store.submit_keyed(second, second_key))
+        await loan.run(submit_keyed(second, second_key))
     assert await loan.sql("SELECT 1") == [(1,)]  # only our part was lost
     await loan.end("ROLLBACK")
     await loan.snapshot(level)
-    answer = await loan.run(store.submit_keyed(second, second_key))
+    answer = await loan.run(submit_keyed(second, second_key))
     await loan.end("COMMIT")
 
     assert answer == [store.Submitted(first[0].id, replay=True)]
@@ -136,14 +133,14 @@ async def test_a_repeated_keyed_submit_under_an_old_snapshot_does_not_run_a_fini
     loan: Loan, lent_engine: PostgresEngine, level: str
 ) -> None:
     jobs, keys = keyed()
-    lent_engine.run(store.submit_keyed(jobs, keys))
+    lent_engine.run(submit_keyed(jobs, keys))
     await loan.snapshot(level)
     holder = register(lent_engine)
     (attempt,) = claim(lent_engine, holder)
     lent_engine.run(store.succeed([Success(attempt.id, attempt.attempt, "null")], holder=holder))
 
     with pytest.raises(RetryTransaction):
-        await loan.run(store.submit_keyed(jobs, keys))
+        await loan.run(submit_keyed(jobs, keys))
     await loan.end("COMMIT")
 
     assert claimed(lent_engine) == []
@@ -173,9 +170,9 @@ async def test_a_cancelled_submit_leaves_the_transaction_usable(
         pytest.skip("a sync call cannot be cancelled")
     job = new_job()
     with psycopg.connect(lent_engine.conninfo) as other:
-        borrowed(other, lent_engine).run(store.submit_keyed(*keyed()))
+        borrowed(other, lent_engine).run(submit_keyed(*keyed()))
         await loan.begin()
-        waiting = asyncio.create_task(loan.run(store.submit_keyed(*keyed())))
+        waiting = asyncio.create_task(loan.run(submit_keyed(*keyed())))
         await until_somebody_waits(server, database_of(lent_engine))
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):

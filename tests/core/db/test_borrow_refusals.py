@@ -24,6 +24,7 @@ from fencerow.errors import Busy, ReadOnly, RetryTransaction, SchemaMissing, Sch
 from tests.conftest import postgres_engine
 from tests.core.db.lenders import OF_EACH_DRIVER, Loan
 from tests.core.db.work import keyed, seen
+from tests.kit.asked import submit_keyed
 from tests.kit.jobs import AnyEngine, new_job
 
 POSTGRES = [lender for lender in OF_EACH_DRIVER if lender.dialect == "postgres"]
@@ -76,7 +77,7 @@ async def test_a_read_only_transaction_is_refused_and_can_go_on_reading(
     await loan.begin()
     await loan.sql("SET TRANSACTION READ ONLY")
 
-    verb: Operation[Any] = store.submit_keyed(jobs, keys) if with_key else store.submit(jobs)
+    verb: Operation[Any] = submit_keyed(jobs, keys) if with_key else store.submit(jobs)
     with pytest.raises(
         ReadOnly, match=r"(?s)may not write.*declared READ ONLY, or .* a standby .*on the primary"
     ):

@@ -171,7 +171,8 @@ def test_parameters_come_in_order_of_first_use() -> None:
 @pytest.mark.parametrize("dialect", ["postgres", "sqlite"])
 def test_every_migration_is_a_query_with_a_checksum_and_a_floor(dialect: str) -> None:
     steps = store.known_migrations(dialect)
-    assert [step.version for step in steps] == list(range(1, len(steps) + 1))
+    versions = [step.version for step in steps]
+    assert versions == sorted(set(versions)), "wings come in any order, but no two take one number"
     for step in steps:
         assert 1 <= step.compatible_from <= step.version
         assert len(step.checksum) == 64

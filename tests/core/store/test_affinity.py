@@ -8,15 +8,15 @@ import pytest
 
 from fencerow.core.model.change import job_change
 from fencerow.core.model.state import State
-from fencerow.core.model.unique import UniqueClaim, UniqueRule
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Failure, Mark, Requeue, Success
 from fencerow.core.store.reap import Crash
-from fencerow.core.store.uniting import Unstored
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock
 from fencerow.turns import handing
+from fencerow.unique.rules import UniqueClaim, UniqueRule
 from tests.core.store.stage import rows
+from tests.kit.asked import as_unique
 from tests.kit.jobs import (
     NAME,
     QUEUE,
@@ -317,8 +317,8 @@ def test_a_submit_that_replaces_it_says_its_label_anew(engine: AnyEngine) -> Non
 
     def put(**changes: Any) -> str:
         claim_of_key = UniqueClaim(scope="send", key="k", rule=rule)
-        asked = Unstored(new_job(**changes), unique=claim_of_key)
-        (answer,) = engine.run(store.submit_unique([asked]))
+        asked = as_unique(new_job(**changes), claim_of_key)
+        (answer,) = engine.run(store.submit_asked([asked]))
         return answer.id
 
     job_id = put()

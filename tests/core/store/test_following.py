@@ -12,6 +12,7 @@ from fencerow.core.model.state import State
 from fencerow.core.model.submission import Submission
 from fencerow.core.store import store
 from fencerow.errors import KeyConflict, OlderWorkers
+from tests.kit.asked import submit_keyed
 from tests.kit.jobs import AnyEngine, bury, claim, new_job, read, register, running, submit
 
 
@@ -67,7 +68,7 @@ def test_a_worker_that_was_buried_is_followed_by_nothing(engine: AnyEngine, cloc
 def test_a_refused_follow_up_leaves_the_job_running(engine: AnyEngine) -> None:
     holder = register(engine)
     first = new_job(scope="s", key="k")
-    engine.run(store.submit_keyed([first], [key_of(first, "one")]))
+    engine.run(submit_keyed([first], [key_of(first, "one")]))
     job = running(engine, holder, queue="other")
     other, good = new_job(scope="s", key="k"), follow_up()
     conflict = Submission(other, key_of(other, "another"))

@@ -22,6 +22,7 @@ from fencerow.retention.purging import purge_by_age, purge_keys, purge_repeated,
 from fencerow.testing.clock import DatabaseClock
 from tests.core.store import stage
 from tests.core.store.stage import Placed, bring, rows, state_of
+from tests.kit import asked
 from tests.kit.jobs import AnyEngine, claim, new_job, read, register, running, submit
 
 
@@ -33,7 +34,7 @@ def keyed(
 
 
 def submit_keyed(engine: AnyEngine, *pairs: tuple[NewJob, KeyClaim]) -> list[Submitted]:
-    return engine.run(store.submit_keyed([pair[0] for pair in pairs], [pair[1] for pair in pairs]))
+    return engine.run(asked.submit_keyed([pair[0] for pair in pairs], [pair[1] for pair in pairs]))
 
 
 def ended(engine: AnyEngine, job_id: str) -> Placed:
@@ -234,25 +235,25 @@ def test_a_repeat_under_a_living_key_never_runs_what_retention_has_removed(
 ) -> None:
     job = new_job(scope="s", key="k", ephemeral=ephemeral)
     key = KeyClaim(scope="s", key="k", job_id=job.id, fingerprint="f", lifetime_s=1000.0)
-    engine.run(store.submit_keyed([job], [key]))
+    engine.run(asked.submit_keyed([job], [key]))
     (claimed,) = claim(engine, holder := register(engine))
     engine.run(store.succeed([store.Success(job.id, claimed.attempt, "1")], holder=holder))
     clock.advance(100)
     assert engine.run(purge_by_age(State.SUCCEEDED, age_s=10.0, limit=9)) == (not ephemeral)
     assert engine.run(purge_spent(age_s=10.0, limit=9)) == ephemeral
 
-    again, other = engine.run(store.submit_keyed([job], [key])), register(engine)
+    again, other = engine.run(asked.submit_keyed([job], [key])), register(engine)
     assert [each.id for each in again] == [job.id] and claim(engine, other) == []
 
     engine.queries = engine.queries.altered(
         "read_keys", "owned.expires_at IS NOT NULL AS ended", "false AS ended"
     )
-    engine.run(store.submit_keyed([job], [key]))
+    engine.run(asked.submit_keyed([job], [key]))
     assert claim(engine, other), "the control: nothing else keeps it from running again"
 
 
 def under_own_id(engine: AnyEngine, pair: tuple[NewJob, KeyClaim]) -> Submitted:
-    (answer,) = engine.run(store.submit_keyed([pair[0]], [pair[1]], own={pair[0].id}))
+    (answer,) = engine.run(asked.submit_keyed([pair[0]], [pair[1]], own={pair[0].id}))
     return answer
 
 

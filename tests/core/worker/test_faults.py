@@ -24,6 +24,7 @@ from fencerow.errors import LeaseLost
 from fencerow.retention.maintenance import MaintenanceChore
 from tests.core.worker.faulty import Faulty
 from tests.core.worker.stage import Stage, job_of, kinds, quick, read, until, worker_of, working
+from tests.kit.asked import submit_keyed
 from tests.kit.jobs import AnyEngine
 from tests.kit.pace import PATIENCE_S, slower
 
@@ -228,7 +229,7 @@ async def test_one_outcome_that_takes_too_long_lets_the_others_pass(
     stranger = psycopg.connect(postgres_url)
     keyed = job_of("one", scope="s", key="k")
     claim = KeyClaim(scope="s", key="k", job_id=keyed.id, fingerprint="f", lifetime_s=60)
-    await impatient.arun(store.submit_keyed([keyed], [claim]))
+    await impatient.arun(submit_keyed([keyed], [claim]))
     stranger.execute("SELECT 1 FROM fencerow.keys FOR UPDATE")
     jobs = [job_of("two") for _ in range(8)]
     await impatient.arun(store.submit(jobs))

@@ -11,10 +11,10 @@ from fencerow.core.model.job import Lane
 from fencerow.core.store import store
 from fencerow.core.worker import claimer
 from fencerow.core.worker.marks import QueueView
-from tests.core.store.test_unique import UNTIL_START, asked
 from tests.core.worker.stage import until, worker_of
 from tests.core.worker.test_parts import claimed
 from tests.kit.jobs import new_job
+from tests.unique.test_submitting import UNTIL_START, asked
 
 
 async def brief(to: str) -> str:
@@ -35,11 +35,11 @@ async def test_a_locked_job_is_started_by_whoever_waits_for_it(
     """Submits that come without a pause leave no moment in which a look would find it free. Who waits is the next."""
     monkeypatch.setattr(claimer, "LOCK_WAIT_MS", 60_000)
     engine, first = pg, asked(UNTIL_START, name="brief")
-    engine.run(store.submit_unique([first]))
+    engine.run(store.submit_asked([first]))
 
     async with worker_of(engine, brief):
         with engine.session() as session:
-            session.run(store.submit_unique([asked(UNTIL_START, name="brief")]))
+            session.run(store.submit_asked([asked(UNTIL_START, name="brief")]))
             await until(lambda: somebody_waits(engine), what="a claim waits for the row")
         await until(
             lambda: first.job.id in engine.run(store.outcomes([first.job.id])), what="the job has run"
@@ -48,10 +48,10 @@ async def test_a_locked_job_is_started_by_whoever_waits_for_it(
 
 async def test_one_that_stays_locked_holds_up_no_other(pg: PostgresEngine) -> None:
     engine, first, other = pg, asked(UNTIL_START, name="brief"), new_job(name="brief")
-    engine.run(store.submit_unique([first]))
+    engine.run(store.submit_asked([first]))
 
     with engine.session() as session:
-        session.run(store.submit_unique([asked(UNTIL_START, name="brief")]))
+        session.run(store.submit_asked([asked(UNTIL_START, name="brief")]))
         async with worker_of(engine, brief):
             engine.run(store.submit([other]))
             await until(lambda: other.id in engine.run(store.outcomes([other.id])), what="the other has run")

@@ -13,7 +13,7 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.errors import InvalidInput
 from fencerow.core.finding import Finding, ok
-from fencerow.core.model.codec import ArgumentsCodec
+from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import NewJob
 from fencerow.core.offered import Options
 from fencerow.core.telemetry import Telemetry
@@ -40,8 +40,8 @@ class ReceiptOptions(Options):
                 "an ephemeral job was given receipt=", "nothing of it is left", "leave out one"
             )
 
-    def term(self, said: Any, args: bytes, arguments: ArgumentsCodec) -> Any:
-        return computed(said, "receipt", args, arguments) if callable(said) else said
+    def term(self, said: Any, args: bytes, handler: Handler) -> Any:
+        return computed(said, "receipt", args, handler.arguments) if callable(said) else said
 
 
 def _stored(jobs: Sequence[NewJob], *, again: bool) -> Steps[None]:

@@ -27,6 +27,7 @@ from fencerow.retention.purging import (
     purge_spent,
 )
 from fencerow.turns import handing, looks
+from fencerow.unique.keys import purge_unique, unique_keys_of
 from fencerow_proof.arena.actor import Script, later
 from fencerow_proof.arena.crash import Case
 from tests.proof.race.people import (
@@ -539,8 +540,8 @@ CASES: list[Case] = [
     repeated(
         "resubmit_unique, its job finished", unique_ended, unique(OTHER_JOB, again=True), JOB, OTHER_JOB
     ),
-    swept("purge_unique", unique_ended, store.purge_unique(("", ""), limit=10), JOB),
-    reading(store.unique_keys_of([JOB])),
+    swept("purge_unique", unique_ended, purge_unique(("", ""), limit=10), JOB),
+    reading(unique_keys_of([JOB])),
     # turns
     Case("submit_gated", workers, store.submit_gated(GATED), gated_again, (JOB, OTHER_JOB)),
     Case("hand_over", waiting, handing.hand_over(), turns_given, (JOB, OTHER_JOB)),

@@ -19,6 +19,7 @@ from fencerow_proof.history.check import Options, check
 from fencerow_proof.history.engine import RecordingEngine
 from fencerow_proof.history.recorder import Recorder
 from fencerow_proof.history.report import Report
+from tests.kit.asked import submit_keyed
 from tests.kit.jobs import LATE_US, AnyEngine, new_job
 
 T = TypeVar("T")
@@ -49,7 +50,7 @@ class Play:
         """Submit under a key; returns the id that was answered."""
         made = job or new_job(scope="s", key=key)
         claim = KeyClaim(scope="s", key=key, job_id=made.id, fingerprint=fingerprint, lifetime_s=60.0)
-        (answer,) = self.run(store.submit_keyed([made], [claim]))
+        (answer,) = self.run(submit_keyed([made], [claim]))
         return answer.id
 
     def worker(self, lease_s: float = 30.0) -> str:

@@ -13,6 +13,7 @@ from fencerow.core.model.wanted import OverdueAttempt, Stated
 from fencerow.core.store import store
 from fencerow_proof.arena.actor import Actor, Script, later
 from fencerow_proof.arena.race import Story
+from tests.kit.asked import submit_keyed
 
 LEASE_S = 30.0
 LATE_US = 4_102_444_800_000_000  # the year 2100: whoever judges until then is never late
@@ -48,9 +49,7 @@ def key_claim(
 
 
 def keyed(job_id: str, fingerprint: str = "same", **fields: Any) -> Operation[list[store.Submitted]]:
-    return store.submit_keyed(
-        [new_job(job_id, scope="s", key="k", **fields)], [key_claim(job_id, fingerprint)]
-    )
+    return submit_keyed([new_job(job_id, scope="s", key="k", **fields)], [key_claim(job_id, fingerprint)])
 
 
 def register(holder: str) -> Operation[bool]:

@@ -10,6 +10,7 @@ from fencerow.core.store import store
 from fencerow.operators import looking
 from fencerow_proof.arena.actor import Script, doing, later
 from fencerow_proof.arena.race import Scenario, Story
+from tests.kit.asked import submit_keyed
 from tests.proof.race.conftest import Cut, Race, in_modes
 from tests.proof.race.named import named
 from tests.proof.race.people import (
@@ -167,7 +168,7 @@ def test_it_does_when_nothing_is_withdrawn(race: Race) -> None:
 
 def brief_key() -> Script:
     yield register(FIRST)
-    yield store.submit_keyed([new_job(JOB, scope="s", key="k")], [key_claim(JOB, lifetime_s=0.0)])
+    yield submit_keyed([new_job(JOB, scope="s", key="k")], [key_claim(JOB, lifetime_s=0.0)])
     yield claim(FIRST)
 
 

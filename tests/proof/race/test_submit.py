@@ -15,6 +15,7 @@ from fencerow.errors import JobNotFound, KeyConflict
 from fencerow.retention.purging import purge_keys
 from fencerow_proof.arena.actor import Abandoned, Script, doing, later, transaction
 from fencerow_proof.arena.race import Scenario, Story
+from tests.kit.asked import submit_keyed
 from tests.proof.race.conftest import Cut, Race, in_modes
 from tests.proof.race.named import named
 from tests.proof.race.people import (
@@ -237,7 +238,7 @@ def test_both_have_it_when_revive_does_not_keep_its_key(race: Race) -> None:
 
 
 def own_again() -> Operation[list[store.Submitted]]:
-    return store.submit_keyed([new_job(JOB, scope="s", key="k")], [key_claim(JOB)], own={JOB})
+    return submit_keyed([new_job(JOB, scope="s", key="k")], [key_claim(JOB)], own={JOB})
 
 
 def no_key_for_ever(story: Story) -> None:

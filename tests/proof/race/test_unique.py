@@ -7,13 +7,14 @@ from typing import Any
 from fencerow.core.db.run import Operation
 from fencerow.core.model.change import JobChange
 from fencerow.core.model.state import State
-from fencerow.core.model.unique import UniqueClaim, UniqueRule
 from fencerow.core.store import store
 from fencerow.core.store.submit import Submitted
-from fencerow.core.store.uniting import Unstored
 from fencerow.operators import looking
+from fencerow.unique.keys import purge_unique
+from fencerow.unique.rules import UniqueClaim, UniqueRule
 from fencerow_proof.arena.actor import Actor, Script, doing
 from fencerow_proof.arena.race import Scenario, Story
+from tests.kit.asked import as_unique
 from tests.proof.race.conftest import Cut, Race, in_modes
 from tests.proof.race.named import named
 from tests.proof.race.people import (
@@ -41,8 +42,8 @@ def unique(
 ) -> Operation[list[Submitted]]:
     """A submit under the key u. What a job is shows in its arguments: the id under which it was submitted."""
     job = new_job(job_id, args=f'"{job_id}"', **fields)
-    asked = [Unstored(job, unique=UniqueClaim(scope="s", key="u", rule=rule))]
-    return (store.resubmit_unique if again else store.submit_unique)(asked)
+    asked = [as_unique(job, UniqueClaim(scope="s", key="u", rule=rule))]
+    return (store.resubmit_asked if again else store.submit_asked)(asked)
 
 
 def one_worker() -> Script:
@@ -269,7 +270,7 @@ def the_key_is_of_the_new_job(story: Story) -> None:
 purge_submit = Scenario(
     "purge_unique × submit_unique",
     unique_gone,
-    [doing("purge", store.purge_unique(("", ""), limit=9)), doing("submit", unique(OTHER_JOB))],
+    [doing("purge", purge_unique(("", ""), limit=9)), doing("submit", unique(OTHER_JOB))],
     the_key_is_of_the_new_job,
 )
 

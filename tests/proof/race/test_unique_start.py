@@ -6,12 +6,12 @@ from typing import Any
 
 from fencerow.core.db.run import Steps, operation
 from fencerow.core.model.state import State
-from fencerow.core.model.unique import UniqueClaim
 from fencerow.core.store import store
 from fencerow.core.store.submit import Submitted
-from fencerow.core.store.uniting import Unstored
+from fencerow.unique.rules import UniqueClaim
 from fencerow_proof.arena.actor import Actor, Script, doing
 from fencerow_proof.arena.race import Scenario, Story
+from tests.kit.asked import as_unique
 from tests.proof.race.conftest import Cut, Race, in_modes
 from tests.proof.race.named import named
 from tests.proof.race.people import (
@@ -41,8 +41,8 @@ NO_ATTEMPT = (
 @operation()
 def submit_beside() -> Steps[list[Submitted]]:
     """A submit until the start, and beside it, in its transaction, what its work shall see: a row of another queue."""
-    asked = Unstored(new_job(OTHER_JOB), unique=UniqueClaim(scope="s", key="u", rule=UNTIL_START))
-    answers = yield from store.submit_unique([asked]).steps()
+    asked = as_unique(new_job(OTHER_JOB), UniqueClaim(scope="s", key="u", rule=UNTIL_START))
+    answers = yield from store.submit_asked([asked]).steps()
     yield from store.submit([new_job(BESIDE, queue="beside")]).steps()
     return answers
 

@@ -162,8 +162,6 @@ class Declarer:
         if handler.process:
             check_apart(handler, served=False)
         refuse_other_parameters(options.turns, codec, decorator)
-        if options.unique.unique:
-            refuse_unfit(options.unique.unique.by, "unique", codec, decorator)
         for option, function_of in functions_in(options.of_wings):
             refuse_unfit(function_of, option, codec, decorator)
         declaration = Declaration(
@@ -173,7 +171,6 @@ class Declarer:
             options.key_lifetime_s,
             handler,
             options.turns,
-            options.unique,
             options.of_wings,
         )
         declared = self.makes(self.submitter, declaration, called or function, runs_here)

@@ -21,7 +21,6 @@ from fencerow.core.app.turns import (
     refuse_unfit_turns,
     turn_options,
 )
-from fencerow.core.app.unique import NOT_UNIQUE, GivenUnique, UniqueOptions, declared_unique, unique_options
 from fencerow.core.errors import ConfigError, DeclarationError, InvalidInput
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.codec import Upgrade
@@ -33,7 +32,7 @@ from fencerow.core.model.labels import encode_headers, encode_metadata, encode_t
 from fencerow.core.model.retry import Matchers
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import check_text, shown
-from fencerow.core.offered import offered_names, said_of
+from fencerow.core.offered import Submits, agreed, offered_names, said_of
 
 NAME_LENGTH_MAX: Final = 200
 QUEUE_LENGTH_MAX: Final = 100
@@ -62,7 +61,7 @@ JOB_LIMITS: Final = (
 )
 
 
-class CoreSubmitOptions(GivenUnique, total=False):
+class CoreSubmitOptions(TypedDict, total=False):
     """The options of `using`, but for those of wings. None means the same as no option."""
 
     id: str | None  # for repeating a submit whose outcome was lost
@@ -107,7 +106,6 @@ class SubmitOptions:
     queue: str | None = None
     limits: Defaults = Defaults()  # noqa: RUF009 - it is frozen
     turns: TurnOptions = NO_TURNS
-    unique: UniqueOptions = NOT_UNIQUE
     of_wings: Mapping[str, Any] = field(default_factory=dict)  # what their options say, by their names
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -141,7 +139,6 @@ def submit_options(**given: Any) -> SubmitOptions:
         queue=None if queue is None else check_text(queue, "queue", QUEUE_LENGTH_MAX),
         limits=_limits(given),
         turns=_checked(turn_options, given),
-        unique=_checked(unique_options, given),
         of_wings=_checked(said_of, given),
         tags=tuple(tags),
         metadata=dict(metadata),
@@ -210,7 +207,7 @@ def _checked(options: Callable[[Mapping[str, Any]], T], given: Mapping[str, Any]
         raise InvalidInput(error.what, error.why, error.fix) from None
 
 
-class CoreContractOptions(GivenUnique, total=False):
+class CoreContractOptions(TypedDict, total=False):
     """The options that a program needs to submit the job, but for those of wings."""
 
     name: str | None  # stored with every job; by default the function's own name
@@ -266,7 +263,6 @@ class JobOptions:
     fail_on: Matchers = ()
     key_lifetime_s: float | None = None
     turns: TurnOptions = NO_TURNS
-    unique: UniqueOptions = NOT_UNIQUE
     of_wings: Mapping[str, Any] = field(default_factory=dict)  # what their options say, by their names
     payload_bytes_max: int | None = None
     args_version: int = 1
@@ -316,8 +312,8 @@ def job_options(
         check_number("args_version", args_version, 1, ARGS_VERSION_MAX)
         turns = turn_options(given)
         refuse_unfit_turns(turns)
-        unique = declared_unique(given)
         of_wings = said_of(given)
+        agreed({}, of_wings, Submits(""))  # they must fit as they stand
     except (ConfigError, InvalidInput) as error:
         raise DeclarationError(error.what, error.why, error.fix) from None
     return JobOptions(
@@ -328,7 +324,6 @@ def job_options(
         fail_on=given.get("fail_on", ()),
         key_lifetime_s=_checked_key_lifetime(given.get("key_lifetime_s"), DeclarationError),
         turns=turns,
-        unique=unique,
         of_wings=of_wings,
         payload_bytes_max=given.get("payload_bytes_max"),
         args_version=args_version,

@@ -20,7 +20,6 @@ from fencerow.core.app.turns import (
     refuse_unfit_turns,
     share_of,
 )
-from fencerow.core.app.unique import NOT_UNIQUE, UniqueOptions, refuse_unique, unique_recipe
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.backoff import Backoff, encode_options
 from fencerow.core.model.defaults import Defaults
@@ -28,8 +27,7 @@ from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import KeyClaim, Template
 from fencerow.core.model.labels import encode_headers, encode_metadata, encode_tags
 from fencerow.core.model.submission import Submission
-from fencerow.core.model.unique import UniqueClaim
-from fencerow.core.offered import agreed
+from fencerow.core.offered import Submits, agreed
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,6 @@ class Declaration:
     key_lifetime_s: float | None
     handler: Handler
     turns: TurnOptions = NO_TURNS
-    unique: UniqueOptions = NOT_UNIQUE
     of_wings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -95,7 +92,7 @@ class Recipe:
     What follows from them is decided here once, and not at each submit.
 
     `is_plain`: the caller named neither an id nor a key, so that nobody can have stored the job before.
-    `unique`: how submits are unique, if they are. `agreed`: what holds of the options of wings.
+    `agreed`: what holds of the options of wings. `settles`: a wing decides what a submit comes to.
     `needs_turn`: it has an exclusive key or limits, or functions that compute them.
     """
 
@@ -107,8 +104,8 @@ class Recipe:
         "made",
         "needs_turn",
         "options",
+        "settles",
         "turns",
-        "unique",
     )
 
     def __init__(self, declaration: Declaration, options: SubmitOptions) -> None:
@@ -119,13 +116,10 @@ class Recipe:
         self.turns = options.turns.over(declaration.turns)
         refuse_unfit_turns(self.turns)
         self.needs_turn = self.turns.needed
-        self.unique = unique_recipe(
-            options.unique.over(declaration.unique),
-            declaration.name,
-            key=options.key is not None,
-            due=options.delay_s > 0 or options.run_at_us is not None,
-        )
-        self.agreed = agreed(options.of_wings, declaration.of_wings)
+        due = options.delay_s > 0 or options.run_at_us is not None
+        submits = Submits(declaration.name, keyed=options.key is not None, due=due)
+        self.agreed = agreed(options.of_wings, declaration.of_wings, submits)
+        self.settles = any(each.options.settles for each in self.agreed)
         # The template, made for the app that submitted it last: mostly there is but one.
         self.made: tuple[Layers, Template] | None = None
 
@@ -162,19 +156,15 @@ class Recipe:
 
     @property
     def _may_replace(self) -> bool:
-        return self.unique is not None and self.unique.rule.replaces
+        return self.settles and any(each.options.may_replace(each.what) for each in self.agreed)
+
+    def agrees_on(self, wing: str) -> bool:
+        """Whether something holds of the options of this wing."""
+        return any(each.wing == wing for each in self.agreed)
 
     def packed_inside(self, job_id: str, args: bytes) -> bytes:
         """The same in the row, however large; without an id, for a schedule."""
         return self.declaration.handler.packed_arguments(job_id, args, inside=True)
-
-    def unique_claim(self, args: bytes) -> UniqueClaim | None:
-        """The key under which a job with these arguments is to be the only one, if it is.
-
-        Raises:
-            InvalidInput: a function that computes it failed, or gave no text.
-        """
-        return None if self.unique is None else self.unique.claim_of(args, self.declaration.handler)
 
     def share_of(self, args: bytes) -> str | None:
         """Whose a job with these arguments is; None if it is in no share.
@@ -190,8 +180,8 @@ class Recipe:
         Raises:
             InvalidInput: the function that computes one failed, or gave no text.
         """
-        arguments = self.declaration.handler.arguments
-        found = ((each.wing, each.term(args, arguments)) for each in self.agreed)
+        handler = self.declaration.handler
+        found = ((each.wing, each.term(args, handler)) for each in self.agreed)
         return {wing: term for wing, term in found if term is not None} or None
 
     def label_of(self, args: bytes) -> str | None:
@@ -253,11 +243,9 @@ def _template_of(recipe: Recipe, layers: Layers, actor: str | None) -> Template:
     queue = options.queue or declaration.queue
     limits = layers.of(queue, declaration.limits, options.limits)
     delay_s = options.delay_s
-    if recipe.unique is not None:
-        refuse_unique(recipe.unique, ephemeral=bool(limits.ephemeral))
-        delay_s = recipe.unique.rule.put_off_s or delay_s
     for each in recipe.agreed:
-        each.options.refuse(each.said, limits)
+        each.options.refuse(each.what, limits)
+        delay_s = each.options.delay_s(each.what) or delay_s
     _refuse_dead_on_arrival(delay_s, limits)
     return Template(
         queue=queue,

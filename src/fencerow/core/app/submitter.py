@@ -178,12 +178,12 @@ class Submitter:
             job_id = recipe.options.id or new or new_id()
             stored = args if args is LATER else recipe.packed(job_id, args)
         job = NewJob(job_id, stored.decode(), len(stored), template, *turns, share, label, terms)
-        if recipe.is_plain and recipe.unique is None:
+        if recipe.is_plain and not recipe.settles:
             return Submission(job)
         claim = recipe.key_claim(job.id, args, self.layers)
-        unique = recipe.unique_claim(args) if args is not LATER else None
-        pack = partial(recipe.packed_inside, args=args) if unique is not None and stored is not args else None
-        return Submission(job, claim, recipe.options.id is not None, unique, pack)
+        settled = recipe.settles and terms is not None and stored is not args
+        pack = partial(recipe.packed_inside, args=args) if settled else None
+        return Submission(job, claim, recipe.options.id is not None, pack)
 
     def _template_of(self, recipe: Recipe) -> Template:
         try:

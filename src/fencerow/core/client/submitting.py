@@ -25,6 +25,7 @@ from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.submission import Submission
 from fencerow.core.model.wakeup import Arrived, Queued, encode
 from fencerow.core.store import store
+from fencerow.core.store.settling import is_settled
 from fencerow.core.store.storing import answered_each, once_each, storing_once
 from fencerow.core.store.submit import Submitted
 from fencerow.core.telemetry import Fact, Telemetry
@@ -165,7 +166,8 @@ class Submits(ClientBase):
 
 def _is_plain(submission: Submission) -> bool:
     """Whether nobody can have stored it before, so that it may go into one insert with strangers."""
-    return submission.key is None and not submission.own_id and submission.unique is None
+    job = submission.job
+    return submission.key is None and not submission.own_id and (job.terms is None or not is_settled(job))
 
 
 def storing(

@@ -4,7 +4,7 @@ What queries have in common is a fragment: `-- fragment: fence`, prose, then the
 `{{fence}}` stands for it in the queries; nothing of SQL looks like that, and no parameter does. It is written out when
 the queries are loaded, with its further lines as far to the right as the line on which it stands. So whoever reads the
 text of a query (a driver, an explorer, a test that cuts a guard out) reads all of it. A fragment may stand on one that
-was defined before it.
+was defined before it. `{{given.job columns}}` stands for a fragment that lists columns, each as `given` has it.
 
 `-- at: when jobs have ended`, prose and text, is what a package brings to a point of another's queries. Whoever loads
 them collects what all bring, and gives it to that package as one more fragment (core/store/points.py).
@@ -22,6 +22,7 @@ from fencerow.core.errors import ConfigError
 
 MARK = re.compile(r"^--\s*(name|fragment|at):\s*([a-z_ ]+?)\s*$", re.MULTILINE)
 FRAGMENT = re.compile(r"\{\{(.*?)\}\}")
+COLUMN = re.compile(r"[a-z_]+")
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -78,6 +79,9 @@ def expanded(name: str, body: str, fragments: Mapping[str, str]) -> str:
     """
 
     def text(fragment: str) -> str:
+        whose, dot, columns = fragment.partition(".")
+        if dot:
+            return COLUMN.sub(rf"{whose}.\g<0>", text(columns))
         if fragment not in fragments:
             raise ConfigError(
                 f"{name!r} stands on the fragment {fragment!r}, which does not exist",

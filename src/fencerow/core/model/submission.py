@@ -7,7 +7,6 @@ from collections.abc import Callable
 import msgspec
 
 from fencerow.core.model.job import KeyClaim, NewJob
-from fencerow.core.model.unique import UniqueClaim
 
 
 class PreparedCall(msgspec.Struct, frozen=True, gc=False):
@@ -15,11 +14,10 @@ class PreparedCall(msgspec.Struct, frozen=True, gc=False):
 
 
 class Submission(msgspec.Struct, frozen=True, gc=False):
-    """One job to store, checked already. `key` claims an idempotency key, `unique` a unique one; `own_id`: the caller
-    chose the id. `pack`: its arguments as they are stored with the job of another id, which it may replace."""
+    """One job to store, checked already. `key` claims an idempotency key; `own_id`: the caller chose the id. `pack`:
+    its arguments as they are stored with the job of another id, which it may replace."""
 
     job: NewJob
     key: KeyClaim | None = None
     own_id: bool = False
-    unique: UniqueClaim | None = None
     pack: Callable[[str], bytes] | None = None

@@ -109,7 +109,6 @@ from fencerow.core.store.submit import (
     submit as submit,
     submit_by_copy as submit_by_copy,
     submit_gated as submit_gated,
-    submit_keyed as submit_keyed,
 )
 from fencerow.core.store.suspending import (
     Suspend as Suspend,
@@ -123,16 +122,10 @@ from fencerow.core.store.tables import (
     postgres_queries as postgres_queries,
     sqlite_queries as sqlite_queries,
 )
-from fencerow.core.store.unique import (
-    UniqueKey as UniqueKey,
+from fencerow.core.store.storing import (
+    resubmit_asked as resubmit_asked,
+    submit_asked as submit_asked,
 )
-from fencerow.core.store.unique import (
-    purge_unique as purge_unique,
-    resubmit_unique as resubmit_unique,
-    submit_unique as submit_unique,
-    unique_keys_of as unique_keys_of,
-)
-from fencerow.core.store.uniting import Unstored as Unstored
 from fencerow.core.store.workers import (
     Holding as Holding,
     Renewed as Renewed,

@@ -1,4 +1,4 @@
-"""Submitting jobs: plain, repeated after a lost answer, under ids of the caller's own, and under idempotency keys.
+"""Submitting jobs: plain, repeated after a lost answer, and under ids of the caller's own.
 
 They travel in three forms: one by its columns, several as a JSON document, many as lines of COPY. What several have in
 common is written once for each template, not once for each job.
@@ -6,7 +6,7 @@ common is written once for each template, not once for each job.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -21,19 +21,16 @@ from fencerow.core.db.run import (
     first_column,
     operation,
 )
-from fencerow.core.errors import KeyConflict
 from fencerow.core.model.ids import may_be_ours
-from fencerow.core.model.job import KeyClaim, NewJob, Template, instant
+from fencerow.core.model.job import NewJob, Template, instant
 from fencerow.core.store.known import refuse_other_work
 from fencerow.core.store.stored import store_jobs
 
-ROUNDS_MAX = 20  # of reserve and look; each loses only to somebody who won
 NONE: frozenset[str] = frozenset()
 NULL = r"\N"
 # What the text form of COPY reserves, and what stands for it.
 ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 
-Pair = tuple[str, str]  # scope and key
 Row = tuple[
     str | int | tuple[str, ...] | None, ...
 ]  # id, size and arguments; and the key, limits, share and label of one that has any
@@ -46,14 +43,6 @@ class Submitted(msgspec.Struct, frozen=True, gc=False):
     id: str
     replay: bool = False
     replaced: bool = False
-
-
-class ReservedKeys(msgspec.Struct):
-    """Who owns each key, which of the owners have ended while their keys still live, and which keys are new."""
-
-    owners: dict[Pair, str]
-    ended: set[str]
-    new: set[Pair]
 
 
 @operation(alone=True, prepared=True)
@@ -119,56 +108,13 @@ def resubmit(jobs: Sequence[NewJob], *, own: Collection[str] = NONE, known: bool
     Raises:
         InvalidInput: one of the caller's `own` ids belongs to other work. Nothing is stored.
     """
-    inserted = yield from _insert_absent(jobs, known, own)
+    inserted = yield from insert_absent(jobs, known, own)
     yield from refuse_other_work([job for job in jobs if job.id in own and job.id not in inserted])
     return [job.id for job in jobs if job.id in inserted]
 
 
-@operation(repeatable=True)
-def submit_keyed(
-    jobs: Sequence[NewJob], claims: Sequence[KeyClaim], *, own: Collection[str] = NONE
-) -> Steps[list[Submitted]]:
-    """Insert jobs under idempotency keys (one claim per job, in the same order); returns one answer per job.
-
-    Waits for a concurrent submit of the same key to commit or abort. May be repeated: a key that
-    this very job id owns is its own, and once that job has ended it is not run again for as long as the key
-    lives, even when retention has removed it. Keys are reserved in sorted order. `own`: the ids that the caller
-    chose; one that has ended, and whose key's lifetime is over, does not take the key again.
-
-    Raises:
-        KeyConflict: a key belongs to a job with another payload. Nothing is stored.
-        InvalidInput: one of the caller's own ids belongs to other work, or to another key. Nothing is stored.
-    """
-    reserved = yield from reserve(claims)
-    owners = reserved.owners
-    fresh = {
-        job.id: job
-        for job, claim in zip(jobs, claims, strict=True)
-        if owners[claim.scope, claim.key] == job.id and job.id not in reserved.ended
-    }
-    if fresh:
-        taken = {pair: owners[pair] for pair in reserved.new}
-        yield from store_fresh(fresh, taken, own)
-    return [
-        Submitted(owners[claim.scope, claim.key], owners[claim.scope, claim.key] != job.id)
-        for job, claim in zip(jobs, claims, strict=True)
-    ]
-
-
-def store_fresh(fresh: Mapping[str, NewJob], taken: Mapping[Pair, str], own: Collection[str]) -> Steps[None]:
-    """Insert the jobs of keys that are theirs; `taken`: the keys reserved just now, each with its job.
-
-    A key that was reserved before has its job's fingerprint, so only a job of one reserved now may be other work.
-    """
-    inserted = yield from _insert_absent(list(fresh.values()), any(job_id in own for job_id in fresh), own)
-    there = {pair: job_id for pair, job_id in taken.items() if job_id not in inserted}
-    yield from refuse_other_work([fresh[job_id] for job_id in there.values() if job_id in own], keyed=True)
-    if there:
-        yield from _give_back(there)
-
-
-def _insert_absent(jobs: Sequence[NewJob], known: bool, own: Collection[str]) -> Steps[set[str]]:
-    """See `resubmit`: returns the ids that were inserted and not withdrawn.
+def insert_absent(jobs: Sequence[NewJob], known: bool, own: Collection[str]) -> Steps[set[str]]:
+    """Part of other operations, see `resubmit`: returns the ids that were inserted and not withdrawn.
 
     An id of the caller's own is left for a first submit to find only if it may be one of ours, submitted in vain.
     """
@@ -182,67 +128,6 @@ def _insert_and_withdraw(jobs: Sequence[NewJob], known: bool, own: Collection[st
     repeated = [job_id for job_id in inserted if job_id not in own or may_be_ours(job_id)] if known else []
     looked = execute_fresh("withdraw", needed=known, ids=inserted, repeated=repeated)
     return set(inserted).difference(first_column((yield from looked)))
-
-
-def _give_back(there: Mapping[Pair, str]) -> Steps[None]:
-    """Keys of jobs that were there before: these keys had been forgotten with the end of their jobs, and stay so."""
-    wanted = [{"scope": scope, "key": key, "job_id": job_id} for (scope, key), job_id in there.items()]
-    yield from execute("give_keys_back", keys=msgspec.json.encode(wanted).decode())
-
-
-def reserve(claims: Sequence[KeyClaim]) -> Steps[ReservedKeys]:
-    """Reserve each key or find its owner: insert, look in a second statement, again if the owner is gone."""
-    by_key: dict[Pair, KeyClaim] = {}
-    for claim in claims:
-        first = by_key.setdefault((claim.scope, claim.key), claim)
-        _refuse_other_payload(claim, first.job_id, first.fingerprint)
-    reserved = ReservedKeys({}, set(), set())
-    for _ in range(ROUNDS_MAX):
-        missing = [by_key[pair] for pair in sorted(by_key) if pair not in reserved.owners]
-        if not missing:
-            return reserved
-        wanted = msgspec.json.encode(missing).decode()
-        for scope, key in (yield from execute("reserve_keys", keys=wanted)):
-            pair = (str(scope), str(key))
-            reserved.owners[pair] = by_key[pair].job_id
-            reserved.new.add(pair)
-        if (yield from _look(wanted, by_key, reserved)):
-            yield from execute("drop_expired_keys", keys=wanted)
-    raise KeyConflict(
-        "other submits took the idempotency keys too often",
-        f"{ROUNDS_MAX} rounds were lost to other submits",
-        "submit again",
-    )
-
-
-def _look(wanted: str, by_key: Mapping[Pair, KeyClaim], reserved: ReservedKeys) -> Steps[bool]:
-    """Note who owns the keys that could not be reserved; returns whether the lifetime of one of them is over."""
-    any_expired = False
-    for scope, key, job_id, fingerprint, is_expired, has_ended in (
-        yield from execute("read_keys", keys=wanted)
-    ):
-        pair = (str(scope), str(key))
-        if pair in reserved.owners:
-            continue
-        if is_expired:  # whoever had it: what is reserved anew lives until the end of its job
-            any_expired = True
-            continue
-        _refuse_other_payload(by_key[pair], str(job_id), str(fingerprint))
-        reserved.owners[pair] = str(job_id)
-        if has_ended:
-            reserved.ended.add(str(job_id))
-    return any_expired
-
-
-def _refuse_other_payload(claim: KeyClaim, owner: str, fingerprint: str) -> None:
-    if fingerprint not in (claim.fingerprint, claim.also):
-        raise KeyConflict(
-            f"key {claim.key!r} in scope {claim.scope!r} already belongs to job {owner} with another payload",
-            f"its fingerprint is {fingerprint[:16]}…, this payload's is {claim.fingerprint[:16]}…",
-            "send the same payload to get that job, or use another key",
-            job_id=owner,
-            fingerprint=fingerprint,
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from fencerow.core.errors import ConfigError
+from fencerow.core.store.settling import settles
 
 if TYPE_CHECKING:
     from fencerow.core.db.run import Steps
@@ -43,7 +44,8 @@ def keep_terms(jobs: Sequence[NewJob], *, again: bool) -> Steps[None]:
     termed: dict[str, list[NewJob]] = {}
     for job in jobs:
         for wing in job.terms or ():
-            termed.setdefault(wing, []).append(job)
+            if not settles(wing):
+                termed.setdefault(wing, []).append(job)
     for wing, write in _of_wings.items():
         if wing in termed:
             yield from write(termed.pop(wing), again=again)

@@ -61,24 +61,6 @@ LEFT JOIN fencerow.workers AS holder ON holder.id = job.holder
 WHERE job.state = 'running'
   AND (holder.id IS NULL OR holder.state <> 'alive' OR holder.lease_until < (SELECT fencerow.now()));
 
--- name: stuck_unique_keys
--- Unique keys whose job has been due for long and does not run, those first that have waited longest. As many keys are
--- looked at as are named, so that a table with millions of keys makes no long statement.
-SELECT owned.scope, owned.key, late.id, late.queue, late.state, fencerow.us(clock.now) - fencerow.us(late.run_at),
-       (SELECT count(*) FROM fencerow.job_events AS note
-        WHERE note.job_id = late.id AND note.kind = 'replaced')
-FROM (SELECT each.scope, each.key, each.job_id
-      FROM fencerow.unique_jobs AS each
-      ORDER BY each.scope, each.key
-      LIMIT CAST(:looked_at AS integer)) AS owned
-CROSS JOIN (SELECT fencerow.now() AS now) AS clock
-JOIN fencerow.jobs AS late ON late.id = owned.job_id
-WHERE late.state IN ('waiting', 'queued')
-  AND NOT (late.state = 'waiting' AND late.gate IS NULL)  -- suspended: it is not late, whatever it was due
-  AND late.run_at < clock.now - fencerow.seconds(CAST(:late_s AS double precision))
-ORDER BY late.run_at, owned.scope, owned.key
-LIMIT CAST(:limit AS integer);
-
 -- name: labels_waited_for
 -- The labels for which jobs wait, by queue, with how many of them wait for nobody else: they never fall back.
 SELECT job.queue, job.affinity, count(*), count(*) FILTER (WHERE job.affinity_wait_s IS NULL)

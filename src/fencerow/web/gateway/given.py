@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from fencerow.core.app.unique import Unique
 from fencerow.core.errors import ConfigError, InvalidInput
 from fencerow.core.model.backoff import Backoff
 from fencerow.handovers.options import HandoverTo
 from fencerow.handovers.terms import DEFAULT_RECEIVER, HOLD_S
+from fencerow.unique.options import Unique
 from fencerow.web.gateway.shapes import Given, Name
 
 NOT_OPTIONS = ("job", "args")

@@ -105,7 +105,7 @@ SELECT set_config('lock_timeout', CAST(:wait_ms AS text), true);
 
 -- name: claim_passed_over
 -- Take the job that is due first in a lane, also if somebody has its row locked: this claim waits for it, as long as the
--- transaction may. All others pass such a row over, so one that submits under a unique key lock again and again would be
+-- transaction may. All others pass such a row over, so one that submits lock again and again would be
 -- started by luck. Who waits is served before those who come later. With :locked_only what nobody has locked is left.
 -- Guard: as in claim, once more after the wait: what the last submit says may be due later. The clock is read after it.
 WITH head AS MATERIALIZED (

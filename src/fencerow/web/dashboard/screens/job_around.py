@@ -6,9 +6,9 @@ from typing import Any
 
 from fencerow.core.db.run import ask
 from fencerow.core.model.ids import parse_id
-from fencerow.core.store import store
 from fencerow.handovers.looking import placed_handover
 from fencerow.traces.carrying import CORRELATION
+from fencerow.unique.keys import unique_keys_of
 from fencerow.web.dashboard.counting.around import LOOK, events_around
 from fencerow.web.dashboard.screen import Look, Screen
 from fencerow.web.dashboard.screens.job import trace_of
@@ -36,7 +36,7 @@ async def around(look: Look) -> dict[str, Any]:
         "more_events": len(events) > SHOWN,
         "look": LOOK,
         "placed": await client.arun(ask(placed_handover(job_id))),
-        "unique": (await client.arun(ask(store.unique_keys_of([job_id])))).get(job_id, []),
+        "unique": (await client.arun(ask(unique_keys_of([job_id])))).get(job_id, []),
         "now_us": await look.now_us(),
     }
 

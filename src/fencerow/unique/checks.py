@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from fencerow.command.times import span
+from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.finding import Finding, warn
@@ -41,7 +42,7 @@ def stuck_keys() -> Steps[list[StuckKey]]:
     ]
 
 
-def examine_unique(engine: Engine) -> Iterator[Finding]:
+def examine_unique(engine: Engine, _config: CoreConfig) -> Iterator[Finding]:
     """Keys whose job waits for ever: each submit under them is told that there is a job, and no work is done."""
     for each in engine.run(stuck_keys()):
         took = f"; {each.replaced} later submits took its place" if each.replaced > 1 else ""

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 
+from fencerow.config import Config
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.finding import Finding
-from fencerow.core.model.unique import UniqueClaim, UniqueRule
 from fencerow.core.store import store
-from fencerow.core.store.uniting import Unstored
 from fencerow.doctor.examine import with_queries
-from fencerow.doctor.unique import examine_unique
 from fencerow.doctor.why import why
 from fencerow.testing.clock import DatabaseClock
+from fencerow.unique.checks import examine_unique
+from fencerow.unique.rules import UniqueClaim, UniqueRule
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
 from tests.kit import jobs
+from tests.kit.asked import as_unique
 
 _clean, cli, url = command_line._clean, command_line.cli, command_line.url  # fixtures
 
@@ -29,7 +30,7 @@ def submit(engine: AnyEngine, key: str, rule: UniqueRule, *, of: str | None = No
     """Submit a unique job; returns the id of the one that there is under the key."""
     job = jobs.new_job(submitted_by=of)
     claim = UniqueClaim(scope="send", key=key, rule=rule)
-    (answer,) = engine.run(store.submit_unique([Unstored(job, unique=claim)]))
+    (answer,) = engine.run(store.submit_asked([as_unique(job, claim)]))
     return answer.id
 
 
@@ -102,4 +103,4 @@ def test_doctor_names_a_key_whose_job_nobody_runs(engine: AnyEngine, clock: Data
 
 def _stuck(engine: AnyEngine) -> list[Finding]:
     with_queries(engine)
-    return list(examine_unique(engine))
+    return list(examine_unique(engine, Config()))

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 import msgspec
 
 from fencerow.core.db.run import Steps, execute
-from fencerow.core.model.job import KeyClaim, NewJob
+from fencerow.core.model.job import NewJob
 from fencerow.core.model.packed import fingerprint
-from fencerow.core.model.unique import UniqueClaim
+from fencerow.core.model.submission import Submission
 from fencerow.core.store.gating import gating
+from fencerow.core.store.idempotency import Pair
 from fencerow.core.store.stored import store_jobs
-from fencerow.core.store.submit import Pair, Submitted, as_document
+from fencerow.core.store.submit import Submitted, as_document
+from fencerow.unique.rules import UniqueClaim, claim_of
 
 UNSTARTED = ("waiting", "queued")
-
-
-class Unstored(msgspec.Struct, frozen=True):
-    """One job that is to be stored, under its keys of both kinds. `pack`: its arguments as they are stored with the job
-    of another id, where that matters."""
-
-    job: NewJob
-    key: KeyClaim | None = None
-    unique: UniqueClaim | None = None
-    pack: Callable[[str], bytes] | None = None
 
 
 class UniqueAnswer(Enum):
@@ -80,16 +72,17 @@ class Uniting:
         self._owners = dict(owners)
         self._unstarted = dict(unstarted)
         self._now_us = now_us
+        self.answers: dict[str, Submitted] = {}
         self.inserted: dict[str, NewJob] = {}
-        self._taken: dict[Pair, Unstored] = {}  # keys of a new job, by the submit that stored it
+        self._taken: dict[Pair, Submission] = {}  # keys of a new job, by the submit that stored it
         self._replaced: dict[str, NewJob] = {}
         self._left_gates: set[str] = set()
         self._notes: list[dict[str, object]] = []
 
-    def decide(self, each: Unstored) -> Submitted:
+    def decide(self, each: Submission) -> Submitted:
         """What this submit comes to."""
         owner = self._owners.get(pair_of(each))
-        answer = decide(owner, claim_of(each))
+        answer = decide(owner, claim_of(each.job))
         if owner is None or answer is UniqueAnswer.INSERTED:
             self._insert(each)
             return Submitted(each.job.id)
@@ -124,15 +117,15 @@ class Uniting:
         ]
         return [*named, *kept]
 
-    def _insert(self, each: Unstored) -> None:
-        pair, in_period = pair_of(each), claim_of(each).rule.period_s is not None
+    def _insert(self, each: Submission) -> None:
+        pair, in_period = pair_of(each), claim_of(each.job).rule.period_s is not None
         self._owners[pair] = JobOfKey(
             each.job.id, self._now_us, in_period, "queued", held=True, untouched=True, new=True
         )
         self._taken[pair] = each
         self.inserted[each.job.id] = each.job
 
-    def _replace(self, each: Unstored, owner: JobOfKey) -> None:
+    def _replace(self, each: Submission, owner: JobOfKey) -> None:
         """The owner becomes what this job says, under its own id and idempotency key."""
         was = _before(self.inserted[owner.job_id]) if owner.new else self._unstarted[owner.job_id]
         template = msgspec.structs.replace(each.job.template, scope=was.scope, key=was.key)
@@ -144,7 +137,7 @@ class Uniting:
             self.inserted[owner.job_id] = job
         else:
             self._left_gates.update(was.gates)
-            self._replaced[owner.job_id] = _put_off(job, claim_of(each), owner.first_us, self._now_us)
+            self._replaced[owner.job_id] = _put_off(job, claim_of(each.job), owner.first_us, self._now_us)
             self._unstarted[owner.job_id] = _before(job)
         detail: dict[str, object] = {"submit": each.job.id}
         if (was.name, was.args) != (template.name, job.args):
@@ -188,21 +181,15 @@ def _put_off(job: NewJob, claim: UniqueClaim, first_us: int, now_us: int) -> New
     return msgspec.structs.replace(job, template=template)
 
 
-def claim_of(each: Unstored) -> UniqueClaim:
-    """Its claim, of one that is unique."""
-    assert each.unique is not None
-    return each.unique
-
-
-def pair_of(each: Unstored) -> Pair:
+def pair_of(each: Submission) -> Pair:
     """Its unique key with the scope."""
-    claim = claim_of(each)
+    claim = claim_of(each.job)
     return claim.scope, claim.key
 
 
-def row_of(each: Unstored) -> dict[str, object]:
+def row_of(each: Submission) -> dict[str, object]:
     """The row that names its job under its key."""
-    claim = claim_of(each)
+    claim = claim_of(each.job)
     return {
         "scope": claim.scope,
         "key": claim.key,
@@ -218,3 +205,8 @@ def _us(seconds: float) -> int:
 def as_json(value: object) -> str:
     """A document that a statement reads."""
     return msgspec.json.encode(value).decode()
+
+
+def as_pairs(pairs: Iterable[Pair]) -> str:
+    """Keys with their scopes, as a document."""
+    return as_json([{"scope": scope, "key": key} for scope, key in pairs])

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypedDict, get_args
 
 from fencerow.core.app.turns import computed
 from fencerow.core.errors import ConfigError, InvalidInput
-from fencerow.core.model.defaults import DAY_S, check_number
+from fencerow.core.model.defaults import DAY_S, Defaults, check_number
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.state import State
 from fencerow.core.model.text import check_text, shown
-from fencerow.core.model.unique import LIVE_STATES, UniqueClaim, UniqueRule, in_one_order
+from fencerow.core.offered import Options, Submits
+from fencerow.unique.rules import LIVE_STATES, UniqueClaim, UniqueRule, in_one_order
 
 UNIQUE_LENGTH_MAX: Final = 256
 UNIQUE_S_MAX: Final = 3650 * DAY_S
@@ -70,7 +71,7 @@ class Unique:
 
 
 @dataclass(frozen=True, slots=True)
-class UniqueOptions:
+class SaidOfUnique:
     """What was said of unique jobs, by a declaration or by `using`. None: nothing was said; False: it is not unique."""
 
     unique: Unique | Literal[False] | None = None
@@ -78,11 +79,11 @@ class UniqueOptions:
     debounce_max_s: float | None = None
     throttle_s: float | None = None
 
-    def over(self, below: UniqueOptions) -> UniqueOptions:
+    def over(self, below: SaidOfUnique) -> SaidOfUnique:
         """This, and what it does not say as `below` says it."""
         if self is NOT_UNIQUE or self.unique is False:
             return below if self.unique is None else self
-        return UniqueOptions(
+        return SaidOfUnique(
             below.unique if self.unique is None else self.unique,
             below.debounce_s if self.debounce_s is None else self.debounce_s,
             below.debounce_max_s if self.debounce_max_s is None else self.debounce_max_s,
@@ -90,7 +91,7 @@ class UniqueOptions:
         )
 
 
-NOT_UNIQUE: Final = UniqueOptions()
+NOT_UNIQUE: Final = SaidOfUnique()
 
 
 class GivenUnique(TypedDict, total=False):
@@ -128,7 +129,64 @@ class UniqueRecipe:
         return UniqueClaim(scope=self.scope, key=key, rule=self.rule)
 
 
-def unique_options(given: Mapping[str, Any]) -> UniqueOptions:
+class UniqueOptions(Options):
+    """What `unique=` and its seconds say of a job, as `SaidOfUnique`; what holds of its submits, as `UniqueRecipe`."""
+
+    settles = True
+
+    def said(self, given: Mapping[str, Any]) -> SaidOfUnique | None:
+        """What these options say; None: nothing.
+
+        Raises:
+            InvalidInput: one of them cannot be used.
+        """
+        said = unique_options(given)
+        return None if said is NOT_UNIQUE else said
+
+    def over(self, own: SaidOfUnique | None, below: SaidOfUnique | None) -> SaidOfUnique:
+        """What `using` says, and what it does not say as the declaration says it."""
+        return (own or NOT_UNIQUE).over(below or NOT_UNIQUE)
+
+    def agree(self, said: SaidOfUnique, submits: Submits) -> UniqueRecipe | None:
+        """The rule that they come to for such submits; None: they are not unique.
+
+        Raises:
+            InvalidInput: they contradict each other, or what else was said of the submit.
+        """
+        return unique_recipe(said, submits.name, key=submits.keyed, due=submits.due)
+
+    def functions(self, said: SaidOfUnique) -> Iterator[tuple[str, object]]:
+        """The one that computes the key."""
+        if said.unique:
+            yield "unique", said.unique.by
+
+    def refuse(self, agreed: UniqueRecipe, limits: Defaults) -> None:
+        """A job that leaves no row cannot count once it has succeeded.
+
+        Raises:
+            InvalidInput: it is to do so.
+        """
+        refuse_unique(agreed, ephemeral=bool(limits.ephemeral))
+
+    def delay_s(self, agreed: UniqueRecipe) -> float | None:
+        """How long a submit puts the job off."""
+        return agreed.rule.put_off_s
+
+    def may_replace(self, agreed: UniqueRecipe) -> bool:
+        """Whether a submit may become what another one's job is."""
+        return agreed.rule.replaces
+
+    def term(self, agreed: UniqueRecipe, args: bytes, handler: Handler) -> dict[str, Any] | None:
+        """The key of a submit with these arguments, and its rule; None: it is like no other.
+
+        Raises:
+            InvalidInput: the user's function failed, or gave something else.
+        """
+        claim = agreed.claim_of(args, handler)
+        return None if claim is None else claim.term
+
+
+def unique_options(given: Mapping[str, Any]) -> SaidOfUnique:
     """What the options say of unique jobs.
 
     Raises:
@@ -142,21 +200,10 @@ def unique_options(given: Mapping[str, Any]) -> UniqueOptions:
         _check_seconds(name, value)
     if unique is not None and unique is not False and not isinstance(unique, Unique):
         unique = Unique(unique)
-    return UniqueOptions(unique, **{name: in_seconds(value) for name, value in seconds.items()})
+    return SaidOfUnique(unique, **{name: in_seconds(value) for name, value in seconds.items()})
 
 
-def declared_unique(given: Mapping[str, Any]) -> UniqueOptions:
-    """The same for a declaration, where they must fit together as they stand.
-
-    Raises:
-        InvalidInput: they cannot be used.
-    """
-    options = unique_options(given)
-    unique_recipe(options, "", key=False, due=False)
-    return options
-
-
-def unique_recipe(options: UniqueOptions, name: str, *, key: bool, due: bool) -> UniqueRecipe | None:
+def unique_recipe(options: SaidOfUnique, name: str, *, key: bool, due: bool) -> UniqueRecipe | None:
     """The rule that options come to, for submits of the job of this name.
 
     `key`: they have an idempotency key as well; `due`: they say themselves when the job is due.
@@ -180,13 +227,13 @@ def unique_recipe(options: UniqueOptions, name: str, *, key: bool, due: bool) ->
     return UniqueRecipe(unique.by, unique.scope or name, rule)
 
 
-def refuse_unique(recipe: UniqueRecipe | None, *, ephemeral: bool) -> None:
+def refuse_unique(recipe: UniqueRecipe, *, ephemeral: bool) -> None:
     """A job that leaves no row cannot count once it has succeeded.
 
     Raises:
         InvalidInput: it is to do so.
     """
-    if recipe is not None and ephemeral and State.SUCCEEDED.value in recipe.rule.states:
+    if ephemeral and State.SUCCEEDED.value in recipe.rule.states:
         raise InvalidInput(
             "an ephemeral job is to be unique while it is succeeded",
             "its success leaves nothing behind that a later submit could find",
@@ -194,7 +241,7 @@ def refuse_unique(recipe: UniqueRecipe | None, *, ephemeral: bool) -> None:
         )
 
 
-def _rule(options: UniqueOptions, unique: Unique) -> UniqueRule:
+def _rule(options: SaidOfUnique, unique: Unique) -> UniqueRule:
     put_off_s, most_s, throttle_s = options.debounce_s, options.debounce_max_s, options.throttle_s
     period_s = in_seconds(unique.period_s)
     states = tuple(unique.states) if unique.states is not None else LIVE_STATES
@@ -227,7 +274,7 @@ def _rule(options: UniqueOptions, unique: Unique) -> UniqueRule:
     return UniqueRule(replaces=True, put_off_s=put_off_s, put_off_max_s=most_s)
 
 
-def _refuse_alone(options: UniqueOptions, off: bool) -> None:
+def _refuse_alone(options: SaidOfUnique, off: bool) -> None:
     if off and replace(options, unique=None) == NOT_UNIQUE:
         return
     named = [

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from fencerow import App
-from fencerow.core.app.unique import Unique
 from fencerow.errors import DeclarationError, InvalidInput
+from fencerow.unique.options import Unique
 
 
 async def test_one_job_of_the_same_arguments_is_there_at_a_time(app: App) -> None:

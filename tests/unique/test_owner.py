@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from fencerow.core.model.unique import UniqueRule
 from fencerow.core.store import store
 from fencerow.testing.clock import DatabaseClock
-from tests.core.store.test_unique import (
+from fencerow.unique.rules import UniqueRule
+from tests.kit.jobs import AnyEngine, claim, register
+from tests.unique.test_submitting import (
     ALWAYS,
     DEBOUNCE,
     KEEP,
@@ -19,7 +21,6 @@ from tests.core.store.test_unique import (
     live,
     submit,
 )
-from tests.kit.jobs import AnyEngine, claim, register
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_a_key_whose_first_submit_stored_nothing_is_that_of_the_second(
 ) -> None:
     """The row was made for the first, which ended before anybody submitted it under the key."""
     first, second = asked(rule), asked(rule)
-    engine.run(store.submit([first.job]))
+    engine.run(store.submit([msgspec.structs.replace(first.job, terms=None)]))
     engine.run(store.cancel(first.job.id, actor=None))
 
     assert answers(engine, first, second, again=again, own={first.job.id}) == ["existing", "inserted"]
@@ -75,7 +76,7 @@ def test_a_live_job_counts_under_the_key_that_it_is_submitted_again_under(
 ) -> None:
     """No period counts for it: it was not stored under the key."""
     first, second = asked(rule), asked(rule)
-    engine.run(store.submit([first.job]))
+    engine.run(store.submit([msgspec.structs.replace(first.job, terms=None)]))
     own = {first.job.id}
     calls = [[first, second]] if in_a_batch else [[first], [second]]
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
+from fencerow.core.model.job import NewJob
+
+WING: Final = "unique"  # under which a job has its term
 # A retry that waits is queued: it is the same job, and never in conflict with itself.
 LIVE_STATES: Final = ("waiting", "queued", "running")
 
@@ -41,7 +44,23 @@ class UniqueClaim(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     rule: UniqueRule
 
+    @property
+    def term(self) -> dict[str, Any]:
+        """As a job carries it."""
+        term: dict[str, Any] = msgspec.to_builtins(self)
+        return term
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """The terms of a job that has no others."""
+        return {WING: self.term}
+
 
 def in_one_order(args: bytes) -> bytes:
     """Plain arguments with the keys of each dict in one order: those that are equal become the same bytes."""
     return msgspec.json.encode(msgspec.json.decode(args), order="deterministic")
+
+
+def claim_of(job: NewJob) -> UniqueClaim:
+    """The claim of a job that has one."""
+    return msgspec.convert((job.terms or {})[WING], UniqueClaim)

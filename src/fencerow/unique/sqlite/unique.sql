@@ -56,37 +56,6 @@ WHERE note.job_id IN (SELECT value FROM json_each(:ids))
   AND note.kind = 'replaced'
   AND json_extract(note.detail, '$.submit') IN (SELECT value FROM json_each(:submits));
 
--- name: replace_jobs
--- Let jobs that have not started be what new submits say: all that a submit writes, in the same order, and nothing else.
--- Guard: waiting or queued, and no attempt of it has ever started.
-{{jobs alike}},
-given ({{new columns with turns}}) AS MATERIALIZED (
-{{each of the jobs alike}}
-)
-UPDATE fencerow.jobs
-SET ({{new columns with turns}}) = (
-    given.id, given.queue, given.name, given.priority, given.run_at, given.attempts_max, given.crashes_max,
-    given.snoozes_max, given.timeout_s, given.expires_at, given.retention_s, given.scope, given.key,
-    given.submitted_at, given.submitted_by, given.args_bytes, given.args, given.options, given.tags,
-    given.metadata, given.headers, given.ephemeral, given.subscribed, given.state, given.exclusive,
-    given.exclusive_slots, given.strict, given.limits, given.gate, given.share, given.affinity,
-    given.affinity_wait_s
-),
-    turned_at = NULL,
-    fell_back_for = 0
-FROM given
-WHERE fencerow.jobs.id = given.id
-  AND fencerow.jobs.state IN ('waiting', 'queued')
-  AND fencerow.jobs.attempt = 0
-RETURNING id, state;
-
--- name: note_replaced
--- Tell in the timelines which submit a job is from now on, and who asked for it.
-INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
-SELECT json_extract(given.value, '$.id'), 0, fencerow.now(), 'replaced', json_extract(given.value, '$.actor'),
-       json_extract(given.value, '$.detail')
-FROM json_each(:notes) AS given;
-
 -- name: own_unique
 -- Name the new jobs of these keys.
 UPDATE fencerow.unique_jobs
@@ -98,20 +67,6 @@ FROM (SELECT json_extract(value, '$.scope') AS scope, json_extract(value, '$.key
       FROM json_each(:owned)) AS given
 WHERE fencerow.unique_jobs.scope = given.scope
   AND fencerow.unique_jobs.key = given.key;
-
--- name: give_keys
--- Idempotency keys that this transaction has reserved belong to jobs that were there already. The ends of those do not
--- know of them: their lifetime counts from now.
--- Guard: the job for which the key was reserved.
-UPDATE fencerow.keys
-SET job_id = given.job_id,
-    expires_at = fencerow.now() + CAST(lifetime_s * 1000000 AS INTEGER)
-FROM (SELECT json_extract(value, '$.scope') AS scope, json_extract(value, '$.key') AS key,
-             json_extract(value, '$.was') AS was, json_extract(value, '$.job_id') AS job_id
-      FROM json_each(:keys)) AS given
-WHERE fencerow.keys.scope = given.scope
-  AND fencerow.keys.key = given.key
-  AND fencerow.keys.job_id = given.was;
 
 -- name: unique_keys_of
 -- The keys under which submits find these jobs, and since and until when.
@@ -138,3 +93,24 @@ DELETE FROM fencerow.unique_jobs AS owned
 WHERE (owned.scope, owned.key) IN (SELECT wanted.scope, wanted.key FROM {{wanted pairs}})
   AND {{is over}}
 RETURNING scope, key;
+
+-- name: stuck_unique_keys
+-- Unique keys whose job has been due for long and does not run, those first that have waited longest. As many keys are
+-- looked at as are named, so that a table with millions of keys makes no long statement.
+SELECT owned.scope, owned.key, late.id, late.queue, late.state, fencerow.now() - late.run_at,
+       (SELECT count(*) FROM fencerow.job_events AS note
+        WHERE note.job_id = late.id AND note.kind = 'replaced')
+FROM (SELECT each.scope, each.key, each.job_id
+      FROM fencerow.unique_jobs AS each
+      ORDER BY each.scope, each.key
+      LIMIT :looked_at) AS owned
+JOIN fencerow.jobs AS late ON late.id = owned.job_id
+WHERE late.state IN ('waiting', 'queued')
+  AND NOT (late.state = 'waiting' AND late.gate IS NULL)  -- suspended: it is not late, whatever it was due
+  AND late.run_at < fencerow.now() - CAST(:late_s * 1000000 AS INTEGER)
+ORDER BY late.run_at, owned.scope, owned.key
+LIMIT :limit;
+
+-- name: unique_used
+-- A row once there is a unique key.
+SELECT 1 FROM fencerow.unique_jobs LIMIT 1;

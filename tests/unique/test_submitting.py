@@ -6,21 +6,24 @@ import re
 from collections.abc import Collection
 from typing import Any
 
+import msgspec
 import pytest
 
 from fencerow.core.db.queries import pyformat
 from fencerow.core.model.job import KeyClaim
 from fencerow.core.model.looked import Looked
 from fencerow.core.model.state import State
-from fencerow.core.model.unique import UniqueClaim, UniqueRule
+from fencerow.core.model.submission import Submission
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Requeue, Success
 from fencerow.core.store.submit import Submitted, as_document
-from fencerow.core.store.uniting import Unstored
 from fencerow.retention.purging import purge_by_age
 from fencerow.testing.clock import DatabaseClock
 from fencerow.turns import handing
+from fencerow.unique.keys import purge_unique
+from fencerow.unique.rules import UniqueClaim, UniqueRule
 from tests.core.store.stage import rows
+from tests.kit.asked import as_unique
 from tests.kit.jobs import AnyEngine, claim, new_job, read, register
 
 KEEP, REPLACE = UniqueRule(), UniqueRule(replaces=True)
@@ -32,19 +35,20 @@ ALWAYS = UniqueRule(states=("waiting", "queued", "running", "succeeded", "failed
 
 def asked(
     rule: UniqueRule = KEEP, args: str = '{"to":"ada"}', *, unique: str = "u", **changes: Any
-) -> Unstored:
+) -> Submission:
     if rule.put_off_s is not None:
         changes["delay_s"] = rule.put_off_s
-    return Unstored(new_job(args, **changes), unique=UniqueClaim(scope="s", key=unique, rule=rule))
+    return as_unique(new_job(args, **changes), UniqueClaim(scope="s", key=unique, rule=rule))
 
 
 def submit(
-    engine: AnyEngine, *jobs: Unstored, again: bool = False, own: Collection[str] = ()
+    engine: AnyEngine, *jobs: Submission, again: bool = False, own: Collection[str] = ()
 ) -> list[Submitted]:
-    return engine.run((store.resubmit_unique if again else store.submit_unique)(jobs, own=own))
+    given = [msgspec.structs.replace(each, own_id=each.job.id in own) for each in jobs]
+    return engine.run((store.resubmit_asked if again else store.submit_asked)(given))
 
 
-def answers(engine: AnyEngine, *jobs: Unstored, **more: Any) -> list[str]:
+def answers(engine: AnyEngine, *jobs: Submission, **more: Any) -> list[str]:
     return [said(each) for each in submit(engine, *jobs, **more)]
 
 
@@ -101,8 +105,8 @@ def test_what_a_submit_comes_to_follows_from_how_the_first_stands(
 
 
 def test_only_the_same_key_and_scope_are_the_same(engine: AnyEngine) -> None:
-    other = Unstored(new_job(), unique=UniqueClaim(scope="t", key="u", rule=KEEP))
-    assert answers(engine, asked(), asked(unique="v"), other, Unstored(new_job()), asked()) == [
+    other = as_unique(new_job(), UniqueClaim(scope="t", key="u", rule=KEEP))
+    assert answers(engine, asked(), asked(unique="v"), other, Submission(new_job()), asked()) == [
         *["inserted"] * 4,
         "existing",
     ]
@@ -186,10 +190,10 @@ def test_a_batch_decides_its_jobs_in_their_order(
 def test_an_idempotency_key_goes_to_the_job_that_is_there(engine: AnyEngine, clock: DatabaseClock) -> None:
     (first,) = submit(engine, asked())
 
-    def keyed() -> Unstored:
+    def keyed() -> Submission:
         plain = asked(scope="s", key="k")
         claimed = KeyClaim(scope="s", key="k", job_id=plain.job.id, fingerprint="f", lifetime_s=6000.0)
-        return Unstored(plain.job, claimed, plain.unique)
+        return Submission(plain.job, claimed)
 
     assert submit(engine, keyed()) == [Submitted(first.id, replay=True)]
     succeed(engine, *started(engine))
@@ -230,16 +234,16 @@ def test_keys_of_jobs_that_are_gone_are_forgotten(engine: AnyEngine, clock: Data
     for job in claim(engine, holder):
         succeed(engine, holder, job.id)
     submit(engine, asked(unique="live"))
-    assert engine.run(store.purge_unique(FIRST, limit=10)).after == FIRST
+    assert engine.run(purge_unique(FIRST, limit=10)).after == FIRST
     assert keys(engine) == ["gone", "live", "period"]  # finished ones are there still
 
     clock.advance(1.0)
     engine.run(purge_by_age(State.SUCCEEDED, age_s=0.5, limit=10))
-    assert engine.run(store.purge_unique(FIRST, limit=2)) == Looked(("s", "live"), 2, 1)
-    assert engine.run(store.purge_unique(("s", "live"), limit=2)) == Looked(FIRST, 1, 0)
+    assert engine.run(purge_unique(FIRST, limit=2)) == Looked(("s", "live"), 2, 1)
+    assert engine.run(purge_unique(("s", "live"), limit=2)) == Looked(FIRST, 1, 0)
     assert keys(engine) == ["live", "period"]
     clock.advance(6000.0)
-    engine.run(store.purge_unique(FIRST, limit=10))
+    engine.run(purge_unique(FIRST, limit=10))
     assert keys(engine) == ["live"]
 
 

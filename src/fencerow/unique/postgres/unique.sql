@@ -63,36 +63,6 @@ WHERE note.job_id = ANY(CAST(:ids AS uuid[]))
   AND note.kind = 'replaced'
   AND note.detail ->> 'submit' IN (SELECT json_array_elements_text(CAST(:submits AS json)));
 
--- name: replace_jobs
--- Let jobs that have not started be what new submits say: all that a submit writes, in the same order, and nothing else.
--- Guard: waiting or queued, and no attempt of it has ever started. The rows are locked by now.
-{{jobs alike}},
-given ({{new columns with turns}}) AS MATERIALIZED (
-{{each of the jobs alike}}
-)
-UPDATE fencerow.jobs AS job
-SET ({{new columns with turns}}) = ROW(
-    given.id, given.queue, given.name, given.priority, given.run_at, given.attempts_max, given.crashes_max,
-    given.snoozes_max, given.timeout_s, given.expires_at, given.retention_s, given.scope, given.key,
-    given.submitted_at, given.submitted_by, given.args_bytes, given.args, given.options, given.tags,
-    given.metadata, given.headers, given.ephemeral, given.subscribed, given.state, given.exclusive,
-    given.exclusive_slots, given.strict, given.limits, given.gate, given.share, given.affinity,
-    given.affinity_wait_s
-),
-    turned_at = NULL,
-    fell_back_for = 0
-FROM given
-WHERE job.id = given.id
-  AND job.state IN ('waiting', 'queued')
-  AND job.attempt = 0
-RETURNING job.id, job.state;
-
--- name: note_replaced
--- Tell in the timelines which submit a job is from now on, and who asked for it.
-INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
-SELECT given.id, 0, (SELECT fencerow.now()), 'replaced', given.actor, given.detail
-FROM json_to_recordset(CAST(:notes AS json)) AS given (id uuid, actor text, detail json);
-
 -- name: own_unique
 -- Name the new jobs of these keys. Guard: the keys are locked by now.
 UPDATE fencerow.unique_jobs AS owned
@@ -105,18 +75,6 @@ FROM json_to_recordset(CAST(:owned AS json)) AS given (
 CROSS JOIN (SELECT fencerow.now() AS now) AS clock
 WHERE owned.scope = given.scope
   AND owned.key = given.key;
-
--- name: give_keys
--- Idempotency keys that this transaction has reserved belong to jobs that were there already. The ends of those do not
--- know of them: their lifetime counts from now.
--- Guard: the job for which the key was reserved.
-UPDATE fencerow.keys AS owned
-SET job_id = given.job_id,
-    expires_at = (SELECT fencerow.now()) + fencerow.seconds(owned.lifetime_s)
-FROM json_to_recordset(CAST(:keys AS json)) AS given (scope text, key text, was uuid, job_id uuid)
-WHERE owned.scope = given.scope
-  AND owned.key = given.key
-  AND owned.job_id = given.was;
 
 -- name: unique_keys_of
 -- The keys under which submits find these jobs, and since and until when.
@@ -149,3 +107,25 @@ WHERE owned.scope = wanted.scope
   AND owned.key = wanted.key
   AND {{is over}}
 RETURNING owned.scope, owned.key;
+
+-- name: stuck_unique_keys
+-- Unique keys whose job has been due for long and does not run, those first that have waited longest. As many keys are
+-- looked at as are named, so that a table with millions of keys makes no long statement.
+SELECT owned.scope, owned.key, late.id, late.queue, late.state, fencerow.us(clock.now) - fencerow.us(late.run_at),
+       (SELECT count(*) FROM fencerow.job_events AS note
+        WHERE note.job_id = late.id AND note.kind = 'replaced')
+FROM (SELECT each.scope, each.key, each.job_id
+      FROM fencerow.unique_jobs AS each
+      ORDER BY each.scope, each.key
+      LIMIT CAST(:looked_at AS integer)) AS owned
+CROSS JOIN (SELECT fencerow.now() AS now) AS clock
+JOIN fencerow.jobs AS late ON late.id = owned.job_id
+WHERE late.state IN ('waiting', 'queued')
+  AND NOT (late.state = 'waiting' AND late.gate IS NULL)  -- suspended: it is not late, whatever it was due
+  AND late.run_at < clock.now - fencerow.seconds(CAST(:late_s AS double precision))
+ORDER BY late.run_at, owned.scope, owned.key
+LIMIT CAST(:limit AS integer);
+
+-- name: unique_used
+-- A row once there is a unique key.
+SELECT 1 FROM fencerow.unique_jobs LIMIT 1;
