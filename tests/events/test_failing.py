@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +19,8 @@ from fencerow.events.groups import GroupStart, make_group
 from fencerow.events.retention import EventRetention
 from fencerow.testing.clock import clock_of
 from tests.events.conftest import app_on, url_of
+from tests.events.dying import consume
+from tests.kit.forking import context
 from tests.kit.jobs import AnyEngine
 from tests.kit.pace import PATIENCE_S
 
@@ -72,10 +73,10 @@ async def test_a_handler_says_what_becomes_of_a_delivery(app: App) -> None:
     assert seen.count(("fail", 1)) == 1
 
 
-async def test_an_event_that_kills_its_reader_is_parked(pg: PostgresEngine) -> None:
+async def test_an_event_that_kills_its_reader_is_parked(pg: PostgresEngine, tmp_path: Path) -> None:
     app = app_on(pg)
     await apublish_many(app, [NewEvent("t", "first"), NewEvent("t", "deadly"), NewEvent("t", "last")])
-    told = await asyncio.to_thread(run_until_one_lives, url_of(pg))
+    told = await asyncio.to_thread(run_until_one_lives, url_of(pg), tmp_path / "told")
     found = await EventBus(app).aparked("g")
     assert [each.event.data for each in found if each.event] == ['"deadly"']
     assert found[0].error["code"] == "crashes_exhausted"
@@ -83,21 +84,20 @@ async def test_an_event_that_kills_its_reader_is_parked(pg: PostgresEngine) -> N
     await app.aclose()
 
 
-def run_until_one_lives(url: str) -> str:
+def run_until_one_lives(url: str, told: Path) -> str:
     """Start the process again and again, as a supervisor does; returns what was handled."""
-    told = ""
+    told.touch()
     for _ in range(8):
-        with subprocess.Popen(
-            [sys.executable, "-m", "tests.events.dying", url], stdout=subprocess.PIPE, text=True
-        ) as process:
-            assert process.stdout is not None
-            while line := process.stdout.readline():
-                told += line
-                if line.strip() == "last":
-                    time.sleep(1.0)  # it acknowledges
-                    process.kill()
-                    return told
-    raise AssertionError(f"no process came to the end: {told}")
+        process = context.Process(target=consume, args=(url, told), daemon=True)
+        process.start()
+        while process.is_alive() and not told.read_text().endswith("last\n"):
+            process.join(0.05)
+        if process.is_alive():
+            time.sleep(1.0)  # it acknowledges
+            process.kill()
+            process.join()
+            return told.read_text()
+    raise AssertionError(f"no process came to the end: {told.read_text()}")
 
 
 async def test_misuse_of_the_transaction_is_told(app: App) -> None:
