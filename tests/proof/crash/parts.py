@@ -181,7 +181,8 @@ def wakes(*operations: Operation[Any]) -> Callable[[], Script]:
     """After these the job goes on by what wakes the due, and by nothing else."""
 
     def script() -> Script:
-        yield from operations
+        for each in operations:  # noqa: UP028 - each is sent its answer
+            yield each
         yield later(FAR_S)
         yield WAKE_DUE
         fence = (yield store.read_fences([JOB]))[JOB]
