@@ -160,14 +160,13 @@ async def test_a_retry_happens_at_its_due_time_though_its_worker_was_killed(
 
     due_us = (await handle.arefresh()).run_at_us
     stage.pass_until(due_us - 1_000_000)
-    await stage.work()
-    assert len(flydocs.model.calls()) == 1, "it ran before it was due"
+    await stage.work()  # finds nothing, unless this took longer than the second that is left
 
     stage.pass_until(due_us)
     await stage.work()
     job = await handle.arefresh()
     assert job.state is State.SUCCEEDED and job.attempt == 2
-    assert job.claimed_at_us is not None and job.claimed_at_us >= due_us
+    assert job.claimed_at_us is not None and job.claimed_at_us >= due_us, "it ran before it was due"
 
 
 @pytest.mark.scenario("A.11")
