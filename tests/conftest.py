@@ -59,14 +59,25 @@ def server() -> Iterator[PostgresServer]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def tcp_server() -> Iterator[PostgresServer]:
-    """A server behind a TCP port, where faults can be put in between: migrated, role and database `app`."""
+@pytest.fixture(scope="session")
+def _tcp_superuser() -> Iterator[Superuser]:
     with CopiedServer(fast=True, tcp=True) as running:
-        engine = postgres_engine(running.create_role_and_schema(role=ROLE, database="app"))
+        engine = postgres_engine(running.create_role_and_schema(role=ROLE, database=TEMPLATE))
         store.migrate(engine)
         engine.close()
-        yield running
+        made = Superuser(running)
+        no_connections_left(made, TEMPLATE)
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def tcp_server(_tcp_superuser: Superuser) -> Iterator[PostgresServer]:
+    """A server behind a TCP port, where faults can be put in between: role and a migrated database `app`, which is
+    the module's own. Who stops the server takes another one: this is that of the modules after it, too."""
+    _tcp_superuser.make("app", TEMPLATE)
+    yield _tcp_superuser.server
+    _tcp_superuser.drop("app")
 
 
 @pytest.fixture
