@@ -17,7 +17,7 @@ from tests.kit.leftovers import no_threads_left
 def url(request: pytest.FixtureRequest) -> str:
     """A database of the test's own."""
     if request.param == "sqlite":
-        return f"sqlite:///{request.getfixturevalue('sqlite_path')}"
+        return f"sqlite:///{request.getfixturevalue('migrated_path')}"
     return str(request.getfixturevalue("postgres_url"))
 
 

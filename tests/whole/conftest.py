@@ -13,7 +13,7 @@ from fencerow.testing.postgres import PostgresServer
 def url(request: pytest.FixtureRequest) -> str:
     """A database of the test's own, on each engine in turn, where tables may be made."""
     if request.param == "sqlite":
-        return f"sqlite:///{request.getfixturevalue('sqlite_path')}"
+        return f"sqlite:///{request.getfixturevalue('migrated_path')}"
     found = str(request.getfixturevalue("postgres_url"))
     server: PostgresServer = request.getfixturevalue("server")
     with server.connect(urlsplit(found).path[1:]) as connection:

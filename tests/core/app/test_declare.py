@@ -153,10 +153,11 @@ def test_what_cannot_be_a_job_is_refused(lite_app: App) -> None:
             lite_app.job(function)  # type: ignore[arg-type]
 
 
-def test_declaring_touches_no_database(lite_app: App, sqlite_path: Any) -> None:
-    lite_app.job(without)
+def test_declaring_touches_no_database(sqlite_path: Any) -> None:
+    app = App(f"sqlite:///{sqlite_path}")
+    app.job(without)
 
-    assert lite_app.handlers["without"].name == "without"
+    assert app.handlers["without"].name == "without"
     assert not sqlite_path.exists()
 
 

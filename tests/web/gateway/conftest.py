@@ -43,11 +43,11 @@ class Door:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest) -> str:
-    """A database for an app: an empty SQLite file, or a migrated PostgreSQL database."""
+    """A database for an app: migrated, in a SQLite file or in PostgreSQL."""
     if request.param == "postgres":
         made: str = request.getfixturevalue("postgres_url")
         return made
-    path: Path = request.getfixturevalue("sqlite_path")
+    path: Path = request.getfixturevalue("migrated_path")
     return f"sqlite:///{path}"
 
 
@@ -60,9 +60,9 @@ async def app(url: str) -> AsyncIterator[App]:
 
 
 @pytest.fixture
-def lite_app(sqlite_path: Path) -> App:
+def lite_app(migrated_path: Path) -> App:
     """An app where the database does not matter. It opens nothing by itself."""
-    made = App(f"sqlite:///{sqlite_path}", actor="ada")
+    made = App(f"sqlite:///{migrated_path}", actor="ada")
     made.job(name="pages", queue="documents")(pages)
     return made
 

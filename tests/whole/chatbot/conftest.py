@@ -23,6 +23,7 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.testing.clock import DatabaseClock, clock_of
 from fencerow.testing.postgres import PostgresServer
+from tests.kit.databases import copy_files
 from tests.kit.pace import PATIENCE_S
 
 SHARDS = 4
@@ -63,10 +64,13 @@ class Chatbot:
 
 
 @pytest.fixture
-def databases(request: pytest.FixtureRequest, sqlite_path: Path) -> Iterator[tuple[str, list[str]]]:
+def databases(
+    request: pytest.FixtureRequest, sqlite_path: Path, _lite_template: Path
+) -> Iterator[tuple[str, list[str]]]:
     """The URL of the app's database and those of the shards: files, unless PostgreSQL is asked for."""
     if getattr(request, "param", "sqlite") == "sqlite":
         folder = sqlite_path.parent
+        copy_files(_lite_template, folder / "chatbot.db")
         yield f"sqlite:///{folder}/chatbot.db", [f"sqlite:///{folder}/m{n}.db" for n in range(SHARDS)]
         return
     found = str(request.getfixturevalue("postgres_url"))
