@@ -26,3 +26,10 @@ def test_what_has_no_sql_of_its_own_is_played_on_postgresql_one_time_in_eight() 
 
     assert len(part) == 400
     assert 35 < sum("postgres" in each for each in part) < 65
+
+
+def test_of_the_points_of_a_way_a_few_are_played_whatever_their_words() -> None:
+    points = {f"tests/core/worker/test_strikes.py::test_0[{point}]" for point in range(16)}
+
+    assert len(part_of(points)) == 4
+    assert part_of(points) < points

@@ -3,8 +3,8 @@
 Left out are long campaigns and controls, marked `prove`. A control takes a guard out and must see something go wrong:
 it tests a test. Left out, too, is what costs more than half a second of a processor and shows no promise of
 docs/proof.md: dear.txt has the names of those that were measured so. Of tests that differ in nothing but the engine,
-its journal, the mode of a race, the kind of connection or the point of a crash, a part is played. That part is drawn by
-the tests' own names, so it is the same in every run: nobody is stopped by a test that was not played before.
+its journal, the mode of a race, the kind of connection or the point of a crash or of a cut, a part is played. It is
+drawn by the tests' own names, so it is the same in every run: nobody is stopped by a test that was not played before.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ import pytest
 
 MARK = "prove"
 CALLED_BY_CONTROLS = {"turns_red", "breaks"}  # of races
-DEAR = frozenset(Path(__file__).with_name("dear.txt").read_text("utf-8").split())  # without their parameters
+DEAR = frozenset(  # without their parameters
+    line
+    for line in Path(__file__).with_name("dear.txt").read_text("utf-8").splitlines()
+    if line and not line.startswith("#")
+)
 # A family is a test without these words in its brackets.
 ENGINES_AND_MODES = {"sqlite", "lite", "postgres", "pg", "plain", "held", "truncate", "wal"}
 DRIVERS = {"psycopg", "psycopg2", "asyncpg", "sqlite3", "aiosqlite"}
@@ -31,12 +35,17 @@ SHARES = (
     ("tests/core/store/", 1.0),
     ("tests/core/db/", 1.0),
     ("tests/proof/race/", 1 / 3),
-    ("tests/proof/check/", 1 / 12),
-    ("tests/proof/crash/", 1 / 8),
+    ("tests/proof/check/", 1 / 24),
+    ("tests/proof/crash/", 1 / 16),
+    ("tests/proof/history/test_seeded.py", 1 / 4),
+    ("tests/core/worker/test_lost_replies.py", 1 / 4),
+    ("tests/core/worker/test_strikes.py", 1 / 4),
     ("tests/payloads/", 1 / 4),
+    ("tests/planning/", 1 / 3),
+    ("tests/testing/test_as_a_worker.py", 1 / 4),
     ("tests/", 1 / 2),
 )
-SHARE_OF_KINDS = 1 / 4  # of connection: all of them are of six drivers
+SHARE_OF_KINDS = 1 / 8  # of connection: all of them are of six drivers
 # What has no SQL of its own is drawn on PostgreSQL one time in eight, not two: there a test costs three times as much,
 # and the SQL below it is played whole on both engines.
 WITHOUT_SQL = tuple(
@@ -49,11 +58,27 @@ WITHOUT_SQL = tuple(
         "core/worker",
         "processes",
         "supervisor",
+        "testing",
+        "web/gateway",
         "whole",
     )
 )
 POSTGRES = {"postgres", "pg"}
-POINTS = ("tests/proof/crash/", "tests/proof/check/")  # a test's points are much like one another: one family
+# Here the cases of a test are points of one way, much like one another: they are one family.
+POINTS = (
+    "tests/core/worker/test_damaged.py",
+    "tests/core/worker/test_lost_replies.py",
+    "tests/core/worker/test_strikes.py",
+    "tests/planning/test_beside.py",
+    "tests/planning/test_report.py",
+    "tests/processes/test_escapes.py",
+    "tests/proof/check/",
+    "tests/proof/crash/",
+    "tests/proof/history/test_seeded.py",
+    "tests/testing/test_as_a_worker.py",
+    "tests/web/dashboard/test_bulk.py",
+    "tests/web/webhooks/test_killed.py",
+)
 left_out = pytest.StashKey[int]()
 
 
