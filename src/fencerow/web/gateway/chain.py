@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -92,11 +92,11 @@ class RouteApp:
         self.house = house
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
-        origin = origin_of(request, self.house.settings)
+        request, headers = Request(scope, receive), read.HeaderValues.of(scope["headers"])
+        origin = _origin(request, headers, self.house.settings)
         seat: Seat | None = None
         try:
-            answer = await self._answered(request, origin)
+            answer = await self._answered(request, headers, origin)
             seat = answer.seat
             response = response_of(answer, origin, only_head=request.method == "HEAD")
         except Gone:
@@ -117,12 +117,12 @@ class RouteApp:
         elif isinstance(error, TooManyRequests) and error.status == 503:
             self.house.cuts.note(error.what, logging.WARNING, how="refused")
 
-    async def _answered(self, request: Request, origin: Origin) -> Answer:
+    async def _answered(self, request: Request, headers: read.HeaderValues, origin: Origin) -> Answer:
         route, house = self.route, self.house
         if house.standing.reason is not None and not route.of_itself:
             raise unready(house.standing.reason)
         read.check_headers(request.scope["headers"], house.settings)
-        check_host(request.headers.getlist("host"), house.settings)
+        check_host(headers.getlist("host"), house.settings)
         if not route.of_itself and not route.in_maintenance:
             await house.closing.check()
         grant = await self._grant(request, origin)
@@ -132,15 +132,24 @@ class RouteApp:
         room = house.waiting_room if route.waits else house.room
         with house.bodies.body() as held:
             # A body that comes slowly has no seat: those whose request is whole need them.
-            body = await self._body(request, held)
+            body = await self._body(request, headers, held)
             query = _query(request, route.query)
             with room.seat(who):
-                return await self._served(request, grant, origin, query, body)
+                return await self._served(request, headers, grant, origin, query, body)
 
-    async def _served(self, request: Request, grant: Grant, origin: Origin, query: Any, body: Any) -> Answer:
+    async def _served(
+        self,
+        request: Request,
+        headers: read.HeaderValues,
+        grant: Grant,
+        origin: Origin,
+        query: Any,
+        body: Any,
+    ) -> Answer:
         """What the route answers to a request that is whole."""
         house = self.house
-        async with _hung_up(request) as gone:
+        # Who does not wait is not interrupted: what was begun is done.
+        async with _hung_up(request) if self.route.waits else _stays() as gone:
             call = Call(
                 app=house.app,
                 grant=grant,
@@ -149,7 +158,7 @@ class RouteApp:
                 params=MappingProxyType(dict(request.path_params)),
                 query=query,
                 body=body,
-                headers=_headers(request),
+                headers=headers,
                 gone=gone,
                 standing=house.standing.reason,
                 leaving=house.standing.leaving,
@@ -175,13 +184,13 @@ class RouteApp:
             raise _unscoped(wanted)
         return grant
 
-    async def _body(self, request: Request, room: Body) -> Any:
+    async def _body(self, request: Request, headers: read.HeaderValues, room: Body) -> Any:
         if self.route.body is None:
             return None
         settings = self.house.settings
         raw = await body_of(
             request.receive,
-            request.headers,
+            headers,
             bytes_max=settings.web_body_bytes_max,
             timeout_s=settings.web_body_timeout_s,
             room=room,
@@ -244,6 +253,8 @@ def converted(data: object, into: type[msgspec.Struct], what: str, *, strict: bo
 def _query(request: Request, into: type[msgspec.Struct]) -> msgspec.Struct:
     """The query's parameters. One that may be repeated is a list in the type."""
     found: dict[str, Any] = {}
+    if not request.scope["query_string"]:
+        return converted(found, into, "the query", strict=False)
     lists = {each.name for each in msgspec.structs.fields(into) if "list" in str(each.type)}
     instants = {each.name for each in msgspec.structs.fields(into) if "datetime" in str(each.type)}
     for name, value in request.query_params.multi_items():
@@ -273,24 +284,27 @@ def _no_instant(name: str, value: str) -> FencerowError:
     )
 
 
-def _headers(request: Request) -> Mapping[str, Sequence[str]]:
-    found: dict[str, list[str]] = {}
-    for name, value in request.headers.items():
-        found.setdefault(name, []).append(value)
-    return MappingProxyType(found)
-
-
 def origin_of(request: Request, settings: WebSettings) -> Origin:
     """Where the request comes from. What a caller sends of it is taken if it is short and plain, else made anew."""
-    trace = trace_of(request.headers.getlist("traceparent"), request.headers.getlist("tracestate"))
+    return _origin(request, read.HeaderValues.of(request.scope["headers"]), settings)
+
+
+def _origin(request: Request, headers: read.HeaderValues, settings: WebSettings) -> Origin:
+    trace = trace_of(headers.getlist("traceparent"), headers.getlist("tracestate"))
     own = new_id()
     return Origin(
         request_id=own,
-        correlation_id=read.correlation_of(request.headers.getlist("x-correlation-id")) or own,
+        correlation_id=read.correlation_of(headers.getlist("x-correlation-id")) or own,
         traceparent=trace.traceparent,
         tracestate=trace.tracestate,
-        address=address_of(request.client, request.headers.getlist("x-forwarded-for"), settings),
+        address=address_of(request.client, headers.getlist("x-forwarded-for"), settings),
     )
+
+
+@contextlib.asynccontextmanager
+async def _stays() -> AsyncIterator[asyncio.Future[None]]:
+    """A future for who is not watched."""
+    yield asyncio.get_running_loop().create_future()
 
 
 @contextlib.asynccontextmanager

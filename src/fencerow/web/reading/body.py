@@ -63,7 +63,7 @@ async def body_of(
     try:
         async with asyncio.timeout_at(began + timeout_s / 2) as limit:
             room.begin(limit)
-            while await _one_more(receive, headers, body, bytes_max):
+            while await _one_more(receive, None if told else headers, body, bytes_max):
                 room.has(len(body))
                 due = began + min(timeout_s, timeout_s / 2 + len(body) / PACE_BYTES_PER_S)
                 if clock() >= due:  # also of a sender that never lets the loop turn
@@ -79,14 +79,14 @@ async def body_of(
     return bytes(body)
 
 
-async def _one_more(receive: Receive, headers: Headers, body: bytearray, bytes_max: int) -> bool:
-    """Add the next part; whether more comes after it."""
+async def _one_more(receive: Receive, unread: Headers | None, body: bytearray, bytes_max: int) -> bool:
+    """Add the next part; whether more comes after it. `unread`: headers that nobody has judged yet."""
     message = await receive()
     if message["type"] != "http.request":
         raise Gone
     part: bytes = message.get("body", b"")
-    if part and not body:
-        check_media(headers)
+    if part and not body and unread is not None:
+        check_media(unread)
     if len(body) + len(part) > bytes_max:
         raise _too_large(bytes_max)
     body += part

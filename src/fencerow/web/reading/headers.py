@@ -30,6 +30,22 @@ PREFERENCE = re.compile(r'(?:[^",]|"(?:[^"\\]|\\.)*+")++', re.ASCII)
 WAIT = re.compile(r'wait[ \t]*=[ \t]*("?)([0-9]{1,9})\1[ \t]*(?:;.*)?', re.ASCII | re.IGNORECASE)
 
 
+class HeaderValues(dict[str, list[str]]):
+    """The headers of one request by their names in lower case, each with its values in the order in which they came."""
+
+    @staticmethod
+    def of(raw: Iterable[tuple[bytes, bytes]]) -> HeaderValues:
+        """As the server has them."""
+        found = HeaderValues()
+        for name, value in raw:
+            found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+        return found
+
+    def getlist(self, key: str) -> list[str]:
+        """The values of this name."""
+        return self.get(key, [])
+
+
 def check_headers(raw: Iterable[tuple[bytes, bytes]], settings: WebSettings) -> None:
     """Refuse headers that are too many, too long, or hold what would break a line.
 

@@ -14,6 +14,7 @@ from fencerow.web.errors import InvalidRequest
 from fencerow.web.settings import WebSettings
 
 HOPS_MAX = 32
+ADDRESS_LENGTH_MAX = 45
 UNIX = "unix"
 ANY = "*"
 HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9_](?:[a-z0-9._\-]{0,252}))(?::[0-9]{1,5})?", re.ASCII)
@@ -106,8 +107,11 @@ def address_of(
 
 
 def _address(value: str) -> Address | None:
-    if "%" in value:
-        return None
+    return None if "%" in value or len(value) > ADDRESS_LENGTH_MAX else _read(value)
+
+
+@lru_cache(maxsize=1024)
+def _read(value: str) -> Address | None:
     try:
         found = ipaddress.ip_address(value)
     except ValueError:
