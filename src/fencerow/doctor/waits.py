@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fencerow.command.times import Times, span
+from fencerow.command.times import Times
 from fencerow.core.db.run import Steps
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import State
@@ -41,13 +41,8 @@ def _waits(job: JobRecord) -> Steps[list[Condition]]:
 
     def told(each: JobWait) -> str:
         left = "" if each.until_us is None else f"until {Times(each.now_us).full(each.until_us)}"
-        if each.until_us is not None:
-            over_s = (each.until_us - each.now_us) / 1e6
-            left += (
-                f", {span(over_s)} from now"
-                if over_s > 0
-                else ", which is over: a worker wakes it at its next look"
-            )
+        if each.until_us is not None and each.until_us <= each.now_us:
+            left += ", which is over: a worker wakes it at its next look"
         if each.signal is None:
             return f"it sleeps {left}"
         how = left or "however long it takes"

@@ -52,7 +52,7 @@ async def test_a_job_tells_its_steps_and_what_it_waits_for_and_takes_a_signal(
         await app.client.await_ended(job_id)
     done, log = await visits.see(f"{path}?x=1"), await visits.see("/audit")
 
-    assert "It waits for the signal approved , at the latest until in 60 min" in page.text
+    assert "It waits for the signal approved , and its time is over in 60 min" in page.text
     assert page.values("name") == ["approved"]
     assert "visa" in page.text and "hunter2" not in page.text and "too long for a page" in page.text
     assert "it waits for the signal 'approved', until" in why.text

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page
 
-from fencerow import App
+from fencerow import App, Job
 from fencerow.core.model.ids import new_id
 from fencerow.guards.mutex import mutexes
 from fencerow.guards.mutex.mutexes import Taker
@@ -63,6 +63,7 @@ async def furnished(app: App, path: Path) -> Mapping[str, str]:
             await ended(app, each)
     await app.schedules.arun("nightly")
     return {
+        **await flowed(app),
         "queue": "/queues/one?name=extract",
         "queue-empty": "/queues/one?name=nothing",
         "overview-24h": "/?range=24h",
@@ -79,6 +80,66 @@ async def furnished(app: App, path: Path) -> Mapping[str, str]:
         "group": "/events/group?name=billing",
         "missing": "/nowhere",
     }
+
+
+async def flowed(app: App) -> Mapping[str, str]:
+    """Flows at several points of their way, and jobs that remember steps and wait; the pages of some of them."""
+    app.job(name="order", queue="orders")(order)
+    flow = app.flow("case-2291")
+    split = flow.add("split_pdf", app.jobs["pages"].call("case.pdf"))
+    parts = [
+        flow.add(f"extract {n}", app.jobs["pages"].call(f"{n}.pdf"), needs=[split])
+        for n in ("1-6", "7-12", "13-18")
+    ]
+    broken = flow.add("make_preview", app.jobs["mail"].call("nobody"), needs=[split])
+    merge = flow.add("merge_text", app.jobs["order"].call("visa"), needs=parts, stage=True)
+    flow.add("add_to_gallery", app.jobs["pages"].call("gallery"), needs=[broken])
+    both = [
+        flow.add(name, app.jobs["pages"].call(name), needs=[merge]) for name in ("summarise", "index_search")
+    ]
+    flow.add("deliver_webhook", app.jobs["pages"].call("hook"), needs=both, after=[split], stage=True)
+    flow.on_failed(app.jobs["pages"].call("told"))
+    flow.on_succeeded(app.jobs["pages"].call("praised"))
+    handle = await flow.asubmit()
+    wide = app.flow("wide")
+    scans = [wide.add(f"scan {n}", app.jobs["pages"].call(f"{n}.tif")) for n in range(300)]
+    wide.add("join", app.jobs["order"].call("visa"), needs=scans)
+    large = await wide.asubmit()
+    for name in ("nightly", "weekly"):
+        done = app.flow(name)
+        done.add("only", app.jobs["pages"].call("a.pdf"))
+        await done.asubmit()
+    waits, over = [await app.jobs["order"].asubmit("visa") for _ in range(2)]
+    await app.client.asignal(over.id, "approved", {"by": "ada"})
+    async with app.worker(queues=["documents", "letters", "orders"]):
+        await app.client.await_ended(over.id)
+        while len(await app.client.awaits(signal="approved")) < 2:
+            await asyncio.sleep(0.05)
+    await app.client.asignal(waits.id, "paid", {"amount": 42})
+    merged = await handle.ajob(merge)
+    return {
+        "flow": f"/flows/{handle.id}",
+        "flow-failed": f"/flows/{handle.id}?state=failed",
+        "flow-large": f"/flows/{large.id}",
+        "flows-failed": "/flows?state=failed",
+        "job-waits": f"/jobs/{waits.id}",
+        "job-waits-why": f"/jobs/{waits.id}/why",
+        "job-steps": f"/jobs/{over.id}",
+        "job-flow": f"/jobs/{merged.id}",
+    }
+
+
+async def order(job: Job, card: str) -> str:
+    """Remembers what it has done, and waits for a person."""
+    await job.step("charge", charge, card)
+    await job.sleep(0.01)
+    await job.step("pack", charge, card)
+    await job.wait_for("approved", timeout_s=6 * 86_400)
+    return "sent"
+
+
+async def charge(card: str) -> dict[str, str]:
+    return {"paid": "12.40 EUR", "card": card, "token": "tok_1Nv0FGQ9RKHgCVdK"}
 
 
 async def judged(page: Page) -> list[str]:

@@ -117,7 +117,7 @@ LIMIT CAST(:limit AS integer);
  ORDER BY member.place
  LIMIT CAST(:limit AS integer))
 UNION ALL
-(SELECT 'callback', CAST(callback.job_id AS text), callback.job ->> 'template', callback.outcome, fencerow.us(callback.made_at),
+(SELECT 'callback', CAST(callback.job_id AS text), callback.job -> 'template' ->> 'name', callback.outcome, fencerow.us(callback.made_at),
         callback.trouble
  FROM fencerow.flow_callbacks AS callback
  WHERE callback.flow_id = CAST(:id AS uuid)

@@ -115,7 +115,7 @@ FROM (SELECT 'stage', member.job_id, member.name, COALESCE(member.state, job.sta
       LIMIT :limit)
 UNION ALL
 SELECT *
-FROM (SELECT 'callback', callback.job_id, callback.job ->> 'template', callback.outcome, callback.made_at, callback.trouble
+FROM (SELECT 'callback', callback.job_id, callback.job ->> '$.template.name', callback.outcome, callback.made_at, callback.trouble
       FROM fencerow.flow_callbacks AS callback
       WHERE callback.flow_id = :id
       ORDER BY callback.outcome, callback.job_id
