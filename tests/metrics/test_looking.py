@@ -8,6 +8,8 @@ from fencerow.metrics.looking import look
 from fencerow.metrics.settings import MetricsSettings
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock
+from tests.flows.stage import Shop, advanced, end
+from tests.flows.stage import shop as shop
 from tests.kit.jobs import AnyEngine, claim, new_job, register, submit
 
 HOUR_US = 3_600_000_000
@@ -62,3 +64,20 @@ def test_beyond_its_bound_it_stops_counting_and_says_so(engine: AnyEngine) -> No
 
     assert (seen.jobs["mail", "due"], seen.jobs["few", "due"]) == (100, 100)
     assert seen.capped == {("mail", "due")}
+
+
+def test_flows_under_way_those_that_nobody_wakes_and_those_that_stand_still(
+    shop: Shop, engine: AnyEngine, clock: DatabaseClock
+) -> None:
+    flow = shop.flow()
+    first = flow.add("first", shop.say.call("a"))
+    flow.add("behind", shop.say.call("b"), needs=[first])
+    handle = flow.submit()
+    under_way = look(engine, settings()).flows
+    end(engine, handle.job(first).id)
+    clock.advance(120)
+    untold = look(engine, settings()).flows
+    advanced(engine)
+
+    assert (under_way, untold) == ((1, 0, 0, 0), (1, 1, 0, 0))
+    assert look(engine, settings()).flows == (1, 0, 0, 0)

@@ -18,6 +18,7 @@ from fencerow.metrics.looking import MetricsSeen
 from fencerow.metrics.names import COUNTED, Kind, Metric
 
 TOTAL = "_total"
+FLOWS = (names.FLOWS, names.FLOWS_UNTOLD, names.FLOWS_STUCK, names.CALLBACKS_REFUSED)
 K = TypeVar("K", bound=tuple[str, ...])
 
 
@@ -59,6 +60,8 @@ def _seen(seen: MetricsSeen, values_max: int) -> Iterator[Family]:
     yield _gauge(names.LAG, {(each.group,): each.seconds for each in seen.lags}, values_max, most=True)
     yield _gauge(names.LAG_EVENTS, {(each.group,): each.events for each in seen.lags}, values_max)
     yield _gauge(names.PARKED, {(each.group,): each.parked for each in seen.lags}, values_max)
+    for metric, number in zip(FLOWS, seen.flows, strict=True):
+        yield _gauge(metric, {(): number})
     yield _gauge(names.OUTBOX_LAG, {(): max((each.unplaced_s for each in seen.lags), default=0.0)})
     if seen.lock_waits is not None:
         yield _gauge(names.LOCK_WAITS, {(): seen.lock_waits})

@@ -13,11 +13,17 @@ from fencerow.metrics.settings import MetricsSettings
 
 PATIENCE_S = 5.0  # of one statement, where the engine can end one; who asks waits for less
 LANES_MAX = 2_000
+FLOW_LATE_S = 60.0
+FLOWS_COUNTED = 10_000
+FLOWS_LOOKED_AT = 200  # the oldest: whether one stands still is asked of its jobs
 
 
 @dataclass(slots=True)
 class MetricsSeen:
-    """What was found. Numbers of jobs are capped where `capped` says so, by queue and state."""
+    """What was found. Numbers of jobs are capped where `capped` says so, by queue and state.
+
+    `flows`: how many are under way, ends that nobody has told, flows that stand still, and callbacks that were refused.
+    """
 
     jobs: dict[tuple[str, str], int] = field(default_factory=dict)
     capped: set[tuple[str, str]] = field(default_factory=set)
@@ -28,6 +34,7 @@ class MetricsSeen:
     workers: int = 0
     late_workers: int = 0
     lags: list[Lag] = field(default_factory=list)
+    flows: tuple[int, int, int, int] = (0, 0, 0, 0)
     lock_waits: int | None = None
     oldest_snapshot_s: float | None = None
 
@@ -49,6 +56,7 @@ def look(engine: Engine, settings: MetricsSettings) -> MetricsSeen:
     seen = engine.run(_jobs(jobs_max))
     seen.workers, seen.late_workers = engine.run(_workers())
     seen.lags = engine.run(lags())
+    seen.flows = engine.run(_flows())
     if engine.traits.has_server:
         seen.lock_waits, seen.oldest_snapshot_s = engine.run(_lock_waits())
     return seen
@@ -101,6 +109,15 @@ def _cap_all(seen: MetricsSeen, state: str, jobs: Iterable[int], jobs_max: int) 
 def _workers() -> Steps[tuple[int, int]]:
     ((alive, late),) = yield from execute("metrics_workers")
     return as_int(alive), as_int(late)
+
+
+@operation(repeatable=True, writes="", patience_s=PATIENCE_S)
+def _flows() -> Steps[tuple[int, int, int, int]]:
+    """Flows under way, ends that nobody has told for a minute, flows that stand still, callbacks that were refused."""
+    ((live, untold),) = yield from execute("count_flow_troubles", age_s=FLOW_LATE_S, limit=FLOWS_COUNTED)
+    stuck = yield from execute("stuck_flows", age_s=FLOW_LATE_S, limit=FLOWS_LOOKED_AT, look=FLOWS_LOOKED_AT)
+    refused = yield from execute("refused_callbacks", limit=FLOWS_LOOKED_AT)
+    return as_int(live), as_int(untold), len(stuck), len(refused)
 
 
 @operation(alone=True, repeatable=True, writes="", patience_s=PATIENCE_S)

@@ -177,6 +177,22 @@ LAG_EVENTS = Metric(
 PARKED = Metric(
     "fencerow_events_parked", _G, ("group",), "Events that a group gave up and keeps, counted up to 10,000."
 )
+FLOWS = Metric("fencerow_flows_live", _G, (), "Flows that have not ended, counted up to 10,000.")
+FLOWS_UNTOLD = Metric(
+    "fencerow_flow_ends_untold",
+    _G,
+    (),
+    "Jobs of flows that ended over a minute ago, and nobody has looked at those that wait for them; up to 10,000.",
+)
+FLOWS_STUCK = Metric(
+    "fencerow_flows_stuck",
+    _G,
+    (),
+    "Flows of which jobs wait that nobody is left to wake, among the 200 oldest that have not ended.",
+)
+CALLBACKS_REFUSED = Metric(
+    "fencerow_flow_callbacks_refused", _G, (), "Callbacks of flows that could not be submitted, up to 200."
+)
 OUTBOX_LAG = Metric(
     "fencerow_outbox_lag_seconds",
     _G,
@@ -235,6 +251,10 @@ OF_DATABASE: Final = (
     LAG,
     LAG_EVENTS,
     PARKED,
+    FLOWS,
+    FLOWS_UNTOLD,
+    FLOWS_STUCK,
+    CALLBACKS_REFUSED,
     OUTBOX_LAG,
     LOCK_WAITS,
     OLDEST_SNAPSHOT,
