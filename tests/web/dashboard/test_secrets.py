@@ -9,6 +9,7 @@ import httpx
 from fencerow import App
 from fencerow.cli.developing import _made
 from fencerow.payloads import Secret
+from fencerow.web.dashboard.redacting import text_without_secrets
 from tests.web.dashboard.visiting import Visits
 
 
@@ -49,3 +50,14 @@ async def test_the_dashboard_of_dev_knows_the_types_of_the_application(lite_app:
         await board.aclose()
 
     assert "s3cr3t" not in page.text and "hidden, 6 characters" in page.text
+
+
+def test_a_long_word_is_looked_through_once() -> None:
+    """A result of a million letters held the dashboard of all visitors for hours."""
+    long = "x" * 1_000_000
+
+    assert text_without_secrets(long) == long
+    assert (
+        text_without_secrets(f"{long}postgres://ada:pa55@db/app") == f"{long}postgres://ada:(hidden)@db/app"
+    )
+    assert text_without_secrets("Bearer abc") == "Bearer (hidden)"

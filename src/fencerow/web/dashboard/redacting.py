@@ -18,10 +18,9 @@ SECRET = re.compile(
     re.IGNORECASE,
 )
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-# A secret inside of a text: the password of a URL, the value of a header.
-IN_TEXT = re.compile(
-    r"(?P<before>[a-z][a-z0-9+.-]*://[^\s/:@]*:|\b(?:bearer|basic)\s+)(?P<secret>[^\s@]+)", re.I
-)
+# A secret inside of a text: the password of a URL, the value of a header. Nothing before the `://` is looked for: at
+# each letter of a long word that would read the rest of the word.
+IN_TEXT = re.compile(r"(?P<before>://[^\s/:@]*:|\b(?:bearer|basic)\s+)(?P<secret>[^\s@]+)", re.I)
 
 Redact = Callable[[str, Any], Any]
 Declared = DeclaredBase[..., ..., Any, Any]
