@@ -305,3 +305,18 @@ def test_a_program_that_declares_what_is_declared_waits_for_nobody(pg: PostgresE
     with pg.session() as session:
         session.run(handing.hand_over())
         assert not pg.run(declare(limit, actor=None)).changed
+
+
+def test_jobs_of_a_limit_that_have_a_key_each_get_their_turns_in_one_go(engine: AnyEngine) -> None:
+    """Their keys' gates stand before the limit's in the order of locks, and are taken where nobody holds them."""
+    define(engine, Limit("few", slots=1))
+    ids = [limited(engine, "few", exclusive=f"k{number}")[0] for number in range(60)]
+    assert hand_over(engine) == ids[:1]
+    assert at(engine, *ids[1:]) == ["limit:few"] * 59
+    define(engine, Limit("few", slots=100))
+
+    handed = engine.run(handing.hand_over(["limit:few"]))
+
+    assert [job.id for job in handed.queued] == ids[1:]
+    assert not handed.more
+    assert hand_over(engine) == []

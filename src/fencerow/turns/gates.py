@@ -26,6 +26,7 @@ NOWHERE: Final = (
 )
 NAME_LENGTH_MAX: Final = 420  # of a gate: our own are shorter, and an index of PostgreSQL holds no long ones
 ROOM_MAX: Final = 500  # that one look gives at a gate
+MORE: Final = 2  # that wait at a gate, or more
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +67,12 @@ class Gate:
         slots: int | None = None,
         rule: LimitRule | None = None,
         kept: KeptTurn | None = None,
+        awaited: int = MORE,
     ) -> None:
         """`held`: the turns that are taken there. `slots`: of a key, the least that one of those allows. `rule`: of a
-        limit; without one nobody defined it, and it bounds nobody."""
+        limit; without one nobody defined it, and it bounds nobody. `awaited`: how many wait there, `MORE` at most."""
         self.kept = kept
+        self.awaited = awaited
         self._keeps = 0
         self.name = name
         self.rule = rule
@@ -86,6 +89,8 @@ class Gate:
     @property
     def wanted(self) -> int:
         """How many of those who wait there are to be looked at; 0: none of them may get a turn."""
+        if not self.awaited:
+            return 0  # whoever comes leaves an arrival
         left = self._room - self._keeps - len(self.given)
         if self.is_key and not self._held.taken and not self.given:
             return 1  # whoever is first says how many it allows
@@ -232,7 +237,9 @@ def _choose(job: Candidate, gates: Mapping[str, Gate], choice: Choice) -> None:
             gates[name].give(job)
     else:
         choice.sent[job.id] = full
-        choice.again.add(job.gate)  # its place is free for the next
+        gates[full].awaited = MORE
+        if own.awaited > 1:
+            choice.again.add(job.gate)  # its place is free for the next
         needed = [gates[name] for name in job.gates]
         if job.aged and gates[full].again_us is None and all(gate.kept is None for gate in needed):
             choice.kept[job.id] = job.gates  # or those that need fewer turns would go before it for ever

@@ -23,6 +23,7 @@ from fencerow.core.db.run import (
 from fencerow.core.model.due import OWN, Due
 from fencerow.core.store.attempts import Requeued, requeued_rows
 from fencerow.turns.gates import (
+    KEY,
     LIMIT,
     Candidate,
     Choice,
@@ -67,11 +68,13 @@ def hand_over(gates: Iterable[str] = (), *, due: Due = OWN) -> Steps[HandedOver]
     locked: dict[str, Gate] = {}
     known_us: dict[str, int | None] = {}
     choice = Choice()
-    given = yield from _join((yield from _with_those_beside(names, due)), locked, known_us, choice, due)
+    first = yield from _with_those_beside(names, due)
+    yield from execute("lock_gates", gates=first)
+    given = yield from _join(first, locked, known_us, choice, due)
     todo = dict(locked)
     while todo:
         found = yield from _candidates(todo, due)
-        if beside := _behind(locked, found):
+        if beside := (yield from _locked_beside(locked, found)):
             given += yield from _join(beside, locked, known_us, choice, due)
             found += yield from _candidates({name: locked[name] for name in beside}, due)
         part = choose([each for each in found if each.id not in choice.given], locked)
@@ -87,7 +90,8 @@ def hand_over(gates: Iterable[str] = (), *, due: Due = OWN) -> Steps[HandedOver]
 def _join(
     names: list[str], locked: dict[str, Gate], known_us: dict[str, int | None], choice: Choice, due: Due
 ) -> Steps[list[Requeued]]:
-    """Lock these gates too, let those wait again whom a limit has stopped, and give the turns that are kept."""
+    """Open these gates too, which are locked by now, let those wait again whom a limit has stopped, and give the turns
+    that are kept."""
     opened, next_us = yield from _opened(names)
     locked |= opened
     known_us |= next_us
@@ -100,11 +104,19 @@ def _join(
     return given
 
 
-def _behind(locked: Mapping[str, Gate], found: Iterable[Candidate]) -> list[str]:
-    """The gates that are needed beside those that are locked, if all of them come later in the order in which gates are
-    locked: those of limits, where keys were looked at. Others are left for the next look."""
+def _locked_beside(locked: Mapping[str, Gate], found: Iterable[Candidate]) -> Steps[list[str]]:
+    """Lock the gates that are needed beside those that are locked, as far as nobody waits in a ring for that.
+
+    If all of them come later in the order in which gates are locked, it waits for them: those of limits, where keys
+    were looked at. Else it takes those of keys that are there and that nobody has locked. Others are left for the next
+    look.
+    """
     missing = sorted({name for job in found for name in job.gates} - locked.keys())
-    return missing if missing and missing[0] > max(locked) else []
+    if missing and missing[0] > max(locked):
+        yield from execute("lock_gates", gates=missing)
+        return missing
+    keys = [name for name in missing if name.startswith(KEY)]
+    return sorted(first_column((yield from execute("try_gates", gates=keys)))) if keys else []
 
 
 def _with_those_beside(names: set[str], due: Due) -> Steps[list[str]]:
@@ -148,11 +160,10 @@ def _taken_back(
 
 
 def _opened(names: list[str]) -> Steps[tuple[dict[str, Gate], dict[str, int | None]]]:
-    """Lock these gates, and count how many turns are taken there; also when each was to be looked at next.
+    """Lock the limits of these gates, and count how many turns are taken there, and when each was to be looked at next.
 
-    They are counted in a later statement, or it would be as it was before the wait for the locks.
+    They are counted in a later statement than the locks, or it would be as it was before the wait for them.
     """
-    yield from execute("lock_gates", gates=names)
     limits = [name for name in names if name.startswith(LIMIT)]
     found = (yield from locked_limits([name.removeprefix(LIMIT) for name in limits])) if limits else {}
     rules = {f"{LIMIT}{name}": rule for name, rule in found.items()}
@@ -164,7 +175,8 @@ def _opened(names: list[str]) -> Steps[tuple[dict[str, Gate], dict[str, int | No
         known_us[name] = as_int_or_none(row[1])
         held = Held(as_int(row[2]), as_int(row[3]))
         kept = None if row[6] is None else KeptTurn(text_or_none(row[5]), as_int(row[6]))
-        gates[name] = Gate(name, held, slots=as_int_or_none(row[4]), rule=rules.get(name), kept=kept)
+        slots, awaited = as_int_or_none(row[4]), as_int(row[7])
+        gates[name] = Gate(name, held, slots=slots, rule=rules.get(name), kept=kept, awaited=awaited)
     return gates, known_us
 
 
@@ -235,7 +247,8 @@ def _until(due: Due) -> dict[str, int]:
 def _noted(gates: Iterable[Gate], known_us: Mapping[str, int | None]) -> Steps[None]:
     """Note what limits are to remember, and when each gate is to be looked at next, where that may be new.
 
-    Where only an end makes room again nothing is to be noted: its arrival tells. Most gates are like that.
+    Where only an end makes room again nothing is to be noted: its arrival tells. Where nobody waits neither: whoever
+    comes leaves an arrival. Most gates are like that.
     """
     free: list[str] = []
     noted: list[dict[str, object]] = []
@@ -245,7 +258,7 @@ def _noted(gates: Iterable[Gate], known_us: Mapping[str, int | None]) -> Steps[N
         again_us = None if gate.is_free else gate.again_us
         if gate.is_free:
             free.append(gate.name)
-        if gate.is_free or again_us is not None or known_us[gate.name] is not None:
+        if (gate.is_free and gate.awaited) or again_us is not None or known_us[gate.name] is not None:
             noted.append({"gate": gate.name, "again_us": again_us})
     if noted:
         yield from execute("note_gates", gates=free, noted=_document(noted), soon_s=SOON_S)

@@ -17,6 +17,13 @@ ON CONFLICT (name) DO UPDATE
 SET name = EXCLUDED.name
 WHERE false;
 
+-- name: try_gates
+-- Lock those of these gates that have rows and that nobody has locked. It waits for nobody, so it may come in any order.
+SELECT gate.name
+FROM fencerow.gates AS gate
+WHERE gate.name = ANY(CAST(:gates AS text[]))
+FOR UPDATE SKIP LOCKED;
+
 -- fragment: lanes at gates
 -- Where jobs wait at these gates: each queue there and each of its priorities, one step of the index for each. So a queue
 -- that is paused or passed over costs a step, however many of its jobs wait, and so do those that are not due.
@@ -107,11 +114,14 @@ WHERE {{is open}}
 -- name: count_turns
 -- Of each of these gates when it is to be looked at next, how many jobs have a turn there, how many of these nobody has started
 -- with it (told of limits), and the least number of slots that one of a key allows. Under limits only those of :counted
--- are counted. Last for which job a turn is kept there, and until when: none is kept for another until as much time has passed.
+-- are counted. Then for which job a turn is kept there, and until when: none is kept for another until as much time has passed.
+-- Last how many wait there, two at most.
 SELECT gate.name, fencerow.us(gate.next_at), held.taken, held.unclaimed, held.least,
        CASE WHEN gate.kept_until > (SELECT fencerow.now()) THEN CAST(gate.kept_for AS text) END,
        CASE WHEN gate.kept_until > (SELECT fencerow.now()) - fencerow.seconds(CAST(:kept_s AS double precision))
-            THEN fencerow.us(gate.kept_until) END
+            THEN fencerow.us(gate.kept_until) END,
+       (SELECT count(*)
+        FROM (SELECT 1 FROM fencerow.jobs AS waiting WHERE waiting.gate = gate.name AND waiting.state = 'waiting' LIMIT 2) AS few)
 FROM fencerow.gates AS gate
 CROSS JOIN LATERAL (
     SELECT count(*) AS taken, count(*) FILTER (WHERE either.unclaimed) AS unclaimed, min(either.slots) AS least

@@ -12,6 +12,12 @@ FROM json_each(:gates) AS wanted
 WHERE true
 ON CONFLICT (name) DO NOTHING;
 
+-- name: try_gates
+-- Those of these gates that have rows; the file's one write lock is held already.
+SELECT gate.name
+FROM fencerow.gates AS gate
+WHERE gate.name IN (SELECT value FROM json_each(:gates));
+
 -- fragment: lanes at gates
 -- Where jobs wait at these gates: each queue there and each of its priorities, one step of the index for each. So a queue
 -- that is paused or passed over costs a step, however many of its jobs wait, and so do those that are not due.
@@ -98,7 +104,8 @@ WHERE {{is open}}
 -- name: count_turns
 -- Of each of these gates when it is to be looked at next, how many jobs have a turn there, how many of these nobody has started
 -- with it (told of limits), and the least number of slots that one of a key allows. Under limits only those of :counted
--- are counted. Last for which job a turn is kept there, and until when: none is kept for another until as much time has passed.
+-- are counted. Then for which job a turn is kept there, and until when: none is kept for another until as much time has passed.
+-- Last how many wait there, two at most.
 SELECT gate.name, gate.next_at,
        CASE WHEN substr(gate.name, 1, 4) = 'key:'
             THEN (SELECT count(*)
@@ -113,7 +120,9 @@ SELECT gate.name, gate.next_at,
                   WHERE holder.exclusive = substr(gate.name, 5)
                     AND holder.state IN ('queued', 'running')) END,
        CASE WHEN gate.kept_until > fencerow.now() THEN gate.kept_for END,
-       CASE WHEN gate.kept_until > fencerow.now() - CAST(:kept_s * 1000000 AS INTEGER) THEN gate.kept_until END
+       CASE WHEN gate.kept_until > fencerow.now() - CAST(:kept_s * 1000000 AS INTEGER) THEN gate.kept_until END,
+       (SELECT count(*)
+        FROM (SELECT 1 FROM fencerow.jobs AS waiting WHERE waiting.gate = gate.name AND waiting.state = 'waiting' LIMIT 2) AS few)
 FROM json_each(:gates) AS wanted
 JOIN fencerow.gates AS gate ON gate.name = wanted.value
 LEFT JOIN (SELECT counted.value AS gate, count(held.value) AS taken, sum(held.unclaimed) AS unclaimed
