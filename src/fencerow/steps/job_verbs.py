@@ -23,6 +23,7 @@ from fencerow.steps.model import SIGNAL_LENGTH_MAX
 
 if TYPE_CHECKING:
     from fencerow.steps.history import History
+    from fencerow.steps.memory import Beside
     from fencerow.steps.run import Run
 
 T = TypeVar("T")
@@ -89,13 +90,25 @@ class StepVerbs(Job):
             InvalidInput: no step can have such a name; or the result cannot be kept as JSON. Nothing was stored.
             LeaseLost: this attempt no longer holds the job, and nothing was remembered. Stop working on it.
         """
+        return self._step(name, fn, args, retries, backoff)
+
+    def _step(
+        self,
+        name: str,
+        fn: Callable[..., Any],
+        args: tuple[Any, ...],
+        retries: int,
+        backoff: Backoff,
+        beside: Beside | None = None,
+    ) -> Any:
+        """`beside`: what is written in the transaction that remembers the step."""
         run = self._run_of(f"job.step({shown(name)})")
         self._check_kind(name, fn)
         if type(retries) is not int or not 0 <= retries <= RETRIES_MAX:
             raise InvalidInput(
                 f"retries is {shown(retries)}", f"0 to {RETRIES_MAX} are possible", "correct retries"
             )
-        return self._said(lambda history: run.step(history, name, fn, args, retries, backoff))
+        return self._said(lambda history: run.step(history, name, fn, args, retries, backoff, beside))
 
     @overload
     def step_in_transaction(

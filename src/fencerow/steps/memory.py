@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -52,6 +53,10 @@ class Remembering(msgspec.Struct, frozen=True, kw_only=True):
     took_s: float | None = None
 
 
+# What a wing writes beside a step that is remembered, in the same transaction.
+Beside = Callable[[Remembering], Steps[None]]
+
+
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     """A wait: for a signal, until an instant, for so many seconds from its begin, or for the first of these."""
 
@@ -88,9 +93,10 @@ def steps_of(job_id: str) -> Steps[list[Step]]:
 
 
 @operation(repeatable=True)
-def remember(fencing: Fencing, step: Remembering) -> Steps[bool]:
-    """Remember a step's result; false: the attempt no longer holds the job. What it has remembered before stands."""
-    return (yield from _remembered(fencing, step))
+def remember(fencing: Fencing, step: Remembering, beside: Beside | None = None) -> Steps[bool]:
+    """Remember a step's result; false: the attempt no longer holds the job. What it has remembered before stands, with
+    what was written beside it."""
+    return (yield from _remembered(fencing, step, beside))
 
 
 @operation(repeatable=True)
@@ -159,7 +165,7 @@ def purge(after: str, *, limit: int) -> Steps[Looked[str]]:
     return Looked(str(last) if as_int(looked) == limit else NOWHERE, as_int(looked), len(ids))
 
 
-def _remembered(fencing: Fencing, step: Remembering) -> Steps[bool]:
+def _remembered(fencing: Fencing, step: Remembering, beside: Beside | None = None) -> Steps[bool]:
     rows = yield from execute(
         "remember_step",
         id=fencing.id,
@@ -173,6 +179,8 @@ def _remembered(fencing: Fencing, step: Remembering) -> Steps[bool]:
         took_s=step.took_s,
     )
     if rows:
+        if beside is not None:
+            yield from beside(step)
         return True
     # Stale or known: a later statement tells.
     held = yield from check_fence(fencing.id, holder=fencing.holder, attempt=fencing.attempt).steps()

@@ -24,7 +24,7 @@ from fencerow.steps import memory
 from fencerow.steps.calls import Call, Together
 from fencerow.steps.errors import SignalTimeout, StepNotPossible
 from fencerow.steps.history import Asked, History
-from fencerow.steps.memory import Fencing, Recalled, Remembering, Waited, Waiting
+from fencerow.steps.memory import Beside, Fencing, Recalled, Remembering, Waited, Waiting
 from fencerow.steps.model import Kind
 from fencerow.steps.results import codec_of, packed, unpacked
 
@@ -93,6 +93,7 @@ class Run:
         args: tuple[Any, ...],
         retries: int,
         backoff: Backoff,
+        beside: Beside | None = None,
     ) -> Script[T]:
         """The remembered result of a step, or its function's, which is remembered."""
         codec = codec_of(function)
@@ -105,7 +106,7 @@ class Run:
             value = yield from _tried(Call(function, args), retries, backoff)
             encoded = codec.encode(value)
             result = packed(self._packing, self._fencing.id, name, encoded)
-            yield from self._remember(history, asked, result, time.monotonic() - began)
+            yield from self._remember(history, asked, result, time.monotonic() - began, beside)
             return codec.decode(encoded)  # type: ignore[no-any-return]
         finally:
             history.left()
@@ -181,9 +182,17 @@ class Run:
         finally:
             history.left()
 
-    def _remember(self, history: History, asked: Asked, result: str, took_s: float | None) -> Script[None]:
+    def _remember(
+        self,
+        history: History,
+        asked: Asked,
+        result: str,
+        took_s: float | None,
+        beside: Beside | None = None,
+    ) -> Script[None]:
         history.check_room(asked.name, result)
-        self.refuse_lost(held=(yield memory.remember(self._fencing, _as_asked(asked, result, took_s))))
+        step = _as_asked(asked, result, took_s)
+        self.refuse_lost(held=(yield memory.remember(self._fencing, step, beside)))
         history.remembered(result)
 
     @property
