@@ -21,6 +21,7 @@ from fencerow.core.telemetry import Telemetry
 from fencerow.declaring import Declare, DeclareBatch, DeclaredJob, Handles
 from fencerow.flows.settings import FlowSettings
 from fencerow.handovers.options import HandoverTo
+from fencerow.options import GivenOptions
 from fencerow.unique.options import Unique
 
 if TYPE_CHECKING:
@@ -178,6 +179,32 @@ class App(JobsApp):
         from fencerow.flows.client import flow_of  # who has none never loads it
 
         return flow_of(self.client, self._submitter, name, key)
+
+    def saga(
+        self,
+        job: DeclaredJob[..., ..., Any, Any],
+        *,
+        undo: Sequence[Callable[[Any], Any]],
+        **given: Unpack[GivenOptions],
+    ) -> DeclaredJob[..., ..., list[str], Any]:
+        """Let the steps of a job be undone if it ends without success, in whatever way, the last one first.
+
+            app.saga(order, undo=[refund, free_room])
+            paid = await job.step("charge", charge, number, undo=refund)      # in the handler of `order`
+
+        All that is remembered with an `undo` is undone by one job, the compensation, which is stored in the transaction
+        of the end. It is called like the other one with ".undo" behind, and goes to the same queue. `given` are its
+        options, as of `app.job`. Each of its steps is remembered. It is retried, and can be revived, as every job.
+        `undo`: functions, plain or async, that take the result of a step. May one run twice, as each step may after a
+        crash, then it must do no harm.
+
+        Raises:
+            InvalidSaga: the job is a batch handler, has a saga already or runs elsewhere; or a function has no name of
+                its own, or takes something else than one argument.
+        """
+        from fencerow.saga.declaring import declare_saga  # who undoes nothing never loads it
+
+        return declare_saga(self.job, self._submitter, job, undo, dict(given))  # type: ignore[no-any-return]
 
     @property
     def schedules(self) -> AppSchedules:

@@ -124,6 +124,9 @@ from fencerow.output.errors import OutputNotPossible as OutputNotPossible
 from fencerow.output.errors import OutputSpent as OutputSpent
 from fencerow.planning.errors import InvalidPlan as InvalidPlan
 from fencerow.planning.errors import NothingMeasured as NothingMeasured
+from fencerow.saga.errors import InvalidSaga as InvalidSaga
+from fencerow.saga.errors import UndoMissing as UndoMissing
+from fencerow.saga.errors import UndoNotPossible as UndoNotPossible
 from fencerow.schedules.errors import InvalidEntities as InvalidEntities
 from fencerow.schedules.errors import InvalidSchedule as InvalidSchedule
 from fencerow.schedules.errors import NoEntities as NoEntities

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from fencerow.output.job_verbs import OutputVerbs
-from fencerow.steps.job_verbs import StepVerbs
+from fencerow.saga.job_verbs import SagaVerbs
 
 __all__ = ["Job"]
 
 
-class Job(StepVerbs, OutputVerbs):
+class Job(SagaVerbs, OutputVerbs):
     """One attempt of a job, as its handler sees it.
 
     In an `async def` handler, await what is said by `progress`, `log`, `emit`, `step`, `sleep` and `wait_for`; in a

@@ -21,6 +21,7 @@ from fencerow.payloads.wing import WING as PAYLOADS
 from fencerow.planning.wing import WING as PLANNING
 from fencerow.processes.wing import WING as PROCESSES
 from fencerow.retention.wing import WING as RETENTION
+from fencerow.saga.wing import WING as SAGA
 from fencerow.schedules.wing import WING as SCHEDULES
 from fencerow.steps.wing import WING as STEPS
 from fencerow.turns.wing import WING as TURNS
@@ -43,6 +44,7 @@ WINGS = (
     LIMITS,
     STEPS,
     OUTPUT,
+    SAGA,
     DOCTOR,
     RETENTION,
     EVENTS,

@@ -16,7 +16,6 @@ from fencerow.core.store import store
 from fencerow.core.telemetry import Telemetry
 from fencerow.handovers import wing as handovers
 from fencerow.limits import wing as limits
-from fencerow.retention import maintenance
 from fencerow.retention.maintenance import MaintenanceChore
 from fencerow.testing.clock import DatabaseClock
 from fencerow.turns import wing as turns
@@ -34,7 +33,6 @@ async def test_one_round_removes_all_that_may_go(
     engine: AnyEngine, clock: DatabaseClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module, name in (
-        (maintenance, "LOOKED_AT"),
         (unique, "LOOKED_AT"),
         (handovers, "LOOKED_AT"),
         (limits, "STATES"),

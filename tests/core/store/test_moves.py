@@ -18,7 +18,9 @@ from tests.core.store.stage import Placed, bring, changed, dump, play, state_of
 from tests.kit.jobs import AnyEngine, bury, claim, new_job, read, register, running, submit
 
 
-def test_a_legal_move_changes_one_job_and_an_illegal_one_none(engine: AnyEngine, clock: DatabaseClock) -> None:
+def test_a_legal_move_changes_one_job_and_an_illegal_one_none(
+    engine: AnyEngine, clock: DatabaseClock
+) -> None:
     """One test for all pairs: to make the bystanders costs as much as a move of each state."""
     stage.bystanders(engine)
     for move, state in product(Move, State):

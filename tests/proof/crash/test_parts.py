@@ -13,10 +13,12 @@ from fencerow.flows import moving, removal, storing, waits, waking
 from fencerow.steps import memory, reviving, signals, waker
 from fencerow_proof.arena.crash import Unrecovered, crash_everywhere
 from tests.proof.crash.parts import FLOW_CASES, STEP_CASES
+from tests.proof.crash.sagas import SAGA_CASES
 
 BY_NAME = {
     **{f"flows: {case.name}": case for case in FLOW_CASES},
     **{f"steps: {case.name}": case for case in STEP_CASES},
+    **{f"saga: {case.name}": case for case in SAGA_CASES},
 }
 # `mend` heals what no case may begin with (tests/flows/test_running.py); `forget_from` is a part of `revive_from`.
 ELSEWHERE = {"mend", "forget_from"}
@@ -63,5 +65,16 @@ def test_a_job_sleeps_on_when_nobody_looks_for_the_due(arenas: Mapping[str, Any]
     try:
         with pytest.raises(Unrecovered, match="nobody wakes it"):
             crash_everywhere(arena, BY_NAME["steps: wake_due"])
+    finally:
+        arena.queries = whole
+
+
+def test_nothing_is_undone_when_the_end_does_not_say_so(arenas: Mapping[str, Any]) -> None:
+    arena = arenas["plain"]
+    whole = arena.queries
+    arena.queries = whole.altered("archive", "AND saga.ended_at IS NULL", "AND false")
+    try:
+        with pytest.raises(Unrecovered, match="its compensation is None"):
+            crash_everywhere(arena, BY_NAME["saga: fail"])
     finally:
         arena.queries = whole

@@ -75,6 +75,10 @@ UNRECORDED = {
     **dict.fromkeys(
         ("write_output", "purge_output"), "what jobs emit: tests/proof/race/test_output.py; no job is touched"
     ),
+    **dict.fromkeys(
+        ("put_saga", "put_saga_step", "purge_sagas"),
+        "what undoes a job's steps; its compensation is inserted by the end itself: tests/proof/crash/sagas.py",
+    ),
     "note_canary": "a line in the timeline of a job of our own, whose submit is recorded",
     **dict.fromkeys(
         ("create_token", "revoke_token", "note_use", "forget_tokens"),

@@ -127,6 +127,7 @@ SHOWN_BY = {
     "guide/flows.md: `fencerow why JOB` names those": "flows/test_commands.py::test_a_flow_is_listed",
     "guide/handover.md: `fencerow handovers` lists what is not": "handovers/test_looking.py::test_a_list_says_where",
     "guide/steps.md: On the command line `fencerow steps` lists": "steps/test_commands.py::test_what_a_job_remembers",
+    "guide/steps.md: `fencerow saga JOB` shows": "saga/test_saga.py::test_a_job_that_fails_is_undone",
     "guide/steps.md: `fencerow doctor` tells how many": "steps/test_commands.py::test_doctor_tells",
     "errors.md: `fencerow steps verify FILE` finds this": "steps/test_commands.py::test_code_is_compared_with",
     "guide/limits.md: Where a worker does not know a zone": "limits/test_verbs.py::test_a_row_that_was_changed_by_hand",

@@ -1,0 +1,53 @@
+-- What an end without success writes: the compensation is a job from the same statement on, or the job has not ended.
+-- Whoever ends a job so has locked its row in an earlier statement, so this one sees all that its attempt remembered.
+
+-- at: when jobs have ended
+-- The job that undoes the remembered steps of one that ended without success. Its timeline names it.
+undone AS (
+    UPDATE fencerow.sagas AS saga
+    SET ended_at = ended.ended_at
+    FROM ended
+    WHERE saga.job_id = ended.id
+      AND saga.ended_at IS NULL
+      AND ended.state <> 'succeeded'
+    RETURNING saga.undo_id, saga.job, saga.job_id, ended.attempt, ended.ended_at, ended.tags, ended.headers
+),
+undoing AS (
+    INSERT INTO fencerow.jobs (
+        id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, retention_s, submitted_at,
+        submitted_by, args_bytes, args, options, tags, headers, subscribed
+    )
+    SELECT undone.undo_id, given.queue, given.name, given.priority, undone.ended_at, given.attempts_max, given.crashes_max,
+           given.snoozes_max, given.timeout_s, given.retention_s, undone.ended_at, given.submitted_by,
+           CAST(undone.job ->> 'args_bytes' AS integer), CAST(undone.job ->> 'args' AS json), CAST(given.options AS json),
+           undone.tags, undone.headers, EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes)
+    FROM undone
+    CROSS JOIN LATERAL json_to_record(undone.job -> 'template') AS given (
+        queue text, name text, priority smallint, attempts_max integer, crashes_max integer, snoozes_max integer,
+        timeout_s double precision, retention_s double precision, submitted_by text, options text
+    )
+    ON CONFLICT (id) DO NOTHING
+),
+told_of_undoing AS (
+    INSERT INTO fencerow.job_events (job_id, attempt, at, kind, detail)
+    SELECT undone.job_id, undone.attempt, undone.ended_at, 'compensating', json_build_object('job', undone.undo_id)
+    FROM undone
+)
+
+-- at: when jobs are revived
+-- One whose steps were undone begins anew: it forgets them, once for each compensation.
+begun_anew AS (
+    UPDATE fencerow.sagas AS saga
+    SET anew = true
+    FROM revived
+    WHERE saga.job_id = revived.id
+      AND saga.ended_at IS NOT NULL
+      AND NOT saga.anew
+    RETURNING saga.job_id, revived.attempt
+),
+steps_undone AS (DELETE FROM fencerow.job_steps WHERE job_id IN (SELECT begun_anew.job_id FROM begun_anew)),
+waits_undone AS (DELETE FROM fencerow.job_waits WHERE job_id IN (SELECT begun_anew.job_id FROM begun_anew)),
+told_of_beginning AS (
+    INSERT INTO fencerow.job_events (job_id, attempt, at, kind)
+    SELECT DISTINCT begun_anew.job_id, begun_anew.attempt, (SELECT fencerow.now()), 'begins_anew' FROM begun_anew
+)

@@ -1,0 +1,48 @@
+-- What an end without success writes: the compensation is a job from the same script on, or the job has not ended.
+
+-- at: when jobs have ended
+-- The job that undoes the remembered steps of one that ended without success. Its timeline names it.
+INSERT INTO fencerow.jobs (
+    id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, retention_s, submitted_at,
+    submitted_by, args_bytes, args, options, tags, headers, subscribed
+)
+SELECT saga.undo_id, saga.job ->> '$.template.queue', saga.job ->> '$.template.name', saga.job ->> '$.template.priority',
+       ended.ended_at, saga.job ->> '$.template.attempts_max', saga.job ->> '$.template.crashes_max',
+       saga.job ->> '$.template.snoozes_max', saga.job ->> '$.template.timeout_s', saga.job ->> '$.template.retention_s',
+       ended.ended_at, saga.job ->> '$.template.submitted_by', saga.job ->> '$.args_bytes', saga.job ->> '$.args',
+       saga.job ->> '$.template.options', ended.tags, ended.headers,
+       EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes = 1)
+FROM fencerow.ended AS ended
+JOIN fencerow.sagas AS saga ON saga.job_id = ended.id AND saga.ended_at IS NULL
+WHERE ended.state <> 'succeeded'
+ON CONFLICT (id) DO NOTHING;
+INSERT INTO fencerow.job_events (job_id, attempt, at, kind, detail)
+SELECT ended.id, ended.attempt, ended.ended_at, 'compensating', json_object('job', saga.undo_id)
+FROM fencerow.ended AS ended
+JOIN fencerow.sagas AS saga ON saga.job_id = ended.id AND saga.ended_at IS NULL
+WHERE ended.state <> 'succeeded';
+UPDATE fencerow.sagas AS saga
+SET ended_at = ended.ended_at
+FROM fencerow.ended AS ended
+WHERE saga.job_id = ended.id
+  AND saga.ended_at IS NULL
+  AND ended.state <> 'succeeded';
+
+-- at: when jobs are revived
+-- One whose steps were undone begins anew: it forgets them, once for each compensation.
+INSERT INTO fencerow.job_events (job_id, attempt, at, kind)
+SELECT revived.id, revived.attempt, fencerow.now(), 'begins_anew'
+FROM fencerow.revived AS revived
+WHERE EXISTS (SELECT 1 FROM fencerow.sagas AS saga
+              WHERE saga.job_id = revived.id AND saga.ended_at IS NOT NULL AND saga.anew = 0);
+DELETE FROM fencerow.job_steps
+WHERE job_id IN (SELECT revived.id FROM fencerow.revived AS revived
+                 JOIN fencerow.sagas AS saga ON saga.job_id = revived.id AND saga.ended_at IS NOT NULL AND saga.anew = 0);
+DELETE FROM fencerow.job_waits
+WHERE job_id IN (SELECT revived.id FROM fencerow.revived AS revived
+                 JOIN fencerow.sagas AS saga ON saga.job_id = revived.id AND saga.ended_at IS NOT NULL AND saga.anew = 0);
+UPDATE fencerow.sagas
+SET anew = 1
+WHERE ended_at IS NOT NULL
+  AND anew = 0
+  AND job_id IN (SELECT revived.id FROM fencerow.revived AS revived);

@@ -1,0 +1,136 @@
+"""What a job has done is undone in reverse by one job, if it ends without success; bad use is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from fencerow import Job
+from fencerow.batches import BatchItem
+from fencerow.core.config import CoreConfig
+from fencerow.errors import InvalidSaga, StepNotPossible, UndoNotPossible
+from fencerow.saga.checks import examine_sagas
+from fencerow.saga.storing import NOWHERE, purge, sagas_of
+from fencerow.testing import drain
+from tests.cli import conftest as command_line
+from tests.cli.conftest import Cli
+from tests.core.store.stage import rows
+from tests.events.conftest import url_of
+from tests.kit.jobs import AnyEngine
+from tests.saga.stage import Shop
+
+cli = command_line.cli  # a fixture
+DONE, UNDONE = ["charge 5", "pack"], ["unpack box 7", "refund 5"]
+
+
+def kinds(engine: AnyEngine, job_id: str) -> list[str]:
+    found = rows(engine, f"SELECT kind FROM {{job_events}} WHERE job_id = '{job_id}' ORDER BY id")
+    return [str(each["kind"]) for each in found]
+
+
+def test_a_job_that_fails_is_undone_in_reverse(shop: Shop, engine: AnyEngine, cli: Cli) -> None:
+    failed, well = shop.order.submit("fail"), shop.order.submit("well")
+
+    drain(shop.app)
+
+    (saga,) = engine.run(sagas_of(failed.id))
+    assert failed.status() == "failed"
+    assert sorted(shop.heard[:4]) == sorted(2 * DONE)
+    assert shop.heard[4:] == UNDONE
+    assert shop.app.client.handle(saga.undo_id).result(0) == ["pack", "charge"]
+    assert "compensating" in kinds(engine, failed.id)
+    assert well.result(0) == "well"
+    assert [each.ended_at_us for each in engine.run(sagas_of(well.id))] == [None]
+    url = url_of(engine)
+    assert cli("jobs", "show", failed.id, "--url", url).code == 0
+    shown = cli("saga", failed.id, "--url", url).out
+    assert saga.undo_id in shown
+    assert [line.split()[:2] for line in shown.splitlines()[-2:]] == [
+        ["pack", "unpack"],
+        ["charge", "refund"],
+    ]
+
+
+def test_a_job_that_is_cancelled_while_it_sleeps_is_undone(shop: Shop) -> None:
+    sleeping = shop.order.submit("sleep")
+    drain(shop.app)
+    assert shop.heard == DONE
+
+    sleeping.cancel()
+    drain(shop.app)
+
+    assert shop.heard == [*DONE, *UNDONE]
+
+
+def test_a_compensation_that_fails_is_told_and_goes_on_when_it_is_revived(
+    shop: Shop, engine: AnyEngine
+) -> None:
+    shop.refuses = 1
+    failed = shop.order.submit("fail")
+    drain(shop.app)
+    (saga,) = engine.run(sagas_of(failed.id))
+    assert saga.state == "failed"
+    (found,) = examine_sagas(engine, CoreConfig())
+    assert saga.undo_id in found.found
+
+    shop.app.client.revive(saga.undo_id)
+    drain(shop.app)
+
+    assert shop.heard == [*DONE, *UNDONE]
+    assert not list(examine_sagas(engine, CoreConfig()))
+
+
+def test_a_job_that_is_revived_after_its_compensation_begins_anew(shop: Shop, engine: AnyEngine) -> None:
+    failed = shop.order.submit("fail")
+    drain(shop.app)
+
+    failed.revive()
+    drain(shop.app)
+
+    assert shop.heard == 2 * [*DONE, *UNDONE]
+    assert kinds(engine, failed.id).count("begins_anew") == 1
+    assert [each.anew for each in engine.run(sagas_of(failed.id))] == [False, True]
+
+
+def test_what_nobody_needs_is_purged(shop: Shop, engine: AnyEngine) -> None:
+    failed = shop.order.submit("fail")
+    drain(shop.app)
+    engine.run(purge(NOWHERE, limit=9))
+    (saga,) = engine.run(sagas_of(failed.id))
+    for each in (failed.id, saga.undo_id):
+        shop.app.client.delete(each)
+
+    engine.run(purge(NOWHERE, limit=9))
+
+    assert engine.run(sagas_of(failed.id)) == []
+
+
+@pytest.mark.parametrize(("word", "kind"), [("stranger", UndoNotPossible), ("inside", StepNotPossible)])
+def test_an_undo_where_none_can_be_fails_the_job(shop: Shop, word: str, kind: Any) -> None:
+    wrong = shop.order.submit(word)
+    drain(shop.app)
+
+    with pytest.raises(Exception, match=kind.code):
+        wrong.result(0)
+    assert shop.heard == ([] if word == "stranger" else ["charge 5", "refund 5"])
+
+
+async def two(first: str, second: str) -> None: ...
+
+
+@pytest.mark.parametrize("undo", [[], [lambda result: None], [two], "refund"])
+def test_a_saga_of_what_cannot_undo_is_refused(shop: Shop, undo: Sequence[Callable[[Any], Any]]) -> None:
+    @shop.app.job
+    async def other(job: Job) -> None: ...
+
+    @shop.app.batch_job
+    async def batch(items: Sequence[BatchItem[int, int]]) -> None: ...
+
+    with pytest.raises(InvalidSaga):
+        shop.app.saga(other, undo=undo)
+    with pytest.raises(InvalidSaga, match="batch"):
+        shop.app.saga(batch, undo=[shop.refund])
+    with pytest.raises(InvalidSaga, match="already"):
+        shop.app.saga(shop.order, undo=[shop.refund])
