@@ -13,6 +13,7 @@ from fencerow.core.config import CoreConfig
 from fencerow.errors import InvalidSaga, StepNotPossible, UndoNotPossible
 from fencerow.saga.checks import examine_sagas
 from fencerow.saga.storing import NOWHERE, purge, sagas_of
+from fencerow.steps.verifying import recorded, verified
 from fencerow.testing import drain
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
@@ -47,6 +48,8 @@ def test_a_job_that_fails_is_undone_in_reverse(shop: Shop, engine: AnyEngine, cl
     assert cli("jobs", "show", failed.id, "--url", url).code == 0
     shown = cli("saga", failed.id, "--url", url).out
     assert saga.undo_id in shown
+    record = recorded(cli("steps", "show", well.id, "--json", "--url", url).out.encode(), "history.json")
+    assert verified(shop.app, record).agrees
     assert [line.split()[:2] for line in shown.splitlines()[-2:]] == [
         ["pack", "unpack"],
         ["charge", "refund"],

@@ -13,13 +13,14 @@ import msgspec
 
 from fencerow.core.app.app import unknown_job
 from fencerow.core.errors import InvalidInput
+from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.job import Claimed
 from fencerow.core.model.text import shown
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.context import Done
 from fencerow.steps.errors import HistoryMismatch
 from fencerow.steps.history import History
-from fencerow.steps.job_verbs import StepVerbs
+from fencerow.steps.job_verbs import STEP_BACKOFF, StepVerbs
 from fencerow.steps.model import Kind, Step
 
 if TYPE_CHECKING:
@@ -167,6 +168,18 @@ class Rehearsal(StepVerbs):
 
     def emit(self, chunk: object) -> Awaitable[None]:  # noqa: ARG002
         return Done()
+
+    def step(  # type: ignore[override]
+        self,
+        name: str,
+        fn: Callable[..., Any],
+        *args: Any,
+        retries: int = 0,
+        backoff: Backoff = STEP_BACKOFF,
+        **_of_wings: object,
+    ) -> Any:
+        """What wings write beside a step is not written here."""
+        return self._step(name, fn, args, retries, backoff)
 
     def transaction(self, **_: object) -> NoReturn:
         raise Beyond("it opens job.transaction()")
