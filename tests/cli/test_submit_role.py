@@ -13,6 +13,7 @@ from fencerow.app import Unique
 from fencerow.cli import grants
 from fencerow.core.model.ids import new_id
 from fencerow.errors import DatabaseError
+from fencerow.flows import Flow
 from fencerow.testing import drain
 from fencerow.testing.postgres import PostgresServer
 from tests.kit.databases import Superuser
@@ -23,6 +24,7 @@ BESIDES = {
     "repeats": grants.KEYED + grants.REPEATED,
     "unique": grants.UNIQUE,
     "both": grants.KEYED + grants.UNIQUE,
+    "flows": grants.FLOWS,
     "all": grants.KEYED + grants.REPEATED + grants.UNIQUE,
 }
 FORBIDDEN = {
@@ -38,6 +40,14 @@ FORBIDDEN = {
     "confirm": "UPDATE fencerow.handovers SET confirmed_at = now()",
     "take": "UPDATE fencerow.handovers SET holder = job_id",
     "forget": "DELETE FROM fencerow.handovers",
+}
+OF_FLOWS = {
+    "read a result": "SELECT result FROM fencerow.flow_jobs",
+    "forge an end": "UPDATE fencerow.flow_jobs SET state = 'succeeded'",
+    "insert an end": "INSERT INTO fencerow.flow_jobs (job_id, state) VALUES (gen_random_uuid(), 'failed')",
+    "end a flow": "UPDATE fencerow.flows SET ended_at = now()",
+    "read a callback": "SELECT job FROM fencerow.flow_callbacks",
+    "forget": "DELETE FROM fencerow.flow_edges",
 }
 ALL, KEYED, UNIQUE = set(BESIDES), {"keyed", "repeats", "both", "all"}, {"unique", "both", "all"}
 REPEATS = {"repeats", "all"}
@@ -123,6 +133,28 @@ def test_it_can_submit_as_is_printed_for_it_and_no_other_way(role_url: str, besi
         }
 
     assert refused == {name for name, (may, *_) in WAYS.items() if besides not in may}
+
+
+@pytest.mark.parametrize(("role_url", "may"), [("flows", True), ("all", False)], indirect=["role_url"])
+def test_it_submits_flows_as_is_printed_for_it_and_ends_none(role_url: str, may: bool) -> None:
+    with App(role_url) as app:
+        job = app.job(name="flows")(note)
+
+        def submitted(key: str) -> Flow:
+            flow = app.flow("f", key=key)
+            first = flow.add("first", job.call("a"))
+            flow.add("behind", job.call("b"), needs=[first])
+            flow.on_done(job.call("c"))
+            return flow
+
+        for _ in range(2):  # the second finds the first
+            if may:
+                submitted("k").submit()
+            else:
+                with pytest.raises(DatabaseError, match="permission denied"):
+                    submitted("k").submit()
+    with psycopg.connect(role_url, autocommit=True) as connection:
+        assert not [what for what, text in OF_FLOWS.items() if may_do(connection, text)]
 
 
 @pytest.mark.parametrize("role_url", ["all"], indirect=True)  # the others may do less

@@ -46,6 +46,16 @@ UNIQUE = (
     "GRANT SELECT, INSERT ON {schema}.job_events TO {role};",
     "GRANT SELECT (job_id, state), UPDATE (receiver, key, hold_s, name) ON {schema}.handovers TO {role};",
 )
+# A job that waits for others is made to wait right after its insert. Nothing of an end can be written.
+MEMBERS = "job_id, flow_id, name, job_name, place, level, stage, is_read, woken_at"
+FLOWS = (
+    "GRANT INSERT (id, name, digest, jobs, submitted_at, submitted_by) ON {schema}.flows TO {role};",
+    "GRANT SELECT (id, digest) ON {schema}.flows TO {role};",
+    f"GRANT INSERT ({MEMBERS}) ON {{schema}}.flow_jobs TO {{role}};",
+    "GRANT INSERT (job_id, before_id, flow_id, policy) ON {schema}.flow_edges TO {role};",
+    "GRANT INSERT (job_id, flow_id, outcome, job) ON {schema}.flow_callbacks TO {role};",
+    "GRANT SELECT (id, state, attempt), UPDATE (state, gate) ON {schema}.jobs TO {role};",
+)
 PUBLISH = ("GRANT INSERT, SELECT (id) ON {schema}.events TO {role};",)
 WORKER = (
     "GRANT USAGE ON SCHEMA {schema} TO {role};",
@@ -76,6 +86,10 @@ def grants(schema: str, *, worker: str, submit: str) -> str:
             "-- For unique jobs, which a submit looks at and may replace. Whoever holds the role could then read and",
             "-- change jobs that have not ended, and to whom their ends are handed over, though read or write no end:",
             *(f"-- {line}" for line in filled(UNIQUE, schema, submit)),
+            "",
+            "-- To submit flows. Whoever holds the role could then keep jobs that wait from starting, though",
+            "-- not read them:",
+            *(f"-- {line}" for line in filled(FLOWS, schema, submit)),
             "",
             "-- To publish events as well. It can read none:",
             *(f"-- {line}" for line in filled(PUBLISH, schema, submit)),
