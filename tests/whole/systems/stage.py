@@ -118,12 +118,12 @@ class Stage:
         """From the last happening of this kind to when the job is due."""
         return (plainly(handle.refresh).run_at_us - self.happenings(handle, kind)[-1].at_us) / 1e6
 
-    def process(self, log: Path, **settings: float) -> AbstractContextManager[Command]:
+    def process(self, log: Path, **settings: float | str) -> AbstractContextManager[Command]:
         """A worker process of the system, killed in the end if it still lives."""
         return self.command(log, "worker", **settings)
 
     @contextmanager
-    def command(self, log: Path, *words: str, **settings: float) -> Iterator[Command]:
+    def command(self, log: Path, *words: str, **settings: float | str) -> Iterator[Command]:
         """A command of the system that goes on until it is stopped; killed in the end if it still lives."""
         wanted = {f"FENCEROW_{name.upper()}": str(value) for name, value in {**QUICK, **settings}.items()}
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **wanted}
