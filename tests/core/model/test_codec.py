@@ -263,7 +263,7 @@ ANYTHING = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=120)
 @given(ANYTHING)
 def test_every_value_is_either_refused_or_comes_back_equal(value: Any) -> None:
     try:
@@ -277,7 +277,7 @@ def test_every_value_is_either_refused_or_comes_back_equal(value: Any) -> None:
     assert UNTYPED.decode(raw) == ((), {"value": undressed(value)})
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 @given(st.lists(st.builds(Item, st.floats(), TEXTS) | st.none()))
 def test_nothing_slips_through_a_typed_parameter(value: list[Item | None]) -> None:
     codec = one(list[Item | None])
@@ -290,7 +290,7 @@ def test_nothing_slips_through_a_typed_parameter(value: list[Item | None]) -> No
     assert codec.decode(raw) == ((), {"value": value})
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 @given(st.binary() | st.text().map(str.encode))
 def test_stored_bytes_of_any_kind_never_crash_a_worker(raw: bytes) -> None:
     try:

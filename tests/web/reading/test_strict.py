@@ -155,13 +155,13 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(JSON, st.booleans(), st.sampled_from([None, 1]))
 def test_whatever_is_json_comes_back_as_it_was(value: Any, escaped: bool, indent: int | None) -> None:
     assert plain(json.dumps(value, ensure_ascii=escaped, indent=indent).encode()) == value
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.text('[]{}:,"\\u0d8e1.-NaI \n\u00e9', max_size=14))
 @example('{"a":1,"a":2}')
 def test_what_is_taken_means_the_same_to_the_standard_library(text: str) -> None:
