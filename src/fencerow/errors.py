@@ -132,6 +132,8 @@ from fencerow.schedules.errors import InvalidSchedule as InvalidSchedule
 from fencerow.schedules.errors import NoEntities as NoEntities
 from fencerow.schedules.errors import ScheduleTaken as ScheduleTaken
 from fencerow.schedules.errors import UnknownSchedule as UnknownSchedule
+from fencerow.steps.errors import ApprovalOver as ApprovalOver
+from fencerow.steps.errors import ApprovalUnknown as ApprovalUnknown
 from fencerow.steps.errors import HistoryMismatch as HistoryMismatch
 from fencerow.steps.errors import SignalRefused as SignalRefused
 from fencerow.steps.errors import SignalTimeout as SignalTimeout

@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING
 from fencerow.core.lazy import lazily
 
 if TYPE_CHECKING:
+    from fencerow.steps.approvals import Approval
     from fencerow.steps.errors import (
+        ApprovalOver,
+        ApprovalUnknown,
         HistoryMismatch,
         SignalRefused,
         SignalTimeout,
@@ -31,6 +34,9 @@ else:
     __getattr__ = lazily(
         __name__,
         {
+            "Approval": "fencerow.steps.approvals",
+            "ApprovalOver": "fencerow.steps.errors",
+            "ApprovalUnknown": "fencerow.steps.errors",
             "HistoryMismatch": "fencerow.steps.errors",
             "JobWait": "fencerow.steps.model",
             "SentSignal": "fencerow.steps.model",
@@ -45,6 +51,9 @@ else:
     )
 
 __all__ = [
+    "Approval",
+    "ApprovalOver",
+    "ApprovalUnknown",
     "HistoryMismatch",
     "JobWait",
     "SentSignal",

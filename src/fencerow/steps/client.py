@@ -10,6 +10,8 @@ from fencerow.core.db.run import Procedure, ask
 from fencerow.core.db.verb import averb, verb
 
 if TYPE_CHECKING:
+    from fencerow.core.model.seconds import Seconds
+    from fencerow.steps.approvals import Approval
     from fencerow.steps.model import JobWait, SentSignal, Step
     from fencerow.steps.signals import SignalAnswer
 
@@ -43,6 +45,34 @@ class SignalVerbs(ClientBase):
         return (yield from signalling(ref, name, data, signal_id, self.actor, connection))
 
     asignal = averb(signal)
+
+    @verb
+    def approval(
+        self, ref: Ref, name: str, asks: str, *, base_url: str, expires_s: Seconds = 7 * 24 * 3600.0
+    ) -> Procedure[Approval]:
+        """Ask a person: makes an address below `base_url`, that of a gateway, which answers once, yes or no.
+
+            async def ask(job_id: str, sum: str) -> None:       # a step of the job
+                found = await client.aapproval(job_id, "approved", f"Pay {sum}?", base_url="https://jobs.example.com")
+                await mail("ada@example.com", found.address)
+
+            await job.step("ask", ask, job.id, "500 EUR")
+            answer = await job.wait_for("approved", timeout_s=7 * 24 * 3600)
+            if answer["yes"]: ...
+
+        The page there shows what is asked and two buttons; to open it changes nothing. The answer is the signal `name`,
+        with `{"yes": true}` or false. Of several addresses for one signal of a job one answer counts. An address is a
+        secret: whoever has it may answer. It is kept nowhere, so let no step return it.
+
+        Raises:
+            InvalidInput: no signal can have such a name, or what is asked, the address or `expires_s` cannot be used.
+            SignalRefused: the job has ended, or 100 things were asked for it. JobNotFound: there is no such job.
+        """
+        from fencerow.steps.approvals import approving
+
+        return (yield from approving(ref, name, asks, base_url, expires_s, self.actor))
+
+    aapproval = averb(approval)
 
     @verb
     def revive_from(self, ref: Ref, step: str, *, reason: str | None = None) -> Procedure[list[str]]:

@@ -1,6 +1,8 @@
-"""Errors of durable steps and signals (96x)."""
+"""Errors of durable steps, signals and approvals (960 to 965, 970, 971)."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 from fencerow.core.errors.base import FencerowError
 from fencerow.core.errors.input import InvalidInput
@@ -46,3 +48,19 @@ class SignalRefused(FencerowError):
     """The job takes no signal: it has ended, or has too many that nobody has taken. Nothing was stored."""
 
     code = "FR-965"
+
+
+class ApprovalUnknown(FencerowError):
+    """An address by which a person answers is none that was made here: it was cut or altered, or its job is gone."""
+
+    code = "FR-970"
+    retryable = False
+    status: ClassVar[int] = 404
+
+
+class ApprovalOver(FencerowError):
+    """An address by which a person answers was used before, has expired, or its job has ended. Nothing was changed."""
+
+    code = "FR-971"
+    retryable = False
+    status: ClassVar[int] = 410

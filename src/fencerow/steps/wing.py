@@ -49,6 +49,7 @@ def _commands() -> Sequence[click.Command]:
 
 CHANGES = (
     Change("send_signal", "job", "signalled", "id", shown=("name",)),
+    Change("answer_approval", "job", "answered", shown=("answer",)),
     Change("forget_steps", "job", "revived from a step", "id", shown=()),
 )
 WING = Wing(

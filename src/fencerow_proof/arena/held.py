@@ -15,8 +15,8 @@ TABLES = (
     "events", "event_marks", "event_groups", "event_cursors", "event_drainers", "event_asides",
     "backfills", "limits", "limit_states", "watched_limits", "limit_failures", "gates", "gate_arrivals",
     "passed_queues", "shares",
-    "unique_jobs", "handovers", "job_steps", "job_waits", "job_signals", "job_output", "sagas", "saga_steps",
-    "api_tokens",
+    "unique_jobs", "handovers", "job_steps", "job_waits", "job_signals", "job_approvals", "job_output", "sagas",
+    "saga_steps", "api_tokens",
     "flows", "flow_jobs", "flow_edges", "flow_callbacks", "flow_waits",
     "webhook_endpoints", "webhook_deliveries", "webhook_attempts", "gateway_maintenance", "audit",
 )  # fmt: skip

@@ -66,7 +66,10 @@ UNRECORDED = {
         "flows: what they lead to are jobs that wait, are woken and are cancelled; tests/proof/race/test_flows.py",
     ),
     **dict.fromkeys(
-        ("remember_step", "note_wait", "forget_wait", "take_signal", "send_signal", "waits_seen"),
+        (
+            *("remember_step", "note_wait", "forget_wait", "take_signal", "send_signal", "waits_seen"),
+            *("make_approval", "answer_approval"),
+        ),
         "what a job remembers and waits for: tests/steps; it is suspended and woken by suspend and wake",
     ),
     **dict.fromkeys(

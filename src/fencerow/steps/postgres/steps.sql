@@ -61,6 +61,9 @@ FROM ((SELECT step.job_id FROM fencerow.job_steps AS step WHERE step.job_id > CA
       UNION
       (SELECT sent.job_id FROM fencerow.job_signals AS sent WHERE sent.job_id > CAST(:after AS uuid)
        ORDER BY sent.job_id LIMIT CAST(:limit AS integer))
+      UNION
+      (SELECT asked.job_id FROM fencerow.job_approvals AS asked WHERE asked.job_id > CAST(:after AS uuid)
+       ORDER BY asked.job_id LIMIT CAST(:limit AS integer))
       ORDER BY job_id LIMIT CAST(:limit AS integer)) AS few;
 
 -- fragment: of a job that is gone
@@ -73,6 +76,8 @@ AND NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = job_id)
 -- Remove what is kept here of jobs that are gone. Guard: they are gone.
 WITH steps AS (DELETE FROM fencerow.job_steps WHERE {{of a job that is gone}} RETURNING job_id),
 waits AS (DELETE FROM fencerow.job_waits WHERE {{of a job that is gone}} RETURNING job_id),
-signals AS (DELETE FROM fencerow.job_signals WHERE {{of a job that is gone}} RETURNING job_id)
+signals AS (DELETE FROM fencerow.job_signals WHERE {{of a job that is gone}} RETURNING job_id),
+approvals AS (DELETE FROM fencerow.job_approvals WHERE {{of a job that is gone}} RETURNING job_id)
 SELECT DISTINCT CAST(gone.job_id AS text)
-FROM (SELECT job_id FROM steps UNION SELECT job_id FROM waits UNION SELECT job_id FROM signals) AS gone;
+FROM (SELECT job_id FROM steps UNION SELECT job_id FROM waits UNION SELECT job_id FROM signals
+      UNION SELECT job_id FROM approvals) AS gone;

@@ -48,6 +48,9 @@ FROM (SELECT job_id FROM (SELECT step.job_id FROM fencerow.job_steps AS step WHE
       UNION
       SELECT job_id FROM (SELECT sent.job_id FROM fencerow.job_signals AS sent WHERE sent.job_id > :after
                           ORDER BY sent.job_id LIMIT :limit)
+      UNION
+      SELECT job_id FROM (SELECT asked.job_id FROM fencerow.job_approvals AS asked WHERE asked.job_id > :after
+                          ORDER BY asked.job_id LIMIT :limit)
       ORDER BY job_id LIMIT :limit) AS few;
 
 -- fragment: of a job that is gone
@@ -61,3 +64,4 @@ AND NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = job_id)
 DELETE FROM fencerow.job_steps WHERE {{of a job that is gone}} RETURNING job_id;
 DELETE FROM fencerow.job_waits WHERE {{of a job that is gone}} RETURNING job_id;
 DELETE FROM fencerow.job_signals WHERE {{of a job that is gone}} RETURNING job_id;
+DELETE FROM fencerow.job_approvals WHERE {{of a job that is gone}} RETURNING job_id;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fencerow.web.gateway.about import ROUTES as ABOUT
+from fencerow.web.gateway.approvals import ROUTES as APPROVALS
 from fencerow.web.gateway.confirming import ROUTES as CONFIRMING
 from fencerow.web.gateway.deliveries import ROUTES as DELIVERIES
 from fencerow.web.gateway.downloads import ROUTES as DOWNLOADS
@@ -44,6 +45,7 @@ def routes() -> tuple[Route, ...]:
         *SCHEDULES,
         *EVENTS,
         *CONFIRMING,
+        *APPROVALS,
         *ENDPOINTS,
         *DELIVERIES,
         *MAINTENANCE,

@@ -40,3 +40,18 @@ CREATE TABLE fencerow.job_signals (
     taken_as text                                -- the name of the wait that took it
 );
 CREATE INDEX job_signals_job ON fencerow.job_signals (job_id, name, seq);
+
+-- What people are asked: each by an address of its own, which answers once.
+CREATE TABLE fencerow.job_approvals (
+    id uuid PRIMARY KEY,
+    job_id uuid NOT NULL,
+    signal text COLLATE "C" NOT NULL CHECK (length(signal) <= 100),  -- as which the job gets the answer
+    asks text NOT NULL,
+    digest text COLLATE "C" NOT NULL,            -- of the secret in the address: SHA-256, in hexadecimal
+    made_by text,
+    made_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL,
+    answered_at timestamptz,                     -- the address is used
+    answer boolean
+);
+CREATE INDEX job_approvals_job ON fencerow.job_approvals (job_id, signal);

@@ -42,3 +42,19 @@ CREATE TABLE fencerow.job_signals (
         typeof(taken_as)))
 );
 CREATE INDEX fencerow.job_signals_job ON fencerow.job_signals (job_id, name, seq);
+
+CREATE TABLE fencerow.job_approvals (
+    id TEXT PRIMARY KEY,
+    job_id TEXT NOT NULL,
+    signal TEXT NOT NULL CHECK (length(signal) <= 100),
+    asks TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    made_by TEXT,
+    made_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    answered_at INTEGER,
+    answer INTEGER,
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(id), typeof(job_id), typeof(signal), typeof(asks), typeof(digest),
+        typeof(made_by)))
+) WITHOUT ROWID;
+CREATE INDEX fencerow.job_approvals_job ON fencerow.job_approvals (job_id, signal);

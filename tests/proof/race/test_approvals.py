@@ -1,0 +1,65 @@
+"""Races of people who answer: one answer counts, whichever address it comes by."""
+
+from __future__ import annotations
+
+import pytest
+
+from fencerow.steps.approvals import Ticket, answer_approval, make_approval
+from fencerow.steps.errors import ApprovalOver
+from fencerow.steps.signals import signals_of
+from fencerow_proof.arena.actor import Script
+from fencerow_proof.arena.race import Scenario, Story
+from tests.proof.race.conftest import Cut, Race, in_modes
+from tests.proof.race.named import named
+from tests.proof.race.people import JOB, acting, uid, with_running
+
+TICKETS = [Ticket(uid(801), "a" * 64), Ticket(uid(802), "b" * 64)]
+
+
+def asked_twice() -> Script:
+    yield from with_running()()
+    for ticket in TICKETS:
+        yield make_approval(ticket.id, JOB, "approved", "Pay?", ticket.digest, expires_s=60.0, actor=None)
+
+
+def answering(ticket: Ticket, *, yes: bool) -> Script:
+    try:
+        yield answer_approval(ticket, yes=yes, actor="a person")
+    except ApprovalOver:
+        return False
+    return True
+
+
+def one_answer_counts(story: Story) -> None:
+    told = [story.results["one"], story.results["other"]]
+    kept = story.run(signals_of(JOB))
+    assert told.count(True) == len(kept) == 1, (
+        f"{told} were told that they had answered, and {kept} came of it"
+    )
+
+
+def race_of(first: Ticket, second: Ticket, name: str) -> Scenario:
+    return Scenario(
+        name, asked_twice,
+        [
+            acting("one", lambda: answering(first, yes=True)),
+            acting("other", lambda: answering(second, yes=False)),
+        ],
+        one_answer_counts,
+    )  # fmt: skip
+
+
+same = race_of(TICKETS[0], TICKETS[0], "answer × answer")
+two = race_of(TICKETS[0], TICKETS[1], "answer × answer by another address")
+
+
+@named(91)
+@pytest.mark.parametrize("raced", [same, two], ids=lambda raced: raced.name)
+def test_one_answer_counts(race: Race, raced: Scenario) -> None:
+    race(raced, share=0.3)
+
+
+@named(91)
+@in_modes("plain", "held")
+def test_two_answers_count_without_the_lock(race: Race) -> None:
+    race.turns_red(two, Cut("lock_waiters", ("FOR UPDATE", "")))
