@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
-from fencerow.batches.errors import NotInBatch
 from fencerow.core.db.strikes import sheltered
 from fencerow.core.errors import DecidedTwice, InvalidInput
 from fencerow.core.model.control import Fail, Retry, Snooze
@@ -15,6 +14,9 @@ from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.submission import PreparedCall
 from fencerow.core.model.text import shown
 from fencerow.core.worker.context import Job
+
+if TYPE_CHECKING:
+    from fencerow.batches.errors import NotInBatch
 
 V = TypeVar("V")  # what was submitted
 R = TypeVar("R")  # what the job results in
@@ -209,6 +211,8 @@ class BatchItem(Generic[V, R]):
 
 
 def _not_here(what: str, verb: str) -> NotInBatch:
+    from fencerow.batches.errors import NotInBatch  # who only submits never loads it
+
     return NotInBatch(
         f"{what} is called in a batch handler",
         "one call is for many jobs, and cannot begin again for one of them",

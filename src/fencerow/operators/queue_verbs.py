@@ -10,8 +10,6 @@ from fencerow.core.model.text import check_text
 from fencerow.core.model.wakeup import Arrived, Queued, encode
 from fencerow.core.store import store
 from fencerow.operators.queues import PausedQueue, pause_queue, paused_queues, resume_queue
-from fencerow.turns import looks
-from fencerow.turns.handing import take_turns_back
 
 QUEUE_LENGTH_MAX = 100
 GATE_ROUNDS_MAX = 20  # of 2,000 gates each; what lies behind them is found by the sweeps of the workers
@@ -40,9 +38,12 @@ class QueueVerbs(ClientBase):
 
     def _give_turns_up(self) -> Procedure[None]:
         """Workers do the same at their sweeps: nothing is lost if this is broken off."""
+        from fencerow.turns.handing import take_turns_back  # who only submits never loads it
+        from fencerow.turns.looks import gates_after
+
         gates: list[str] = []
         for _ in range(GATE_ROUNDS_MAX):
-            gates = yield from ask(looks.gates_after(gates[-1] if gates else ""))
+            gates = yield from ask(gates_after(gates[-1] if gates else ""))
             if not gates:
                 return
             if (yield from ask(take_turns_back(gates, unclaimed_s=None, actor=self.actor))):
@@ -73,9 +74,11 @@ class QueueVerbs(ClientBase):
 
     def _tell_gates(self, queue: str) -> Procedure[None]:
         """Workers do the same at their sweeps: nothing is lost if this is broken off."""
+        from fencerow.turns.looks import tell_gates
+
         after = ""
         for _ in range(GATE_ROUNDS_MAX):
-            after = yield from ask(looks.tell_gates(queue, after))
+            after = yield from ask(tell_gates(queue, after))
             yield WakeUp([encode(Arrived())])
             if not after:
                 return
