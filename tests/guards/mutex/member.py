@@ -1,15 +1,15 @@
-"""A process that wants a mutex: python -m tests.guards.mutex.member URL THREADS ROUNDS
+"""A process that wants a mutex.
 
-It says "ready" and waits for a line before each part. First each thread tries once; the process tells how many got it,
-and keeps it until the next line. Then each thread adds 1 to a number ROUNDS times, reading before it writes, under the
+It says "ready" and waits to be told before each part. First each thread tries once; the process tells how many got it,
+and keeps it until it is told. Then each thread adds 1 to a number ROUNDS times, reading before it writes, under the
 mutex.
 """
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from typing import Any
 
 from fencerow import Database
@@ -17,7 +17,7 @@ from fencerow.errors import MutexBusy
 from fencerow.guards.mutex import Mutex
 
 
-def main(url: str, threads: int, rounds: int) -> None:
+def main(url: str, threads: int, rounds: int, teller: Connection) -> None:
     with Database(url) as database:
         database.check_or_create()
         got: list[Mutex] = []
@@ -36,20 +36,21 @@ def main(url: str, threads: int, rounds: int) -> None:
                     held.guard(session.connection)
                     add_one(session.connection)
 
-        say("ready")
+        teller.send("ready")
+        teller.recv()
         together(once, threads)
-        say(str(len(got)))
-        sys.stdin.readline()
+        teller.send(str(len(got)))
+        teller.recv()
         for mutex in got:
             mutex.release()
-        say("free")
+        teller.send("free")
+        teller.recv()
         together(count, threads)
-        say("done")
+        teller.send("done")
 
 
 def together(call: Callable[[], None], number: int) -> None:
-    """Wait for a line, then call it in so many threads."""
-    sys.stdin.readline()
+    """Call it in so many threads."""
     workers = [threading.Thread(target=call) for _ in range(number)]
     for worker in workers:
         worker.start()
@@ -61,12 +62,3 @@ def add_one(connection: Any) -> None:
     """Read, then write: two who do it at once lose one."""
     (number,) = connection.execute("SELECT n FROM counter").fetchone()
     connection.execute(f"UPDATE counter SET n = {int(number) + 1}")
-
-
-def say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 
 import psycopg
 import pytest
@@ -16,11 +15,11 @@ from fencerow import Database
 from fencerow.guards.mutex import mutexes
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.servers.pgbouncer import PgBouncer
+from tests.guards.mutex.member import main
+from tests.kit.forking import context
 from tests.kit.pace import PATIENCE_S
 
-ROOT = Path(__file__).parents[3]
 PROCESSES, THREADS, ROUNDS = 4, 5, 1
-OURS = {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
 
 
 @pytest.fixture(
@@ -42,37 +41,34 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
         yield pooler.conninfo(name, "app")
 
 
-def started(stack: ExitStack, url: str) -> list[subprocess.Popen[str]]:
+@dataclass(frozen=True)
+class Member:
+    process: BaseProcess
+    teller: Connection
+
+    def said(self) -> str:
+        assert self.teller.poll(PATIENCE_S)
+        return str(self.teller.recv())
+
+
+def started(stack: ExitStack, url: str) -> list[Member]:
     """Processes that are ready, and killed in the end whatever happens."""
     members = []
     for _ in range(PROCESSES):
-        member = subprocess.Popen(
-            [sys.executable, "-m", "tests.guards.mutex.member", url, str(THREADS), str(ROUNDS)],
-            cwd=ROOT,
-            env={**os.environ, **OURS},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        stack.callback(member.wait)
-        stack.callback(member.kill)
-        stack.enter_context(member)
-        members.append(member)
-    for member in members:
-        assert said(member) == "ready"
+        ours, theirs = context.Pipe()
+        process = context.Process(target=main, args=(url, THREADS, ROUNDS, theirs), daemon=True)
+        process.start()
+        theirs.close()
+        stack.callback(process.join)
+        stack.callback(process.kill)
+        members.append(Member(process, stack.enter_context(ours)))
+    assert {member.said() for member in members} == {"ready"}
     return members
 
 
-def said(member: subprocess.Popen[str]) -> str:
-    assert member.stdout is not None
-    return member.stdout.readline().strip()
-
-
-def tell(members: list[subprocess.Popen[str]]) -> None:
+def tell(members: list[Member]) -> None:
     for member in members:
-        assert member.stdin is not None
-        member.stdin.write("\n")
-        member.stdin.flush()
+        member.teller.send("go on")
 
 
 def test_of_twenty_at_once_one_gets_it_and_no_round_of_many_is_lost(url: str) -> None:
@@ -84,15 +80,17 @@ def test_of_twenty_at_once_one_gets_it_and_no_round_of_many_is_lost(url: str) ->
         members = started(stack, url)
 
         tell(members)
-        assert sorted(int(said(member)) for member in members) == [0] * (PROCESSES - 1) + [1]
+        assert sorted(int(member.said()) for member in members) == [0] * (PROCESSES - 1) + [1]
         row = database.engine.run(mutexes.look("k"))
-        assert row is not None and row.is_held and row.pid in [member.pid for member in members]
+        assert row is not None and row.is_held and row.pid in [member.process.pid for member in members]
 
         tell(members)
-        assert {said(member) for member in members} == {"free"}
+        assert {member.said() for member in members} == {"free"}
         tell(members)
-        assert {said(member) for member in members} == {"done"}
-        assert [member.wait(PATIENCE_S) for member in members] == [0] * PROCESSES
+        assert {member.said() for member in members} == {"done"}
+        for member in members:
+            member.process.join(PATIENCE_S)
+        assert [member.process.exitcode for member in members] == [0] * PROCESSES
         added = PROCESSES * THREADS * ROUNDS
         with database.engine.session() as session:
             assert session.connection.execute("SELECT n FROM counter").fetchone()[0] == added
