@@ -289,3 +289,21 @@ def test_what_a_removed_job_remembered_is_purged(engine: AnyEngine) -> None:
     assert (looked.rows, looked.gone) == (2, 1)
     assert client(engine).signals(gone) == []
     assert [wait.job_id for wait in client(engine).waits()] == [kept]
+
+
+@pytest.mark.parametrize("data", [{"by": "ada"}, None, ["yes"], {"data": 1}, {"timed_out": True}, 1e22])
+async def test_what_a_signal_brought_is_the_same_in_all_later_attempts(engine: AnyEngine, data: Any) -> None:
+    seen: list[Any] = []
+
+    async def order(job: Job) -> None:
+        seen.append(await job.wait_for("approved"))
+        if job.failures == 0:
+            raise RuntimeError("it fails behind the wait")
+
+    async with working(engine, order) as stage:
+        job_id = await stage.submit("order", attempts_max=2)
+        await Client(engine).asignal(job_id, "approved", data)
+        job = await stage.ended(job_id)
+
+    assert (job.state, job.failures) == ("succeeded", 1), job.error
+    assert seen == [data, data]
