@@ -307,3 +307,18 @@ async def test_what_a_signal_brought_is_the_same_in_all_later_attempts(engine: A
 
     assert (job.state, job.failures) == ("succeeded", 1), job.error
     assert seen == [data, data]
+
+
+def test_a_wait_whose_answer_was_lost_is_answered_alike_when_it_is_asked_again(engine: AnyEngine) -> None:
+    """A runner repeats it after a commit of which it knows nothing. Without the look the job would sleep for ever."""
+    claimed = running(engine, holder := register(engine))
+    fencing = Fencing(claimed.id, holder, claimed.attempt)
+    client(engine).signal(claimed.id, "approved", {"by": "ada"})
+    signalled = Waiting(name="signal approved", seq=1, beside=False, signal="approved", over="null")
+    slept = Waiting(name="sleep", seq=2, beside=False, until_us=1)
+
+    for waiting in (signalled, slept):
+        first = engine.run(memory.wait(fencing, waiting))
+        assert first is not None and first.result is not None
+        assert engine.run(memory.wait(fencing, waiting)) == first
+    assert client(engine).waits(claimed.id) == []

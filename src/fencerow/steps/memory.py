@@ -113,6 +113,10 @@ def wait(fencing: Fencing, waiting: Waiting) -> Steps[Waited | None]:
         if taken:
             yield from execute("forget_wait", id=fencing.id, name=waiting.name)
             return Waited(str(taken[0][0]))
+    # It is asked again where the answer of its commit was lost: what was remembered then stands.
+    known = yield from execute("remembered_step", **fence, name=waiting.name)
+    if known:
+        return Waited(str(known[0][0]))
     noted = yield from execute(
         "note_wait",
         **fence,

@@ -17,6 +17,17 @@ FROM fencerow.job_steps AS step
 WHERE step.job_id = CAST(:id AS uuid)
 ORDER BY step.seq, step.name;
 
+-- name: remembered_step
+-- What an attempt that holds the job has remembered under this name. Guard: the fence.
+SELECT CAST(step.result AS text)
+FROM fencerow.job_steps AS step
+JOIN fencerow.jobs AS job ON job.id = step.job_id
+WHERE step.name = CAST(:name AS text)
+  AND job.id = CAST(:id AS uuid)
+  AND job.state = 'running'
+  AND job.holder = CAST(:holder AS uuid)
+  AND job.attempt = CAST(:attempt AS bigint);
+
 -- name: remember_step
 -- Remember a result. Guard: the fence. No row: the attempt no longer holds the job, or has remembered it before.
 WITH held AS (

@@ -13,6 +13,14 @@ FROM fencerow.job_steps AS step
 WHERE step.job_id = :id
 ORDER BY step.seq, step.name;
 
+-- name: remembered_step
+-- What an attempt that holds the job has remembered under this name. Guard: the fence.
+SELECT step.result
+FROM fencerow.job_steps AS step
+JOIN fencerow.jobs AS job ON job.id = step.job_id
+WHERE step.name = :name
+  AND job.id = :id AND job.state = 'running' AND job.holder = :holder AND job.attempt = :attempt;
+
 -- name: remember_step
 -- Remember a result. Guard: the fence. No row: the attempt no longer holds the job, or has remembered it before.
 INSERT INTO fencerow.job_steps (job_id, name, kind, seq, beside, result, attempt, at, took_s)
