@@ -18,6 +18,7 @@ from fencerow.payloads.settings import PayloadSettings
 from fencerow.processes.settings import ChildSettings
 from fencerow.retention.settings import RetentionSettings
 from fencerow.schedules.settings import ScheduleSettings
+from fencerow.steps.settings import StepSettings
 from fencerow.web.settings import WebSettings
 
 
@@ -33,6 +34,7 @@ class Config(
     HorizonSettings,
     FlowSettings,
     OutputSettings,
+    StepSettings,
     PayloadSettings,
     ChildSettings,
     CoreConfig,
@@ -116,6 +118,8 @@ class Config(
             retention_ticks_s: Seconds = ...,
             flows: str = ...,
             flow_retention_s: Seconds = ...,
+            steps_max: int = ...,
+            steps_bytes_max: int = ...,
             output_chunk_bytes_max: int = ...,
             output_chunks_max: int = ...,
             output_bytes_max: int = ...,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from fencerow.steps import memory
 from fencerow.steps.checks import examine_steps
 from fencerow.steps.memory import Fencing, Remembering
 from fencerow.steps.model import Kind
+from fencerow.testing import drain
 from fencerow.testing.clock import DatabaseClock
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
@@ -148,3 +151,45 @@ def test_doctor_tells_how_many_wait_and_who_is_not_woken(engine: AnyEngine, cloc
 def test_why_says_that_it_is_suspended_and_for_what(engine: AnyEngine) -> None:
     job_id = asleep(engine, reason="signal 'approved', until 2026-12-01")
     assert "waits for signal 'approved', until 2026-12-01" in ask(engine, job_id).summary
+
+
+SEALED = """
+from fencerow import App, Job
+from fencerow.payloads import Seal, Sign
+
+app = App(seal={seal})
+
+
+async def pay(sum: int) -> dict[str, int]:
+    return {{"paid": sum}}
+
+
+@app.job
+async def order(job: Job, number: int) -> int:
+    paid = await job.step("pay", pay, number)
+    answer = await job.wait_for("approved")
+    return paid["paid"] + len(answer["by"])
+"""
+
+
+@pytest.mark.parametrize("seal", ['Seal({"k": b"1" * 32}, marks=b"m" * 32)', 'Sign({"k": b"1" * 32})'])
+def test_a_history_of_an_app_that_seals_or_signs_is_compared_too(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seal: str
+) -> None:
+    (tmp_path / "sealing.py").write_text(SEALED.format(seal=seal))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "sealing", raising=False)
+    app = importlib.import_module("sealing").app
+    job_id = app.submit_by_name("order", {"number": 17}).id
+    app.client.signal(job_id, "approved", {"by": "ada"})
+    drain(app)
+    assert app.client.handle(job_id).result(0) == 20
+    app.close()
+    (tmp_path / "history.json").write_text(cli("steps", "show", job_id, "--json").out)
+
+    told = cli("steps", "verify", str(tmp_path / "history.json"), "-A", "sealing:app")
+
+    assert (told.code, "it agrees: after all steps of the history the code returns" in told.out) == (
+        0,
+        True,
+    ), told

@@ -18,7 +18,7 @@ from fencerow.steps import memory
 from fencerow.steps.memory import Fencing, Remembering
 from fencerow.steps.model import Kind
 from tests.core.store.stage import rows
-from tests.core.worker.stage import working
+from tests.core.worker.stage import quick, working
 from tests.kit.jobs import AnyEngine, claim, register, running
 
 NOW = Backoff(base_s=0.0, jitter=0.0)
@@ -188,17 +188,14 @@ async def test_an_ephemeral_job_remembers_nothing(engine: AnyEngine) -> None:
     assert not calls.count
 
 
-async def test_a_job_remembers_no_more_than_it_may(
-    engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("fencerow.steps.history.STEPS_MAX", 3)
+async def test_a_job_remembers_no_more_than_it_may(engine: AnyEngine) -> None:
     calls = Calls()
 
     async def order(job: Job) -> None:
         for number in range(5):
             await job.step(f"page {number}", calls.of, "page")
 
-    async with working(engine, order) as stage:
+    async with working(engine, order, config=quick(steps_max=3)) as stage:
         job = await stage.run("order", attempts_max=3)
 
     assert (job.state, job.attempt) == ("failed", 1), "another attempt would end at the same place"
@@ -206,19 +203,16 @@ async def test_a_job_remembers_no_more_than_it_may(
     assert calls.count["page"] == 3 == len(engine.run(memory.steps_of(job.id)))
 
 
-async def test_the_results_of_a_job_have_no_more_bytes_than_they_may(
-    engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("fencerow.steps.history.BYTES_MAX", 100)
+async def test_the_results_of_a_job_have_no_more_bytes_than_they_may(engine: AnyEngine) -> None:
 
     async def long() -> str:
-        return "x" * 60
+        return "x" * 600
 
     async def order(job: Job) -> None:
         await job.step("one", long)
         await job.step("two", long)
 
-    async with working(engine, order) as stage:
+    async with working(engine, order, config=quick(steps_bytes_max=1_024)) as stage:
         job = await stage.run("order", attempts_max=1)
 
     assert job.error["message"].startswith("FR-962")

@@ -14,9 +14,8 @@ from typing import Final, NamedTuple
 from fencerow.core.model.text import check_text, shown
 from fencerow.steps.errors import HistoryMismatch, StepsSpent, StepTwice
 from fencerow.steps.model import Kind, Step
+from fencerow.steps.settings import StepSettings
 
-STEPS_MAX: Final = 1_000
-BYTES_MAX: Final = 4 * 1024 * 1024
 NAME_LENGTH_MAX: Final = 200
 
 
@@ -33,7 +32,8 @@ class Asked(NamedTuple):
 class History:
     """What one run has asked for so far. May be asked from several threads."""
 
-    def __init__(self, remembered: Sequence[Step]) -> None:
+    def __init__(self, remembered: Sequence[Step], settings: StepSettings | None = None) -> None:
+        self._settings = settings or StepSettings()
         self._known = {step.name: step for step in remembered}
         self._by_seq = {step.seq: step for step in remembered}
         self._last_seq = max(self._by_seq, default=0)
@@ -74,10 +74,10 @@ class History:
             seq = self._seq + 1
             beside = self._under_way > 0
             self._compare(name, kind, known, seq)
-            if known is None and self._count >= STEPS_MAX:
+            if known is None and self._count >= self._settings.steps_max:
                 raise StepsSpent(
                     f"the job remembers {self._count} steps, and asks for {shown(name)}",
-                    f"a job remembers at most {STEPS_MAX}",
+                    f"a job remembers at most {self._settings.steps_max} (steps_max)",
                     "do several things in one step, or let another job go on (job.submit_next)",
                 )
             self._asked.add(name)
@@ -100,10 +100,11 @@ class History:
             StepsSpent: the results would have more bytes than a job may remember.
         """
         with self._lock:
-            if self._bytes + len(result) > BYTES_MAX:
+            if self._bytes + len(result) > self._settings.steps_bytes_max:
                 raise StepsSpent(
                     f"the step {shown(name)} has a result of {len(result)} bytes, beside {self._bytes} of other steps",
-                    f"the results of a job's steps have at most {BYTES_MAX} bytes together",
+                    f"the results of a job's steps have at most {self._settings.steps_bytes_max} bytes together "
+                    "(steps_bytes_max)",
                     "return where the data is, not the data, or let another job go on (job.submit_next)",
                 )
 

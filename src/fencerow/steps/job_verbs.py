@@ -86,7 +86,7 @@ class StepVerbs(Job):
             StepTwice: this run has asked for a step of this name before.
             StepNotPossible: the job is ephemeral, `job.transaction()` is open, or `fn` is of the wrong kind.
             HistoryMismatch: the job's history has another step at this place.
-            StepsSpent: the job remembers 1,000 steps, or 4 MiB of results, already.
+            StepsSpent: the job remembers 1,000 steps, or 4 MiB of results, already (`steps_max`, `steps_bytes_max`).
             InvalidInput: no step can have such a name; or the result cannot be kept as JSON. Nothing was stored.
             LeaseLost: this attempt no longer holds the job, and nothing was remembered. Stop working on it.
         """
@@ -214,8 +214,9 @@ class StepVerbs(Job):
             self.kept = {}
         if "steps" not in self.kept:
             from fencerow.steps.run import Run  # who remembers nothing never loads it
+            from fencerow.steps.settings import StepSettings
 
-            self.kept["steps"] = Run(self, self._attempt)
+            self.kept["steps"] = Run(self, self._attempt, StepSettings.of(self._config))
         found: Run = self.kept["steps"]
         return found
 

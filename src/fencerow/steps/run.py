@@ -27,6 +27,7 @@ from fencerow.steps.history import Asked, History
 from fencerow.steps.memory import Beside, Fencing, Recalled, Remembering, Waited, Waiting
 from fencerow.steps.model import Kind
 from fencerow.steps.results import codec_of, packed, unpacked
+from fencerow.steps.settings import StepSettings
 
 if TYPE_CHECKING:
     from fencerow.core.worker.context import Job
@@ -44,7 +45,8 @@ THROUGH = (FencerowError, Fail, Retry, Snooze)  # raised in a step, they speak o
 class Run:
     """What one attempt has of its steps. Made at the first of them: until then they cost nothing."""
 
-    def __init__(self, job: Job, attempt: Attempt) -> None:
+    def __init__(self, job: Job, attempt: Attempt, settings: StepSettings) -> None:
+        self._settings = settings
         self._job = job
         self._attempt = attempt
         self._fencing = Fencing(job.id, attempt.holder, job.attempt)
@@ -81,7 +83,7 @@ class Run:
                 "declare it without ephemeral=True",
             )
         self._now_us = recalled.now_us
-        self._history = History(recalled.steps)
+        self._history = History(recalled.steps, self._settings)
 
     # --- what steps do -----------------------------------------------------------------------------
 

@@ -36,6 +36,7 @@ class RecordedJob(msgspec.Struct, frozen=True):
     name: str
     attempt: int
     args: msgspec.Raw
+    args_version: int = 1
 
 
 class RecordedStep(msgspec.Struct, frozen=True):
@@ -87,6 +88,7 @@ def verified(app: JobsApp, record: Record) -> Verified:
 
     Raises:
         UnknownJob: the application declares none of that name. MalformedPayload: its arguments do not fit.
+        SealKeyUnknown, PayloadAltered: they are sealed or signed, and the application has no such key.
     """
     declared = app.jobs.get(record.job.name)
     if declared is None:
@@ -98,7 +100,7 @@ def verified(app: JobsApp, record: Record) -> Verified:
                 name=each.name,
                 kind=each.kind,
                 seq=each.seq,
-                result=bytes(each.result).decode(),
+                result=_compact(each.result).decode(),
                 beside=each.beside,
             )
             for each in record.steps
@@ -115,6 +117,11 @@ def verified(app: JobsApp, record: Record) -> Verified:
     return _ended(history, "returns")
 
 
+def _compact(printed: msgspec.Raw) -> bytes:
+    """A payload as it was stored, from how it was printed: a signature is of those bytes."""
+    return msgspec.json.encode(msgspec.json.decode(printed))
+
+
 def _ended(history: History, how: str) -> Verified:
     if history.is_ahead():
         return Verified(
@@ -124,7 +131,7 @@ def _ended(history: History, how: str) -> Verified:
 
 
 def _run(handler: Handler, record: Record, history: History) -> None:
-    positional, named = handler.arguments.decode(bytes(record.job.args))
+    positional, named = handler.called_with(record.job.id, _compact(record.job.args), record.job.args_version)
     loop = asyncio.new_event_loop()
     try:
         given = named

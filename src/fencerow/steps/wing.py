@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import click
 
     from fencerow.core.chore import Chore, Site
-    from fencerow.core.config import CoreConfig
+    from fencerow.core.config import CoreConfig, Settings
     from fencerow.core.db.engine import Engine
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.wing import Purge
@@ -33,6 +33,12 @@ def _purges(engine: Engine, _config: CoreConfig, _telemetry: Telemetry) -> Seque
     from fencerow.steps.memory import NOWHERE, purge
 
     return (RemovalInRounds(engine, partial(purge, limit=LOOKED_AT), NOWHERE).round,)
+
+
+def _settings() -> type[Settings]:
+    from fencerow.steps.settings import StepSettings
+
+    return StepSettings
 
 
 def _checks() -> Sequence[Check]:
@@ -60,4 +66,5 @@ WING = Wing(
     checks=_checks,
     changes=CHANGES,
     commands=_commands,
+    settings=_settings,
 )
