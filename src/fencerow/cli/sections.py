@@ -14,7 +14,7 @@ SECTIONS = {
     "What goes on, and why": ("top", "queues", "workers", "why", "doctor", "canary", "audit"),
     "Schedules, turns, events": (
         *("schedules", "exclusive", "limits", "shares"),
-        *("flows", "handovers", "events", "webhooks", "mutexes", "steps", "signal"),
+        *("flows", "handovers", "events", "webhooks", "mutexes", "steps", "output", "signal"),
     ),
     "Over HTTP": ("dashboard", "metrics", "tokens", "maintenance"),
     "Databases": ("migrate", "sql", "shards", "backfills"),
