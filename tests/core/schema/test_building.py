@@ -161,15 +161,15 @@ def test_a_migration_asks_for_its_lock_briefly_and_again(old: PostgresEngine) ->
 
 
 def test_two_migrators_at_once_build_once(old: PostgresEngine) -> None:
-    growers = [grower(old) for _ in range(3)]
+    growers = [grower(old) for _ in range(2)]
     told = [each.communicate(timeout=120) for each in growers]
 
-    assert [each.returncode for each in growers] == [0] * 3, told
-    assert sorted(int(out) for out, _ in told) == [0, 0, 1]
+    assert [each.returncode for each in growers] == [0] * 2, told
+    assert sorted(int(out) for out, _ in told) == [0, 1]
     assert indexes(old) == ALL
 
 
-STRIDE = 7  # with 1, all of them: a minute
+STRIDE = 13  # with 1, all of them: a minute
 
 
 class Ended(BaseException):
