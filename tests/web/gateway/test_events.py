@@ -54,6 +54,8 @@ async def test_what_is_parked_is_shown_without_its_data_and_delivered_again(
         for _ in "12"
     ]
     assert [each["positions"] for each in answers] == [[1], []]
+    noted = [(each.person, each.via, each.kind) for each in await bus.client.audit.aentries()]
+    assert noted == [("tests", "http", "event group")]
     assert (await http.get("/v1/events/parked", params={"group": "billing"})).json()["parked"] == []
 
 

@@ -33,6 +33,8 @@ async def test_a_worker_is_paused_resumed_and_drained_in_the_name_of_the_token(
     assert (shown["worker"]["wanted_by"], shown["jobs"]) == ("tests", [])
     drained = await http.post("/v1/workers/drain", json={"worker": "here/1", "within_s": 0})
     assert drained.status_code == 200, drained.text
+    noted = {(each.person, each.via) for each in await app.client.audit.aentries(kind="worker")}
+    assert noted == {("tests", "http")}
     async with asyncio.timeout(PATIENCE_S):
         await running
     assert (await http.get("/v1/workers")).json()["workers"] == []
