@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
-from fencerow.core.model.state import State
+from fencerow.core.db.run import Param, Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
+from fencerow.core.model.state import FINAL, State
 from fencerow.core.store.decoding import read_or
 from fencerow.flows.looking import LAST, LATEST_US, FlowCounts, FlowRecord, flow_record
 
@@ -115,8 +115,10 @@ def flow_groups(flow_id: str) -> Steps[FlowGroups]:
 @operation(alone=True, repeatable=True, writes="")
 def flow_jobs_page(flow_id: str, *, after: int, state: str | None, limit: int) -> Steps[list[JobOfFlow]]:
     """Jobs of a flow behind a place, all or those in one state."""
-    rows = yield from execute("flow_jobs_page", id=flow_id, after=after, state=state, limit=limit)
-    return list(map(_job, rows))
+    params: dict[str, Param] = {"id": flow_id, "after": after, "state": state, "limit": limit}
+    if state in FINAL:
+        return list(map(_job, (yield from execute("ended_flow_jobs_page", **params))))
+    return list(map(_job, (yield from execute("flow_jobs_page", **params))))
 
 
 @operation(alone=True, repeatable=True, writes="")

@@ -13,7 +13,7 @@ from fencerow.events.asides import Parked, discard, parked, redrive
 from fencerow.events.bus import told
 from fencerow.events.consumers import partitions
 from fencerow.events.groups import GroupStart, group_named, groups, replay
-from fencerow.events.lag import LOOK, lags, retention_estimate
+from fencerow.events.lag import lags, retention_estimate
 from fencerow.events.settings import EventSettings
 from fencerow.web.dashboard.redacting import Redactor, text_without_secrets
 from fencerow.web.dashboard.roles import Role
@@ -21,7 +21,8 @@ from fencerow.web.dashboard.screen import Act, Action, Look, PressAnswer, Screen
 
 GROUPS_SHOWN = 200
 PARKED_SHOWN = 100
-BEHIND_MAX = 1_000  # of each partition of each group: a page of all groups counts no further
+BEHIND_MAX = 250  # of each partition of each group: a page of all groups counts no further
+BEHIND_OF_ONE_MAX = 1_000  # of each partition, on the page of one group
 PLACE = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
@@ -50,7 +51,7 @@ async def group(look: Look) -> dict[str, Any]:
     """Five statements: the group, its lag, its readers, what it has parked, the clock."""
     client, name = look.client, look.query.get("name", "")
     found = await client.arun(ask(group_named(name)))
-    lag = await client.arun(ask(lags(name)))
+    lag = await client.arun(ask(lags(name, look=BEHIND_OF_ONE_MAX)))
     parts = await client.arun(ask(partitions(name)))
     aside = await client.arun(ask(parked(name, limit=PARKED_SHOWN)))
     return {
@@ -58,7 +59,7 @@ async def group(look: Look) -> dict[str, Any]:
         "group": found,
         "lag": lag[0] if lag else None,
         "partitions": parts,
-        "most": LOOK,
+        "most": BEHIND_OF_ONE_MAX,
         **_parked(aside, look.redactor),
     }
 

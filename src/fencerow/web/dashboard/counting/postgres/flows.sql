@@ -79,6 +79,17 @@ UNION ALL
  ORDER BY 1, 4 DESC, 2, 3
  LIMIT CAST(:limit AS integer));
 
+-- name: ended_flow_jobs_page
+-- Jobs of a flow behind a place that ended in one way: the flow knows it, so no job is looked at.
+SELECT CAST(member.job_id AS text), member.name, member.job_name, member.place, member.level, member.stage, member.state,
+       fencerow.us(member.ended_at), CAST(member.error AS text), NULL, NULL, member.attempt, NULL, NULL
+FROM fencerow.flow_jobs AS member
+WHERE member.flow_id = CAST(:id AS uuid)
+  AND member.place > CAST(:after AS integer)
+  AND member.state = CAST(:state AS text)
+ORDER BY member.place
+LIMIT CAST(:limit AS integer);
+
 -- name: flow_jobs_page
 -- Jobs of a flow behind a place, all or those in one state, each behind those it waits for.
 SELECT CAST(member.job_id AS text), member.name, member.job_name, member.place, member.level, member.stage,

@@ -76,6 +76,17 @@ FROM (SELECT standing.level / step.levels, standing.job_name, standing.state, co
       ORDER BY 1, 4 DESC, 2, 3
       LIMIT :limit);
 
+-- name: ended_flow_jobs_page
+-- Jobs of a flow behind a place that ended in one way: the flow knows it, so no job is looked at.
+SELECT member.job_id, member.name, member.job_name, member.place, member.level, member.stage, member.state,
+       member.ended_at, member.error, NULL, NULL, member.attempt, NULL, NULL
+FROM fencerow.flow_jobs AS member
+WHERE member.flow_id = :id
+  AND member.place > :after
+  AND member.state = :state
+ORDER BY member.place
+LIMIT :limit;
+
 -- name: flow_jobs_page
 -- Jobs of a flow behind a place, all or those in one state, each behind those it waits for.
 SELECT member.job_id, member.name, member.job_name, member.place, member.level, member.stage,
