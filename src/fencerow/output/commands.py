@@ -7,6 +7,7 @@ import msgspec
 
 from fencerow.command import output as told
 from fencerow.command.database import asked_app, working
+from fencerow.command.documents import instants
 from fencerow.command.options import asked, usual_options
 from fencerow.core.client.base import ClientBase
 from fencerow.core.model.ids import parse_prefix
@@ -42,7 +43,7 @@ def output(context: click.Context, job: str, *, follow: bool = False, after: int
 
 def _say(chunk: Chunk, *, as_json: bool) -> None:
     if as_json:
-        told.say_part(msgspec.json.encode(chunk).decode() + "\n")
+        told.say_part(msgspec.json.encode(instants(msgspec.structs.asdict(chunk).items())).decode() + "\n")
     elif isinstance(chunk.data, str):
         told.say_part(chunk.data)
     else:
