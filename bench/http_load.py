@@ -7,6 +7,9 @@ in one transaction (PostgreSQL and SQLite, as durable as ours), and FastAPI with
 own that writes each change down before it answers. PYTHON is that of an environment with fastapi, uvicorn and one of
 the two, for they want different releases of the client of Redis. One process of uvicorn each. Callers are in a process
 of their own, and the places take turns, so that a machine that slows down slows all: only ratios of one run count.
+
+On a loaded machine a place with more processes gets more of it. So what each submit cost the processors is told too: of
+the serving process, and of PostgreSQL where it is used.
 """
 
 from __future__ import annotations
@@ -21,12 +24,14 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 from fencerow import App
 from fencerow.bench.evidence import circumstances
 from fencerow.bench.place import BenchDatabase, private_place
+from fencerow.bench.server import cpu_s
 from fencerow.testing.ports import free_port
 
 CALLERS = 16
@@ -155,20 +160,34 @@ def submit(wanted: Submit):
 PEERS = {"arq": ARQ, "Celery": CELERY}
 
 
+@dataclass
+class Served:
+    """A server that takes jobs. `database`: the process of its PostgreSQL."""
+
+    port: int
+    pid: int
+    token: str = ""
+    database: int | None = None
+
+    def cost_s(self) -> float:
+        """What it and its database have used of the processors so far."""
+        return (cpu_s(self.pid) or 0.0) + (cpu_s(self.database) or 0.0)
+
+
 @contextmanager
-def running(command: list[str], folder: Path, **env: str) -> Iterator[None]:
+def running(command: list[str], folder: Path, **env: str) -> Iterator[int]:
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(command, cwd=folder, env={**os.environ, **env}, stdout=log, stderr=log)
     try:
-        yield
+        yield process.pid
     finally:
         process.terminate()
         process.wait()
 
 
 @contextmanager
-def served(folder: Path, name: str, program: str, python: str, **env: str) -> Iterator[int]:
-    """A program by uvicorn, and its port."""
+def served(folder: Path, name: str, program: str, python: str, **env: str) -> Iterator[Served]:
+    """A program by uvicorn."""
     (folder / f"{name}.py").write_text(program)
     port = free_port()
     command = [
@@ -183,12 +202,12 @@ def served(folder: Path, name: str, program: str, python: str, **env: str) -> It
         "--loop",
         "asyncio",
     ]
-    with running([*command, "--no-access-log"], folder, **env):
-        yield port
+    with running([*command, "--no-access-log"], folder, **env) as pid:
+        yield Served(port, pid)
 
 
 @contextmanager
-def gateway(folder: Path, place: BenchDatabase) -> Iterator[tuple[int, str]]:
+def gateway(folder: Path, place: BenchDatabase) -> Iterator[Served]:
     name, port = f"gateway_{place.kind}", free_port()
     (folder / f"{name}.py").write_text(GATEWAY)
     with App(config=place.config) as app:
@@ -197,8 +216,16 @@ def gateway(folder: Path, place: BenchDatabase) -> Iterator[tuple[int, str]]:
     own = [each for each in [os.environ.get("PYTHONPATH")] if each]
     bounds = {"FENCEROW_WEB_RATE_PER_SECOND": "0", "PYTHONPATH": os.pathsep.join([str(folder), *own])}
     command = [str(Path(sys.executable).parent / "fencerow"), "serve", "--bind", str(port)]
-    with running(command, folder, **env, **bounds):
-        yield port, token
+    with running(command, folder, **env, **bounds) as pid:
+        yield Served(port, pid, token)
+
+
+@dataclass
+class Round:
+    """What came of one round: the time of each answer, and what a submit cost the processors."""
+
+    took_ms: list[float]
+    cost_s: float
 
 
 async def called(port: int, token: str, seconds: float) -> list[float]:
@@ -254,21 +281,22 @@ def redis(folder: Path, stack: ExitStack) -> str:
 def main(rounds: int, peers: dict[str, str], save: Path | None) -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        places: dict[str, tuple[int, str]] = {}
+        places: dict[str, Served] = {}
         for kind, bare in (("postgres", BARE_POSTGRES), ("sqlite", BARE_SQLITE)):
             place = stack.enter_context(private_place(kind))
             url = place.config.url if kind == "postgres" else str(folder / "bare.db")
             places[f"gateway, {kind}"] = stack.enter_context(gateway(folder, place))
-            bare_port = stack.enter_context(
+            places[f"bare, {kind}"] = stack.enter_context(
                 served(folder, f"bare_{kind}", bare, sys.executable, BENCH_URL=url or "")
             )
-            places[f"bare, {kind}"] = bare_port, ""
+            for each in ("gateway", "bare"):
+                places[f"{each}, {kind}"].database = place.server_pid
         if peers:
             port = redis(folder, stack)
             asyncio.run(answering(int(port)))
             for name, python in peers.items():
                 places[f"FastAPI, {name}"] = stack.enter_context(
-                    served(folder, f"fast_{name}", PEERS[name], python, BENCH_REDIS=port)), ""  # fmt: skip
+                    served(folder, f"fast_{name}", PEERS[name], python, BENCH_REDIS=port))  # fmt: skip
         try:
             told(measured(places, rounds), rounds, save)
         except* (AssertionError, TimeoutError):
@@ -276,36 +304,47 @@ def main(rounds: int, peers: dict[str, str], save: Path | None) -> None:
             raise
 
 
-def measured(places: dict[str, tuple[int, str]], rounds: int) -> dict[str, list[list[float]]]:
-    """For each place, what its callers waited in each round. The first round only warms up."""
-    found: dict[str, list[list[float]]] = {name: [] for name in places}
+def measured(places: dict[str, Served], rounds: int) -> dict[str, list[Round]]:
+    """For each place, what came of each round. The first round only warms up."""
+    found: dict[str, list[Round]] = {name: [] for name in places}
     for number in range(rounds + 1):
-        for name, (port, token) in places.items():
-            asyncio.run(answering(port))
-            took = asyncio.run(called(port, token, ROUND_S if number else 1.0))
+        for name, place in places.items():
+            asyncio.run(answering(place.port))
+            before_s = place.cost_s()
+            took = asyncio.run(called(place.port, place.token, ROUND_S if number else 1.0))
             if number:
-                found[name].append(took)
+                found[name].append(Round(took, (place.cost_s() - before_s) / len(took)))
     return found
 
 
-def told(found: dict[str, list[list[float]]], rounds: int, save: Path | None) -> None:
+def told(found: dict[str, list[Round]], rounds: int, save: Path | None) -> None:
     figures = {}
-    for name, taken in found.items():
-        rates = [len(took) / ROUND_S for took in taken]
-        p99 = median(sorted(took)[int(len(took) * 0.99)] for took in taken)
-        figures[name] = {"per_s": round(median(rates), 1), "p99_ms": round(p99, 1), "rounds": rates}
+    for name, played in found.items():
+        rates = [len(each.took_ms) / ROUND_S for each in played]
+        p99 = median(sorted(each.took_ms)[int(len(each.took_ms) * 0.99)] for each in played)
+        figures[name] = {
+            "per_s": round(median(rates), 1),
+            "p99_ms": round(p99, 1),
+            "processors_ms": round(median(each.cost_s for each in played) * 1e3, 2),
+            "rounds": rates,
+        }
     for kind in ("postgres", "sqlite"):
         ours, bare = found[f"gateway, {kind}"], found[f"bare, {kind}"]
-        ratios = [len(one) / len(other) for one, other in zip(ours, bare, strict=True)]
-        figures[f"gateway of bare, {kind}"] = {"median": round(median(ratios), 2), "rounds": ratios}
+        figures[f"gateway of bare, {kind}"] = ratio(ours, bare)
+        costs = [one.cost_s / other.cost_s for one, other in zip(ours, bare, strict=True)]
+        figures[f"processors, gateway of bare, {kind}"] = {"median": round(median(costs), 2), "rounds": costs}
     for name in (each for each in found if each.startswith("FastAPI")):
-        ours = found["gateway, postgres"]
-        ratios = [len(one) / len(other) for one, other in zip(ours, found[name], strict=True)]
-        figures[f"gateway on postgres of {name}"] = {"median": round(median(ratios), 2), "rounds": ratios}
+        figures[f"gateway on postgres of {name}"] = ratio(found["gateway, postgres"], found[name])
     document = {**circumstances(), "rounds": rounds, "load": os.getloadavg(), "figures": figures}
     print(json.dumps(document, indent=1))
     if save:
         save.write_text(json.dumps(document, indent=1) + "\n")
+
+
+def ratio(ours: list[Round], theirs: list[Round]) -> dict[str, object]:
+    """Submits of one beside those of the other."""
+    ratios = [len(one.took_ms) / len(other.took_ms) for one, other in zip(ours, theirs, strict=True)]
+    return {"median": round(median(ratios), 2), "rounds": ratios}
 
 
 if __name__ == "__main__":
