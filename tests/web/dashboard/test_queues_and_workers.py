@@ -74,3 +74,15 @@ def test_counts_say_where_they_end() -> None:
     assert found["queued"]["first_us"] == 1_000_000
     assert (found["failed"]["jobs"], found["failed"]["more"]) == (COUNTED_MAX, True)
     assert (found["running"]["jobs"], found["cancelled"]["more"]) == (0, False)
+
+
+async def test_all_queues_are_paused_and_go_on_together(app: App, visits: Visits) -> None:
+    await app.jobs["pages"].asubmit("a.pdf")
+    await app.jobs["mail"].asubmit("ada")
+    await app.client.apause_queue("letters", reason="mine")
+    paused = await visits.press("/queues/pause-all", back="/queues", on="/queues", reason="deploy")
+    known = {each.name: each.reason for each in await app.client.apaused_queues()}
+    resumed = await visits.press("/queues/resume-all", back="/queues", on="/queues")
+
+    assert "1 queue paused" in paused.text and known == {"documents": "deploy", "letters": "mine"}
+    assert "2 queues went on" in resumed.text and await app.client.apaused_queues() == []

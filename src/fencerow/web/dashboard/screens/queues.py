@@ -7,6 +7,7 @@ from typing import Any
 from fencerow.core.db.run import ask
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.state import WorkerState
+from fencerow.core.model.text import amount
 from fencerow.core.store.shares import ShareRecord
 from fencerow.web.dashboard.counting import COUNTED_MAX, live_counts
 from fencerow.web.dashboard.counting.shares import shares_page
@@ -94,6 +95,32 @@ async def resume(act: Act) -> PressAnswer:
     return PressAnswer(f"Queue {queue} was not paused.", changed=False)
 
 
+async def pause_all(act: Act) -> PressAnswer:
+    """Pause every queue that has live jobs or is served. A queue that comes later is open."""
+    live = await act.client.arun(ask(live_counts()))
+    workers = await act.client.workers.aregistered(state=WorkerState.ALIVE, limit=WORKERS_MAX)
+    names = dict.fromkeys(
+        [*(each.queue for each in live), *(each for one in workers for each in one.queues or ())]
+    )
+    chosen = list(names)[:QUEUES_SHOWN]
+    paused = [each for each in chosen if await act.client.apause_queue(each, reason=act.reason)]
+    left = (
+        f" {amount(len(names) - len(chosen), 'queue')} more were left: press again."
+        if names.keys() - chosen
+        else ""
+    )
+    return PressAnswer(
+        f"{amount(len(paused), 'queue')} paused. What runs already goes on.{left}", changed=bool(paused)
+    )
+
+
+async def resume_all(act: Act) -> PressAnswer:
+    """Let claims of every queue go on that is paused."""
+    known = await act.client.apaused_queues()
+    resumed = [each for each in known if await act.client.aresume_queue(each.name)]
+    return PressAnswer(f"{amount(len(resumed), 'queue')} went on.", changed=bool(resumed))
+
+
 async def weigh(act: Act) -> PressAnswer:
     """Set how many turns a share has where one of weight 1 has one."""
     queue, share, text = act.form.get("queue", ""), act.form.get("share", ""), act.form.get("weight", "")
@@ -111,6 +138,8 @@ async def weigh(act: Act) -> PressAnswer:
 ACTIONS = (
     Action("/queues/pause", pause),
     Action("/queues/resume", resume),
+    Action("/queues/pause-all", pause_all),
+    Action("/queues/resume-all", resume_all),
     Action("/queues/weigh", weigh),
 )
 SCREENS = (
