@@ -20,6 +20,7 @@ from fencerow.core.telemetry import Fact
 from fencerow.turns import looks
 from fencerow.turns.handing import GATES_MAX, HandedOver, hand_over, take_turns_back
 from fencerow.turns.looks import TurnsWanted
+from fencerow.turns.marks import ArrivalMark
 
 log = logging.getLogger("fencerow.worker")
 
@@ -45,6 +46,7 @@ class Hander(Chore):
         self._actor = f"worker {site.worker}"
         self._swept = ""  # up to this gate
         self._sweep_at = 0.0  # monotonic
+        self._mark = ArrivalMark()
 
     def is_for(self, message: WakeUp | None) -> bool:
         """Whether somebody came to a gate or left one, as far as is known."""
@@ -54,17 +56,22 @@ class Hander(Chore):
         """Hand over what is free; returns the seconds until the next look."""
         if time.monotonic() >= self._sweep_at:
             await self._sweep()
-        return min(self._poll_max_s, await self._hand_over(await self._engine.arun(looks.turns_wanted())))
+        after = self._mark.after(time.monotonic())
+        wanted = await self._engine.arun(looks.turns_wanted(after))
+        if not after:
+            self._mark.looked_at_all(time.monotonic())
+        return min(self._poll_max_s, await self._hand_over(wanted, after))
 
-    async def _hand_over(self, wanted: TurnsWanted) -> float:
+    async def _hand_over(self, wanted: TurnsWanted, after: int) -> float:
         """Give the turns that are free; returns the seconds until the next look at gates."""
         if not wanted.at_once:
             if wanted.due_us is None:
                 return self._poll_max_s
             # All workers sleep until that instant: whoever wakes first does it, and the others see that it is done.
             return wanted.due_us / 1e6 + random.uniform(0, TAKEN_S)  # noqa: S311 (a moment, no secret)
-        handed = await self._engine.arun(hand_over(due=self._site.due()))
+        handed = await self._engine.arun(hand_over(due=self._site.due(), after=after))
         self._tell(handed)
+        self._mark.took(handed.last, time.monotonic())
         return 0.0 if handed.more else TAKEN_S
 
     def _tell(self, handed: HandedOver) -> None:

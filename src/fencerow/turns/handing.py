@@ -49,19 +49,21 @@ class HandedOver(msgspec.Struct, frozen=True):
     queued: list[Requeued]
     more: bool
     news: list[str] = []  # what people are to be told of limits, and of jobs that nobody can place
+    last: int = 0  # the highest of the arrivals that were taken
 
 
 @operation(repeatable=True)
-def hand_over(gates: Iterable[str] = (), *, due: Due = OWN) -> Steps[HandedOver]:
+def hand_over(gates: Iterable[str] = (), *, due: Due = OWN, after: int = 0) -> Steps[HandedOver]:
     """Give free turns to those who wait for them, at gates where somebody came or left, and at these `gates`.
 
     Locks the rows of the gates, in sorted order, with those of all other gates at which jobs that come first there
     need a turn too: two that meet at a gate take turns themselves. Then locks the limits. Locked jobs are passed over.
     One whose key and limits cannot be read waits apart from then on, and the doctor tells of it.
     May be repeated, by anybody at any time: what is given is what is free. `due` says what is due beyond the
-    database's now, after its clock went back.
+    database's now, after its clock went back. `after`: of arrivals only those behind this one are taken.
     """
-    rows = yield from execute("take_arrivals", limit=GATES_MAX)
+    rows = yield from execute("take_arrivals", limit=GATES_MAX, after=after)
+    last = max((as_int(row[1]) for row in rows if row[1] is not None), default=0)
     names = {str(row[0]) for row in rows}.union(gates)
     if not names:
         return HandedOver([], more=False)
@@ -84,7 +86,8 @@ def hand_over(gates: Iterable[str] = (), *, due: Due = OWN) -> Steps[HandedOver]
     if choice.again:
         yield from execute("arrive", gates=sorted(choice.again))
     yield from _noted(locked.values(), known_us)
-    return HandedOver(given, bool(choice.again) or len(rows) >= GATES_MAX, _news(locked.values(), choice))
+    more = bool(choice.again) or len(rows) >= GATES_MAX
+    return HandedOver(given, more, _news(locked.values(), choice), last)
 
 
 def _join(

@@ -26,9 +26,9 @@ class TurnsWanted(NamedTuple):
 
 
 @operation(alone=True, repeatable=True, writes="")
-def turns_wanted() -> Steps[TurnsWanted]:
-    """Whether a gate is to be looked at, or when one will be."""
-    ((arrived, due_us),) = yield from execute("turns_wanted")
+def turns_wanted(after: int = 0) -> Steps[TurnsWanted]:
+    """Whether a gate is to be looked at, or when one will be. `after`: of arrivals only those behind this one count."""
+    ((arrived, due_us),) = yield from execute("turns_wanted", after=after)
     return TurnsWanted(bool(arrived), as_int_or_none(due_us))
 
 

@@ -19,10 +19,12 @@ WHERE EXISTS (SELECT 1
 -- name: take_arrivals
 -- Take arrivals, the oldest first, and name the gates to be looked at: those, and those where a job has become due. All
 -- others of the same gates are taken with them, for one look serves them all.
+-- Behind :after, since the index has those that were taken for as long as somebody holds an old snapshot.
 -- Guard: none; what is taken comes back if this transaction does not commit. Locked rows are taken by somebody else.
 WITH first AS MATERIALIZED (
     SELECT oldest.gate
     FROM fencerow.gate_arrivals AS oldest
+    WHERE oldest.id > CAST(:after AS bigint)
     ORDER BY oldest.id
     LIMIT CAST(:limit AS integer)
     FOR UPDATE SKIP LOCKED
@@ -36,19 +38,21 @@ taken AS (
             LIMIT 20 * CAST(:limit AS integer)
             FOR UPDATE SKIP LOCKED
         ))
-    RETURNING arrival.gate
+    RETURNING arrival.gate, arrival.id
 )
-SELECT taken.gate FROM taken
+SELECT taken.gate, taken.id FROM taken
 UNION ALL
-(SELECT gate.name
+(SELECT gate.name, NULL
  FROM fencerow.gates AS gate
  WHERE gate.next_at <= (SELECT fencerow.now())
  ORDER BY gate.next_at
  LIMIT CAST(:limit AS integer));
 
 -- name: turns_wanted
--- Whether a gate is to be looked at, and in how many microseconds the next will be by itself.
-SELECT EXISTS (SELECT 1 FROM fencerow.gate_arrivals AS arrival),
+-- Whether a gate is to be looked at, by an arrival behind :after, and in how many microseconds the next will be by itself.
+-- In the order of the ids, or the server would walk over the table, which has all that were taken.
+SELECT (SELECT arrival.id FROM fencerow.gate_arrivals AS arrival
+        WHERE arrival.id > CAST(:after AS bigint) ORDER BY arrival.id LIMIT 1) IS NOT NULL,
        (SELECT fencerow.us(min(gate.next_at)) FROM fencerow.gates AS gate WHERE gate.next_at IS NOT NULL)
        - fencerow.us(fencerow.now());
 

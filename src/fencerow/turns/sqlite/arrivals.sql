@@ -21,18 +21,19 @@ WHERE EXISTS (SELECT 1
 DELETE FROM fencerow.gate_arrivals
 WHERE id IN (SELECT same.id
              FROM fencerow.gate_arrivals AS same
-             WHERE same.gate IN (SELECT first.gate FROM fencerow.gate_arrivals AS first ORDER BY first.id LIMIT :limit)
+             WHERE same.gate IN (SELECT first.gate FROM fencerow.gate_arrivals AS first
+                               WHERE first.id > :after ORDER BY first.id LIMIT :limit)
              LIMIT 20 * :limit)
-RETURNING gate;
-SELECT gate.name
+RETURNING gate, id;
+SELECT gate.name, NULL
 FROM fencerow.gates AS gate
 WHERE gate.next_at <= fencerow.now()
 ORDER BY gate.next_at
 LIMIT :limit;
 
 -- name: turns_wanted
--- Whether a gate is to be looked at, and in how many microseconds the next will be by itself.
-SELECT EXISTS (SELECT 1 FROM fencerow.gate_arrivals),
+-- Whether a gate is to be looked at, by an arrival behind :after, and in how many microseconds the next will be by itself.
+SELECT EXISTS (SELECT 1 FROM fencerow.gate_arrivals WHERE id > :after),
        (SELECT min(gate.next_at) FROM fencerow.gates AS gate WHERE gate.next_at IS NOT NULL) - fencerow.now();
 
 -- name: gates_after
