@@ -22,7 +22,12 @@ from fencerow.core.errors import ConfigError
 # `ended`: the jobs that leave the live ones, all columns as they end. `revived`: the finished jobs that go back, all
 # columns as they had ended. `moved`: live jobs that may have another state now; on SQLite only their ids. Those of them
 # that are `waiting` wait for something, and may have given up what they had.
-LISTS = ("when jobs have ended", "when jobs are revived", "when jobs wait again")
+LISTS = (
+    "when jobs have ended",
+    "when jobs are revived",
+    "when jobs wait again",
+    "when attempts have failed",  # of `moved`: on PostgreSQL those that say so (has_failed), on SQLite all
+)
 CONDITIONS = (
     "whose end is awaited",  # of one of `ended`: somebody besides a caller waits for its end
     "whose wait is over",  # of `job`, which is suspended: what it waited for has come, so it is to be woken

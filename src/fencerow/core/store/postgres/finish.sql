@@ -110,10 +110,7 @@ moved AS (
     WHERE {{fence of outcome}}
     RETURNING job.id, job.attempt, job.holder, job.claimed_at, job.ended_at, outcome.error, job.queue, job.limits,
               clock.now AS at, COALESCE(CAST(outcome.error AS json) ->> 'code', '') NOT IN ('failed_by_handler', 'snoozes_exhausted') AS has_failed
-),
-told AS (
-    {{failures of the moved}}
-),
+){{when attempts have failed}},
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
     SELECT moved.id, moved.attempt, moved.ended_at, 'failed', CAST(moved.holder AS text),
@@ -149,10 +146,7 @@ moved AS (
       AND job.cancel_requested_at IS NULL
     RETURNING job.id, job.attempt, job.claimed_at, job.run_at, job.queue, job.priority, outcome.kind, outcome.detail,
               clock.now AS at, job.state, job.exclusive, job.limits, job.lane, outcome.kind = 'retried' AS has_failed
-),
-told AS (
-    {{failures of the moved}}
-){{when jobs wait again}},
+){{when attempts have failed}}{{when jobs wait again}},
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
     SELECT moved.id, moved.attempt, moved.at, moved.kind, CAST(:holder AS text),

@@ -239,10 +239,7 @@ moved AS (
     RETURNING job.id, job.state, job.attempt, job.queue, job.priority, job.run_at, job.claimed_at, overdue.begun,
               overdue.holder AS late_holder, clock.now AS at, job.exclusive, job.limits,
               overdue.begun AND job.state <> 'cancelled' AS has_failed
-),
-told AS (
-    {{failures of the moved}}
-){{when jobs wait again}},
+){{when attempts have failed}}{{when jobs wait again}},
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
     SELECT moved.id, moved.attempt, moved.at, CASE WHEN moved.begun THEN 'timed_out' ELSE 'released' END,

@@ -72,8 +72,13 @@ SELECT
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
 SELECT job.id, job.attempt, fencerow.now(), 'failed', :holder, json_object('claimed_at_us', job.claimed_at, 'error', json(json_extract(o.value, '$.error')))
 {{outcomes under the fence}};
-{{failures of the outcomes}}
+{{room for the moved}};
+INSERT INTO fencerow.moved (id)
+SELECT job.id
+{{outcomes under the fence}}
   AND COALESCE(json_extract(json_extract(o.value, '$.error'), '$.code'), '') NOT IN ('failed_by_handler', 'snoozes_exhausted');
+{{when attempts have failed}}
+{{no room for the moved}};
 UPDATE fencerow.jobs
 SET state = 'failed',
     failures = failures + 1,
@@ -94,9 +99,14 @@ SELECT job.id, job.attempt, fencerow.now(), json_extract(o.value, '$.kind'), :ho
                    'detail', json(json_extract(o.value, '$.detail')))
 {{outcomes under the fence}}
   AND job.cancel_requested_at IS NULL;
-{{failures of the outcomes}}
+{{room for the moved}};
+INSERT INTO fencerow.moved (id)
+SELECT job.id
+{{outcomes under the fence}}
   AND job.cancel_requested_at IS NULL
   AND json_extract(o.value, '$.kind') = 'retried';
+{{when attempts have failed}}
+{{no room for the moved}};
 UPDATE fencerow.jobs
 SET state = CASE WHEN json_extract(o.value, '$.delay_s') IS NOT NULL AND (0{{whose turn is over}}) THEN 'waiting'
                  ELSE 'queued' END,

@@ -187,17 +187,17 @@ WHERE job.id IN (SELECT json_extract(said.value, '$[0]')
                  WHERE worker.state = 'alive')
   AND job.state = 'running'
   AND note.kind IN ('timed_out', 'released');
-INSERT INTO fencerow.limit_failures (name, at, started_at)
-SELECT told.value, fencerow.now(), job.claimed_at
+{{room for the moved}};
+INSERT INTO fencerow.moved (id)
+SELECT job.id
 FROM fencerow.workers AS worker, json_each(worker.stated, '$.overdue') AS said
 CROSS JOIN fencerow.jobs AS job ON job.id = json_extract(said.value, '$[0]')
 JOIN fencerow.job_events AS note ON note.job_id = job.id AND note.attempt = job.attempt AND note.kind = 'timed_out'
-JOIN json_each({{limits of the job}}) AS told
 WHERE worker.state = 'alive'
   AND job.state = 'running'
-  AND job.cancel_requested_at IS NULL
-  AND EXISTS (SELECT 1 FROM fencerow.watched_limits)
-  AND {{is watched}};
+  AND job.cancel_requested_at IS NULL;
+{{when attempts have failed}}
+{{no room for the moved}};
 UPDATE fencerow.jobs
 SET state = CASE WHEN note.kind = 'timed_out' AND json_extract(note.detail, '$.became') = 'queued'
                       AND (0{{whose turn is over}})
