@@ -11,7 +11,7 @@ from fencerow.core.errors import InvalidInput, exits
 
 SECTIONS = {
     "Jobs": ("dev", "worker", "serve", "submit", "jobs"),
-    "What goes on, and why": ("top", "queues", "workers", "why", "doctor", "canary", "audit"),
+    "What goes on, and why": ("top", "queues", "workers", "why", "saga", "doctor", "canary", "audit"),
     "Schedules, turns, events": (
         *("schedules", "exclusive", "limits", "shares"),
         *("flows", "handovers", "events", "webhooks", "mutexes", "steps", "output", "signal"),
