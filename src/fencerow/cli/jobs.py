@@ -13,6 +13,7 @@ from fencerow.cli.changing import change_options, wanted_change
 from fencerow.cli.columns import COLUMNS, NAMES, UNIQUE, chosen_columns, row_of
 from fencerow.cli.filters import filter_options, made, page, placed
 from fencerow.cli.show import show_job
+from fencerow.cli.timeline import timeline
 from fencerow.client import Client
 from fencerow.command import output
 from fencerow.command.app_loading import load_app
@@ -64,6 +65,9 @@ def jobs(context: click.Context, /, limit: int, columns: str | None, **options: 
         _list(context, limit, columns, options)
 
 
+jobs.add_command(timeline)
+
+
 @jobs.command("list")
 @list_options
 @click.pass_context
@@ -91,14 +95,14 @@ def show(context: click.Context, job_id: str) -> None:
     with working(asked(context)) as engine:
         client = Client(engine)
         wanted = client.run(job_meant(meant))
-        job, timeline, log = client.get(wanted), client.timeline(wanted), client.logs(wanted)
+        job, moves, log = client.get(wanted), client.timeline(wanted), client.logs(wanted)
         unique = engine.run(unique_keys_of([wanted])).get(wanted, [])
         handover = engine.run(placed_handover(wanted))
         waits = client.run(briefly(wanted)) if job.state in WAITS and not asked(context).json else None
-        names = client.run(worker_names([job.holder, *(each.actor for each in timeline)]))
+        names = client.run(worker_names([job.holder, *(each.actor for each in moves)]))
         at = times(engine, asked(context))
     if asked(context).json:
-        entries = [_entry(each) for each in timeline]
+        entries = [_entry(each) for each in moves]
         output.say_json(
             {
                 "job": job,
@@ -110,7 +114,7 @@ def show(context: click.Context, job_id: str) -> None:
         )
     else:
         declared = _declared(asked(context), job.name)
-        show_job(job, timeline, log, at, unique, handover, waits, names, declared)
+        show_job(job, moves, log, at, unique, handover, waits, names, declared)
 
 
 @jobs.command()

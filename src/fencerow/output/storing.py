@@ -44,6 +44,16 @@ class Output(msgspec.Struct, frozen=True):
     groups: list[Group]
 
 
+class Part(msgspec.Struct, frozen=True):
+    """What one attempt has emitted."""
+
+    attempt: int
+    first_us: int
+    last_us: int
+    chunks: int
+    bytes: int
+
+
 @operation(alone=True, repeatable=True, writes="")
 def begin(job_id: str, *, holder: str, attempt: int) -> Steps[Begun | None]:
     """What the attempt must know before it emits; None: it no longer holds the job."""
@@ -91,6 +101,13 @@ def emitting(ids: Sequence[str]) -> Steps[dict[str, Emitting]]:
     return {
         str(row[0]): Emitting(str(row[1]), State(str(row[2])), as_int(row[3]), as_int(row[4])) for row in rows
     }
+
+
+@operation(alone=True, repeatable=True, writes="")
+def parts(job_id: str) -> Steps[list[Part]]:
+    """What each attempt of a job has emitted, in order."""
+    rows = yield from execute("output_parts", id=job_id)
+    return [Part(*map(as_int, row)) for row in rows]
 
 
 @operation()

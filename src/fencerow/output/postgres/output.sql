@@ -47,6 +47,14 @@ WHERE known.job_id = CAST(:id AS uuid)
 ORDER BY known.last
 LIMIT CAST(:limit AS integer);
 
+-- name: output_parts
+-- What each attempt has emitted, in order: from when until when, how many chunks and bytes.
+SELECT known.attempt, fencerow.us(min(known.at)), fencerow.us(max(known.at)), sum(known.chunks), sum(known.bytes)
+FROM fencerow.job_output AS known
+WHERE known.job_id = CAST(:id AS uuid)
+GROUP BY known.attempt
+ORDER BY known.attempt;
+
 -- name: emitting_jobs
 -- How these jobs stand, and the offset of what each has emitted last. For many who follow them at once.
 SELECT CAST(job.id AS text), job.queue, job.state, job.attempt,

@@ -36,6 +36,14 @@ WHERE known.job_id = :id
 ORDER BY known.last
 LIMIT :limit;
 
+-- name: output_parts
+-- What each attempt has emitted, in order: from when until when, how many chunks and bytes.
+SELECT known.attempt, min(known.at), max(known.at), sum(known.chunks), sum(known.bytes)
+FROM fencerow.job_output AS known
+WHERE known.job_id = :id
+GROUP BY known.attempt
+ORDER BY known.attempt;
+
 -- name: emitting_jobs
 -- How these jobs stand, and the offset of what each has emitted last. For many who follow them at once.
 SELECT job.id, job.queue, job.state, job.attempt,
