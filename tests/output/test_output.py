@@ -202,6 +202,35 @@ async def test_a_write_that_waits_for_the_jobs_own_transaction_does_not_keep_it(
     assert data(await read(lite, job.id)) == ["first", "second"]
 
 
+async def test_a_write_whose_caller_was_cancelled_comes_before_the_next_one(lite: AnyEngine) -> None:
+    """Else it would be lost, or a reader see the later group first and never look for the earlier one."""
+    began, never = asyncio.Event(), asyncio.Event()
+    arun = lite.arun
+
+    async def slowly(operation: Any) -> Any:
+        if operation.name == "write" and "second" in str(operation.start) and not began.is_set():
+            began.set()
+            await never.wait()
+        return await arun(operation)
+
+    lite.arun = slowly  # type: ignore[method-assign]
+
+    async def tells(job: Job) -> None:
+        await job.emit("first")
+        writing = asyncio.ensure_future(job.emit("second" + "x" * 70_000))
+        await began.wait()
+        writing.cancel()
+        await asyncio.wait([writing])
+        await job.emit("third")
+
+    config = quick(output_write_s=NEVER_S, output_chunk_bytes_max=100_000)
+    async with working(lite, tells, config=config) as stage:
+        job = await stage.run("tells")
+
+    assert job.state == "succeeded", job.error
+    assert [str(each)[:5] for each in data(await read(lite, job.id))] == ["first", "secon", "third"]
+
+
 async def refusal(engine: AnyEngine, emits: Any, **settings: Any) -> JobRecord:
     async def tells(job: Job) -> None:
         await emits(job)
