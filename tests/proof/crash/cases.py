@@ -558,6 +558,8 @@ CASES: list[Case] = [
     reading(looks.gates_after()),
     reading(looks.gates_left(["key:k"])),
     reading(looks.turns_wanted()),
+    reading(looks.any_wanted()),
+    reading(store.next_fall_back()),
     reading(store.unaware_workers("exclusive")),
     # written while the clock stood ahead
     Case("move_back", written_ahead, move_back(), moved_and_given, (JOB, OTHER_JOB)),

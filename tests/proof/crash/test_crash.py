@@ -13,6 +13,7 @@ import pytest
 from fencerow.core.store import ahead, store
 from fencerow.operators import queues
 from fencerow.retention import disown, periods, purging
+from fencerow.turns import handing, looks
 from fencerow.unique import keys
 from fencerow_proof.arena.crash import Case, Unrecovered, crash_everywhere
 from tests.proof.crash.cases import CASES, ON_POSTGRES, swept
@@ -50,7 +51,7 @@ def test_every_point_of_it_is_survived(
 def test_every_operation_of_the_store_is_among_them() -> None:
     verbs = {
         name
-        for module in (store, ahead, disown, keys, periods, purging, queues)
+        for module in (store, ahead, disown, handing, keys, looks, periods, purging, queues)
         for name, verb in inspect.getmembers(module, inspect.isfunction)
         if hasattr(verb, "__wrapped__")
     }
