@@ -25,12 +25,13 @@ JOIN fencerow.jobs AS job ON job.id = wait.job_id AND job.attempt = wait.attempt
 WHERE wait.job_id = CAST(:id AS uuid)
 UNION ALL
 (SELECT 'before', CAST(edge.before_id AS text), before.name, edge.policy, edge.state, before.place, NULL, NULL, NULL, NULL, NULL,
-        count(*) FILTER (WHERE edge.state IS NULL) OVER ()
- FROM fencerow.flow_edges AS edge
- JOIN fencerow.flow_jobs AS before ON before.job_id = edge.before_id
- WHERE edge.job_id = CAST(:id AS uuid)
- ORDER BY edge.state IS NOT NULL, before.place
- LIMIT CAST(:near AS integer))
+        edge.open
+ FROM (SELECT few.before_id, few.policy, few.state, count(*) FILTER (WHERE few.state IS NULL) OVER () AS open
+       FROM fencerow.flow_edges AS few
+       WHERE few.job_id = CAST(:id AS uuid)
+       ORDER BY few.state IS NOT NULL, few.before_id
+       LIMIT CAST(:near AS integer)) AS edge
+ JOIN fencerow.flow_jobs AS before ON before.job_id = edge.before_id)
 UNION ALL
 (SELECT 'behind', CAST(edge.job_id AS text), behind.name, edge.policy, behind.state, behind.place, NULL, NULL, NULL, NULL, NULL,
         NULL

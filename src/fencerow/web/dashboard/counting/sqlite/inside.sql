@@ -22,14 +22,13 @@ JOIN fencerow.flows AS flow ON flow.id = wait.flow_id
 JOIN fencerow.jobs AS job ON job.id = wait.job_id AND job.attempt = wait.attempt
 WHERE wait.job_id = :id
 UNION ALL
-SELECT *
-FROM (SELECT 'before', edge.before_id, before.name, edge.policy, edge.state, before.place, NULL, NULL, NULL, NULL, NULL,
-             count(*) FILTER (WHERE edge.state IS NULL) OVER ()
-      FROM fencerow.flow_edges AS edge
-      JOIN fencerow.flow_jobs AS before ON before.job_id = edge.before_id
-      WHERE edge.job_id = :id
-      ORDER BY edge.state IS NOT NULL, before.place
-      LIMIT :near)
+SELECT 'before', edge.before_id, before.name, edge.policy, edge.state, before.place, NULL, NULL, NULL, NULL, NULL, edge.open
+FROM (SELECT few.before_id, few.policy, few.state, count(*) FILTER (WHERE few.state IS NULL) OVER () AS open
+      FROM fencerow.flow_edges AS few
+      WHERE few.job_id = :id
+      ORDER BY few.state IS NOT NULL, few.before_id
+      LIMIT :near) AS edge
+JOIN fencerow.flow_jobs AS before ON before.job_id = edge.before_id
 UNION ALL
 SELECT 'behind', edge.job_id, behind.name, edge.policy, behind.state, behind.place, NULL, NULL, NULL, NULL, NULL, NULL
 FROM (SELECT few.job_id, few.policy
