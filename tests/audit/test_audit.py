@@ -39,6 +39,7 @@ NOT_BY_HAND = {
     "take_turns_back": "follows a pause of a queue, which is told",
     "cancel_replaced": "a later submit cancels it",
     "put_flow": "a submit",
+    "make_approval": "a program asks; who answers is told",
     "hold_flow_jobs": "goes with the revive of its flow, which is told",
 }
 
