@@ -204,7 +204,9 @@ class App(JobsApp):
         """
         from fencerow.saga.declaring import declare_saga  # who undoes nothing never loads it
 
-        return declare_saga(self.job, self._submitter, job, undo, dict(given))  # type: ignore[no-any-return]
+        return declare_saga(  # type: ignore[no-any-return]
+            self.job, self._submitter, lambda: self.engine, job, undo, dict(given)
+        )
 
     @property
     def schedules(self) -> AppSchedules:

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 from fencerow.core.app.declare import DeclaredBase
 from fencerow.core.app.submitter import Submitter
+from fencerow.core.db.engine import Engine
 from fencerow.core.model.job import NewJob
 from fencerow.core.model.text import shown
 from fencerow.core.worker.context import Job
@@ -49,14 +50,19 @@ def saga_of(handler: Callable[..., Any]) -> Saga | None:
 
 
 def declare_saga(
-    declare: Declare, submitter: Submitter, work: object, undo: Sequence[Undo], options: dict[str, Any]
+    declare: Declare,
+    submitter: Submitter,
+    engine: Callable[[], Engine],
+    work: object,
+    undo: Sequence[Undo],
+    options: dict[str, Any],
 ) -> Any:
     """See `App.saga`."""
     job = _fit(work)
-    undos = _by_name(job.name, undo)
+    undos, packing = _by_name(job.name, undo), job.handler.packing
 
     async def compensate(job: Job) -> list[str]:
-        return await undoing(job, undos)
+        return await undoing(job, undos, engine(), packing)
 
     compensation = declare(**{"name": f"{job.name}{SUFFIX}", "queue": job.queue, **options})(compensate)
     _SAGAS[job.handler.function] = Saga(undos, compensation, submitter)

@@ -7,7 +7,9 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from fencerow.core.db.engine import Engine
 from fencerow.core.errors import DeclarationError
+from fencerow.core.model.packing import Packing
 from fencerow.core.model.signature import parameters_of
 from fencerow.core.model.value import ValueCodec
 from fencerow.core.worker.context import Job
@@ -17,14 +19,16 @@ from fencerow.steps.job_verbs import StepVerbs
 from fencerow.steps.results import unpacked
 
 
-async def undoing(job: Job, undos: Mapping[str, Callable[[Any], Any]]) -> list[str]:
+async def undoing(
+    job: Job, undos: Mapping[str, Callable[[Any], Any]], engine: Engine, packing: Packing
+) -> list[str]:
     """Undo what is left of the steps, and return their names in that order.
 
     Raises:
         UndoMissing: a function is no longer listed. What stands before it is undone and remembered.
     """
     assert isinstance(job, StepVerbs)
-    steps = await job._engine.arun(undo_steps(job.id))
+    steps = await engine.arun(undo_steps(job.id))
     for each in steps:
         undo = undos.get(each.undo)
         if undo is None:
@@ -33,7 +37,7 @@ async def undoing(job: Job, undos: Mapping[str, Callable[[Any], Any]]) -> list[s
                 f"its saga lists: {', '.join(sorted(undos))}",
                 f"list a function of that name in app.saga(..., undo=[...]); then `fencerow jobs revive {job.id}`",
             )
-        await job.step(each.name, _undone, undo, _result(job, undo, each))
+        await job.step(each.name, _undone, undo, _result(packing, undo, each))
     return [each.name for each in steps]
 
 
@@ -45,9 +49,8 @@ async def _undone(undo: Callable[[Any], Any], result: Any) -> None:
         await asyncio.to_thread(undo, result)
 
 
-def _result(job: StepVerbs, undo: Callable[[Any], Any], step: UndoStep) -> Any:
+def _result(packing: Packing, undo: Callable[[Any], Any], step: UndoStep) -> Any:
     """The step's result, by the type of the parameter that takes it; without one as plain JSON data."""
-    packing = job._attempt.handler.packing
     encoded = unpacked(packing, step.job_id, step.name, step.result)
     return codec_of_first(undo).decode(encoded)
 
