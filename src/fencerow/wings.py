@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fencerow.audit.wing import WING as AUDIT
 from fencerow.batches.wing import WING as BATCHES
+from fencerow.clocks.wing import WING as CLOCKS
 from fencerow.core.wing import build
 from fencerow.doctor.wing import WING as DOCTOR
 from fencerow.events.wing import WING as EVENTS
@@ -38,6 +39,7 @@ WINGS = (
     PAYLOADS,
     TURNS,
     OPERATORS,
+    CLOCKS,
     UNIQUE,
     HANDOVERS,
     FLOWS,

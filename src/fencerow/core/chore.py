@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
@@ -14,6 +14,9 @@ from fencerow.core.model.due import OWN, Due
 from fencerow.core.model.text import shown
 from fencerow.core.model.wakeup import Queued, WakeUp
 from fencerow.core.telemetry import Telemetry
+
+if TYPE_CHECKING:
+    from fencerow.core.db.portion import Portion
 
 
 class Chore(ABC):
@@ -26,6 +29,7 @@ class Chore(ABC):
     """
 
     name: str
+    portion: Portion | None = None  # how much it does at once, where that may be too much
     jitter: float = (
         0.2  # of its pauses, so that workers do not all do it at once; 0.0 where an instant counts
     )
@@ -117,10 +121,15 @@ def _nobody(_: Sequence[Queued]) -> None:
     pass
 
 
+def _unread() -> None:
+    """Nobody has read the clock."""
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """Where a worker's chores work. `queues`: which it serves just now. `due`: what is due there beyond the database's
-    now. `announce`: says that jobs were queued, to this worker and to the others."""
+    now. `announce`: says that jobs were queued, to this worker and the others. `now_us`: the database's time, as this
+    worker carries it on; None: it has not read it yet."""
 
     engine: Engine
     config: CoreConfig
@@ -129,3 +138,4 @@ class Site:
     queues: Callable[[], Iterable[str]]
     due: Callable[[], Due] = _by_the_clock
     announce: Callable[[Sequence[Queued]], None] = _nobody
+    now_us: Callable[[], int | None] = _unread

@@ -14,7 +14,7 @@ from fencerow.core.db.run import Procedure, ask
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import JobRecord
-from fencerow.core.model.labels import encode_metadata, encode_tags
+from fencerow.core.model.labels import Plain, encode_metadata, encode_tags
 from fencerow.core.model.state import State
 from fencerow.core.model.text import check_text, shown
 from fencerow.operators import looking
@@ -35,7 +35,6 @@ K = TypeVar("K", bound=StrEnum)
 
 TEXT_MAX = 1_000  # of a name that is looked for
 LIMIT_MAX = 10_000
-Plain = str | int | float | bool | None
 
 
 @dataclass(frozen=True, slots=True)

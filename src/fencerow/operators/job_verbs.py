@@ -11,11 +11,10 @@ from fencerow.core.db.run import Procedure, ask
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import FencerowError, IllegalMove, OutcomeUnknown
 from fencerow.core.model.job import Fence, Happening, JobRecord, LogLine
+from fencerow.core.model.labels import Plain
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.moves import not_found
-from fencerow.operators import looking
-from fencerow.operators.finding import Plain, chosen_by, listing
 
 
 class JobVerbs(ClientBase):
@@ -45,6 +44,8 @@ class JobVerbs(ClientBase):
             InvalidInput: there is no such state; no job can have such a tag or field; a value is not a plain
                 one; the limit is not from 1 to 10,000; `before_id` is no id.
         """
+        from fencerow.operators.finding import chosen_by, listing  # who only submits never loads it
+
         chosen = chosen_by(
             queue=queue,
             name=name,
@@ -66,6 +67,8 @@ class JobVerbs(ClientBase):
         Raises:
             JobNotFound: it is not there.
         """
+        from fencerow.operators import looking  # who only submits never loads it
+
         job = yield from reading(ref)
         return timeline_of(job, (yield from ask(looking.events(job.id))))
 
@@ -74,6 +77,8 @@ class JobVerbs(ClientBase):
     @verb
     def logs(self, ref: Ref) -> Procedure[list[LogLine]]:
         """The log lines of a job, in order; an empty list if there is no such job."""
+        from fencerow.operators import looking  # who only submits never loads it
+
         job_id = yield from resolving(ref)
         return (yield from ask(looking.logs(job_id)))
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from fencerow.clocks import ahead
 from fencerow.core.db.run import Operation
 from fencerow.core.model.change import JobChange, NewArguments
 from fencerow.core.model.state import State
 from fencerow.core.model.submission import Submission
 from fencerow.core.model.wanted import Change, SlotGroup, Wanted
-from fencerow.core.store import ahead, store
+from fencerow.core.store import store
 from fencerow.errors import FencerowError
 from fencerow.handovers import handovers
 from fencerow.limits import Breaker, Limit, Rate, limits
@@ -565,6 +566,7 @@ CASES: list[Case] = [
     Case("move_back", written_ahead, move_back(), moved_and_given, (JOB, OTHER_JOB)),
     reading(ahead.find_ahead(ahead.FIRST, reached_us=0, limit=10)),
     reading(ahead.clock_reached()),
+    reading(store.next_fall_back()),
     # handovers; `mend` heals what no case may begin with: tests/proof/race/test_handovers.py breaks it off
     Case("submit_gated, to be handed over", workers, store.submit_gated(LINED), lined_again, BOTH),
     repeated("resubmit, to be handed over", workers, store.resubmit(LINED), *BOTH),

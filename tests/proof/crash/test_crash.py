@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.store import ahead, store
+from fencerow.clocks import ahead
+from fencerow.core.store import store
 from fencerow.operators import queues
 from fencerow.retention import disown, periods, purging
 from fencerow.turns import handing, looks

@@ -38,7 +38,14 @@ class Chores:
             self._looped(each)
 
     def _looped(self, chore: Chore) -> tuple[Chore, Loop]:
-        loop = Loop(chore.name, chore.tick, self._telemetry, jitter=chore.jitter, background=True)
+        loop = Loop(
+            chore.name,
+            chore.tick,
+            self._telemetry,
+            jitter=chore.jitter,
+            background=True,
+            portion=chore.portion,
+        )
         self._hearing.append((chore, loop))
         return self._hearing[-1]
 

@@ -12,6 +12,7 @@ from fencerow.core.model.text import check_text, shown
 from fencerow.core.model.value import ValueType
 
 TAGS_MAX = 64
+Plain = str | int | float | bool | None  # a value in metadata by which jobs are found
 TAG_LENGTH_MAX = 100
 KEY_LENGTH_MAX = 256
 LABEL_BYTES_MAX = 16 * 1024

@@ -29,7 +29,6 @@ from fencerow.core.model.wanted import Leave
 from fencerow.core.model.worker_labels import parsed_labels
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.acker import Acker
-from fencerow.core.worker.ahead import Ahead
 from fencerow.core.worker.blocked import Ending, LastBlock, LoopWatch
 from fencerow.core.worker.brought import Apart, brought, check_apart
 from fencerow.core.worker.calling import Calls
@@ -94,7 +93,14 @@ class Assembly:
         labels = parsed_labels(config.labels)
         self.wakeups = WakeUps(engine, self.lease, self.roster.pools, self.chores, labels)
         site = Site(
-            engine, config, telemetry, name, self.roster.queues, self.clock.due, self.wakeups.announce
+            engine,
+            config,
+            telemetry,
+            name,
+            self.roster.queues,
+            self.clock.due,
+            self.wakeups.announce,
+            self.clock.now_us,
         )
         # The life of an attempt, from its end to its claim.
         lines = JobLines.of(config)
@@ -194,15 +200,9 @@ class Assembly:
         reaper = Reaper(site.engine, self.lease, site.config, telemetry, self.wakeups, actor=actor)
         falling_back = FallBack(site, self.wakeups, actor=actor)
         labels = Loop("labels", falling_back.tick, telemetry, background=True)
-        ahead = Ahead(site.engine, self.wakeups, self.clock, pause_s=site.config.sweep_s, actor=actor)
-        portions = {"reaper": reaper.portion, "ahead": ahead.portion}
-        chores = [("reaper", reaper.tick), ("ahead", ahead.tick)]
-        background = [
-            Loop(name, tick, telemetry, jitter=0.2, background=True, portion=portions.get(name))
-            for name, tick in chores
-        ]
+        reaping = Loop("reaper", reaper.tick, telemetry, jitter=0.2, background=True, portion=reaper.portion)
         self.chores.add([chore for make in brought().chores for chore in make(site)])
-        self.loops.add(acker, labels, *background, *self.chores.loops)
+        self.loops.add(acker, labels, reaping, *self.chores.loops)
 
 
 def shared(queues: Mapping[str, int] | Sequence[str], slots: int) -> list[tuple[tuple[str, ...], int]]:

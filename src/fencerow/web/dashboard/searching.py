@@ -12,8 +12,9 @@ import msgspec
 
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import IdRange, parse_id, parse_prefix
+from fencerow.core.model.labels import Plain
 from fencerow.core.model.state import State
-from fencerow.operators.finding import JobFilter, Plain
+from fencerow.operators.finding import JobFilter
 
 WORD = re.compile(r"""(?:[^\s"]|"[^"]*"?)+""")
 AGE = re.compile(r"(\d{1,6})\s*(s|m|min|h|d)")

@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import JobRecord
-from fencerow.operators.finding import Plain
+from fencerow.core.model.labels import Plain
 from fencerow.web.gateway.reached import reached
 from fencerow.web.gateway.route import Answer, Call, Route
 from fencerow.web.gateway.shapes import ErrorDocument, Instant, JobState, Told, job_document

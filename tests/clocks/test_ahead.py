@@ -7,18 +7,18 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from fencerow.core.background.chores import Chores
+from fencerow.clocks import chore as ahead
+from fencerow.clocks.ahead import FIRST, AheadJob, clock_reached, find_ahead, move_back
+from fencerow.config import Config
+from fencerow.core.chore import Site
 from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.steady import steady
 from fencerow.core.model.change import JobChange
+from fencerow.core.model.wakeup import Queued
 from fencerow.core.model.wanted import Stated
 from fencerow.core.store import store
-from fencerow.core.store.ahead import FIRST, AheadJob, clock_reached, find_ahead, move_back
-from fencerow.core.store.attempts import Requeue, Requeued
+from fencerow.core.store.attempts import Requeue
 from fencerow.core.telemetry import Telemetry
-from fencerow.core.worker import ahead
-from fencerow.core.worker.lease import WorkerLease
-from fencerow.core.worker.wakeups import WakeUps
 from fencerow.operators import looking
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock
@@ -298,19 +298,23 @@ def test_a_living_worker_says_how_far_it_carries_the_time_on(engine: AnyEngine) 
 # --- in workers --------------------------------------------------------------------------------------
 
 
-class Told(WakeUps):
-    """Keeps which jobs claims are told of."""
+def looks_of(engine: AnyEngine, told: list[Queued], carried: CarriedClock) -> ahead.Ahead:
+    def announce(queued: Sequence[Queued]) -> None:
+        """Keeps how often claims are told of jobs."""
+        told.extend(queued)
 
-    ids: list[str]
-
-    def announce_queued(self, jobs: Sequence[Requeued]) -> None:
-        self.ids += [job.id for job in jobs]
-
-
-def looks_of(engine: AnyEngine, told: list[str], carried: CarriedClock) -> ahead.Ahead:
-    wakeups = Told(engine, WorkerLease(30.0, 1.0), [], Chores([], Telemetry()))
-    wakeups.ids = told
-    return ahead.Ahead(engine, wakeups, carried, pause_s=7.0, actor="worker w")
+    return ahead.Ahead(
+        Site(
+            engine,
+            Config(sweep_s=7.0),
+            Telemetry(),
+            "w",
+            lambda: (),
+            carried.due,
+            announce,
+            carried.now_us,
+        )
+    )
 
 
 async def test_it_goes_through_all_jobs_in_parts(
@@ -323,7 +327,7 @@ async def test_it_goes_through_all_jobs_in_parts(
     late = [new_job() for _ in range(3)]
     await engine.arun(store.submit(late))
     clock.advance(-HOUR_S)
-    told: list[str] = []
+    told: list[Queued] = []
     carried = CarriedClock()
     looks = looks_of(engine, told, carried)
 
@@ -332,7 +336,8 @@ async def test_it_goes_through_all_jobs_in_parts(
     carried.read(steady(), await engine.arun(store.clock()))
     pauses = [await looks.tick() for _ in range(4)]
 
-    assert sorted(told) == sorted(job.id for job in late), "claims elsewhere are to begin there"
+    assert {each.queue for each in told} == {each.template.queue for each in late}, "claims begin there"
+    assert all(due_in_s(engine, each.id) <= 0 for each in late)
     assert pauses == [7.0, 7.0, 0.0, 7.0], "it hurries only where the clock did stand ahead"
     assert [await looks.tick() for _ in range(4)] == [7.0] * 4
 
@@ -344,7 +349,7 @@ async def test_what_another_worker_carries_on_it_leaves(engine: AnyEngine, clock
         store.register(holder=new_job().id, name="other", host="h", pid=1, info="{}", lease_s=30.0)
     )
     clock.advance(-HOUR_S)
-    told: list[str] = []
+    told: list[Queued] = []
     carried = CarriedClock()
     carried.read(steady(), await engine.arun(store.clock()))
 
@@ -359,7 +364,7 @@ async def test_what_itself_has_read_it_leaves(engine: AnyEngine, clock: Database
     carried.read(steady(), await engine.arun(store.clock()) + 10_000_000)
     await engine.arun(store.submit([new_job(delay_s=2 * HOUR_S)]))
     clock.advance(-HOUR_S)
-    told: list[str] = []
+    told: list[Queued] = []
 
     await looks_of(engine, told, carried).tick()
 

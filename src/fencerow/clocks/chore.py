@@ -9,38 +9,36 @@ from __future__ import annotations
 import logging
 from functools import partial
 
-from fencerow.core.db.clock import CarriedClock
-from fencerow.core.db.engine import Engine
+from fencerow.clocks.ahead import FIRST, AheadJob, AheadPart, clock_reached, find_ahead, move_back
+from fencerow.core.chore import Chore, Site
 from fencerow.core.db.portion import Portion
 from fencerow.core.model.text import amount
-from fencerow.core.store.ahead import FIRST, AheadJob, AheadPart, clock_reached, find_ahead, move_back
-from fencerow.core.worker.wakeups import WakeUps
+from fencerow.core.model.wakeup import Arrived, encode
+from fencerow.core.store.hints import in_lanes
 
 log = logging.getLogger("fencerow.worker")
 
 PART_ROWS = 1_000
 
 
-class Ahead:
+class Ahead(Chore):
     """One part after another; from the beginning when the last was reached. Used on the event loop only."""
 
-    def __init__(
-        self, engine: Engine, wakeups: WakeUps, clock: CarriedClock, *, pause_s: float, actor: str
-    ) -> None:
-        self._engine = engine
-        self._wakeups = wakeups
-        self._clock = clock
-        self._pause_s = pause_s
-        self._actor = actor
+    name = "ahead"
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._engine = site.engine
+        self._pause_s = site.config.sweep_s
         self._after = FIRST
-        self.portion = Portion("jobs from ahead of the clock", PART_ROWS)
+        self.portion: Portion = Portion("jobs from ahead of the clock", PART_ROWS)
 
     async def tick(self) -> float:
         """Look at the next part; returns the seconds until the next look."""
-        now_us = self._clock.now_us()
+        now_us = self._site.now_us()
         if now_us is None:
             return self._pause_s  # it has not read the clock yet
-        reached_us = max(now_us, self._clock.due().until_us)
+        reached_us = max(now_us, self._site.due().until_us)
         part, moved = await self.portion.fit(PART_ROWS, partial(self._look, reached_us))
         self._after = part.next
         return 0.0 if moved and part.next != FIRST else self._pause_s
@@ -53,9 +51,11 @@ class Ahead:
         """Another worker may know of a later time; what was written before that is due by what it carries on."""
         others_us = await self._engine.arun(clock_reached())
         moved = await self._engine.arun(
-            move_back(found, reached_us=max(reached_us, others_us), actor=self._actor)
+            move_back(found, reached_us=max(reached_us, others_us), actor=f"worker {self._site.worker}")
         )
-        self._wakeups.announce_queued(moved)
+        self._site.announce(in_lanes(moved))
+        if any(job.waits for job in moved):
+            self._engine.wake([encode(Arrived())])
         if moved:
             log.warning(
                 "moved %s back that were written while the database's clock stood ahead; find out what sets it",
