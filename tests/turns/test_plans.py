@@ -77,7 +77,7 @@ def test_the_first_who_wait_are_found_without_a_look_at_the_others(keyed: Postgr
 @pytest.mark.parametrize("name", sorted(PARAMS))
 def test_sqlite_finds_them_by_index(lite: SqliteEngine, name: str) -> None:
     query = lite.queries[name]
-    params = {key: bound(PARAMS[name][key]) for key in query.parameters}
+    params = bound(PARAMS[name], query.parameters)
     with lite.session() as session:
         rows = session.connection.execute("EXPLAIN QUERY PLAN " + query.statements[0], params).fetchall()
     plan = [str(row[3]) for row in rows]

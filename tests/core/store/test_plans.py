@@ -263,7 +263,7 @@ INDEX = {
 def lite_plan(engine: SqliteEngine, name: str) -> list[str]:
     lines = []
     query = engine.queries[name]
-    params = {key: bound(SQLITE[name][key]) for key in query.parameters}
+    params = bound(SQLITE[name], query.parameters)
     with engine.session() as session:
         for text in query.statements:
             if text.startswith("CREATE TEMP TABLE"):

@@ -58,7 +58,7 @@ class LentSqlite(Lent):
 
     def written(self, statement: Statement) -> Iterator[Sent]:
         query = self.queries.of(statement)
-        params = {name: bound(statement.params[name]) for name in query.parameters}
+        params = bound(statement.params, query.parameters)
         params[NOW] = self._engine.clock.now_us()
         for text in query.statements:
             if f"{self._engine.prefix}file." in text:
