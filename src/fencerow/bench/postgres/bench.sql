@@ -1,10 +1,12 @@
 -- What the bench says to the database by itself: filling tables, and the raw limits beside which it prints.
 
+-- fragment: columns of a job
+-- What a job has at least.
+id, queue, name, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, submitted_at, args_bytes, args
+
 -- name: bench_fill
 -- So many jobs of one queue, their ids in order after `first`, due after `delay_s`.
-INSERT INTO fencerow.jobs (
-    id, queue, name, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, submitted_at, args_bytes, args
-)
+INSERT INTO fencerow.jobs ({{columns of a job}})
 SELECT CAST(lpad(to_hex(CAST(:first AS bigint) + n), 32, '0') AS uuid), :queue, 'noop',
        clock_timestamp() + make_interval(secs => CAST(:delay_s AS double precision)), 3, 3, 48, 900, clock_timestamp(),
        7, '{"t":0}'
@@ -12,12 +14,9 @@ FROM generate_series(1, CAST(:count AS integer)) AS n;
 
 -- name: bench_fill_finished
 -- So many jobs that succeeded just now.
-INSERT INTO fencerow.finished_jobs (
-    id, queue, name, state, run_at, attempt, attempts_max, crashes_max, snoozes_max, timeout_s, submitted_at, ended_at,
-    args_bytes, args, result
-)
-SELECT CAST(lpad(to_hex(CAST(:first AS bigint) + n), 32, '0') AS uuid), 'bench', 'noop', 'succeeded', clock_timestamp(), 1,
-       3, 3, 48, 900, clock_timestamp(), clock_timestamp(), 7, '{"t":0}', 'null'
+INSERT INTO fencerow.finished_jobs ({{columns of a job}}, state, attempt, ended_at, result)
+SELECT CAST(lpad(to_hex(CAST(:first AS bigint) + n), 32, '0') AS uuid), 'bench', 'noop', clock_timestamp(), 3, 3, 48, 900,
+       clock_timestamp(), 7, '{"t":0}', 'succeeded', 1, clock_timestamp(), 'null'
 FROM generate_series(1, CAST(:count AS integer)) AS n;
 
 -- name: bench_clear
@@ -46,29 +45,21 @@ DROP SCHEMA IF EXISTS fencerow.own_schema CASCADE;
 
 -- name: raw_insert
 -- One job and nothing else.
-INSERT INTO fencerow.jobs (
-    id, queue, name, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, submitted_at, args_bytes, args
-)
+INSERT INTO fencerow.jobs ({{columns of a job}})
 VALUES (CAST(:id AS uuid), 'raw', 'noop', clock_timestamp(), 3, 3, 48, 900, clock_timestamp(), 7, CAST(:args AS json));
 
 -- name: raw_insert_many
-INSERT INTO fencerow.jobs (
-    id, queue, name, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, submitted_at, args_bytes, args
-)
+INSERT INTO fencerow.jobs ({{columns of a job}})
 SELECT job.id, 'raw', 'noop', clock_timestamp(), 3, 3, 48, 900, clock_timestamp(), 7, job.args
 FROM unnest(CAST(:ids AS uuid[]), CAST(CAST(:args AS text[]) AS json[])) AS job (id, args);
 
 -- name: raw_copy
-COPY fencerow.jobs (
-    id, queue, name, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, submitted_at, args_bytes, args
-) FROM STDIN;
+COPY fencerow.jobs ({{columns of a job}}) FROM STDIN;
 
 -- name: raw_insert_notify
 -- The floor of a wake-up: the insert and its announcement in one statement.
 WITH made AS (
-    INSERT INTO fencerow.jobs (
-        id, queue, name, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, submitted_at, args_bytes, args
-    )
+    INSERT INTO fencerow.jobs ({{columns of a job}})
     VALUES (CAST(:id AS uuid), 'raw', 'noop', clock_timestamp(), 3, 3, 48, 900, clock_timestamp(), 7, CAST(:args AS json))
     RETURNING id
 )

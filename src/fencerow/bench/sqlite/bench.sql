@@ -1,10 +1,12 @@
 -- What the bench says to the database by itself: filling tables, and the raw limits beside which it prints.
 
+-- fragment: columns of a job
+-- What a job has at least.
+id, queue, name, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, submitted_at, args_bytes, args
+
 -- name: bench_fill
 -- So many jobs of one queue, their ids in order after `first`, due after `delay_s`.
-INSERT INTO fencerow.jobs (
-    id, queue, name, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, submitted_at, args_bytes, args
-)
+INSERT INTO fencerow.jobs ({{columns of a job}})
 WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < :count)
 SELECT printf('%08x-0000-7000-8000-%012x', :first, n), :queue, 'noop',
        fencerow.now() + CAST(:delay_s * 1000000 AS INTEGER), 3, 3, 48, 900, fencerow.now(), 7, '{"t":0}'
@@ -12,13 +14,10 @@ FROM number;
 
 -- name: bench_fill_finished
 -- So many jobs that succeeded just now.
-INSERT INTO fencerow.finished_jobs (
-    id, queue, name, state, run_at, attempt, attempts_max, crashes_max, snoozes_max, timeout_s, submitted_at, ended_at,
-    args_bytes, args, result
-)
+INSERT INTO fencerow.finished_jobs ({{columns of a job}}, state, attempt, ended_at, result)
 WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < :count)
-SELECT printf('%08x-0000-7000-8000-%012x', :first, n), 'bench', 'noop', 'succeeded', fencerow.now(), 1,
-       3, 3, 48, 900, fencerow.now(), fencerow.now(), 7, '{"t":0}', 'null'
+SELECT printf('%08x-0000-7000-8000-%012x', :first, n), 'bench', 'noop', fencerow.now(), 3, 3, 48, 900,
+       fencerow.now(), 7, '{"t":0}', 'succeeded', 1, fencerow.now(), 'null'
 FROM number;
 
 -- name: bench_clear
@@ -35,9 +34,7 @@ PRAGMA journal_mode;
 
 -- name: raw_insert
 -- One job and nothing else.
-INSERT INTO fencerow.jobs (
-    id, queue, name, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, submitted_at, args_bytes, args
-)
+INSERT INTO fencerow.jobs ({{columns of a job}})
 VALUES (:id, 'raw', 'noop', :now_us, 3, 3, 48, 900, :now_us, 7, :args);
 
 -- name: raw_claim

@@ -17,14 +17,6 @@ job.id = ANY(ARRAY(
   AND job.holder = CAST(:holder AS uuid)
   AND job.attempt = outcome.attempt
 
--- fragment: job columns
--- All columns of a job, in their order.
-id, queue, name, state, priority, suspect, awaited, subscribed, ephemeral, strict, run_at, attempt, failures, crashes, snoozes,
-attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
-cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, exclusive, exclusive_slots, limits, gate,
-turned_at, share, affinity, affinity_wait_s, fell_back_for, lane, submitted_at, submitted_by, revived_at, ended_at, period,
-args_bytes, args, options, tags, metadata, headers, result, error
-
 -- fragment: what follows an end
 -- Whatever ended them: the lifetime of their keys begins, and what wings bring follows. All of it reads `ended`, which has
 -- the jobs that leave the live ones under the guard of the statement, with all columns as they end.
@@ -68,7 +60,7 @@ ended AS (
     RETURNING
         job.id, job.queue, job.name, CAST('succeeded' AS text) AS state, job.priority, job.suspect, job.awaited,
         job.subscribed, job.ephemeral, job.strict, job.run_at, job.attempt, job.failures, job.crashes, job.snoozes,
-        job.attempts_max, job.crashes_max, job.snoozes_max, job.timeout_s, job.holder, job.claimed_at, job.deadline_at,
+        {{job.budgets}}, job.holder, job.claimed_at, job.deadline_at,
         job.cancel_requested_at, job.cancel_requested_by, job.expires_at,
         CASE WHEN job.ephemeral THEN CAST(:awaited_s AS double precision) ELSE job.retention_s END AS retention_s,
         job.scope, job.key, job.exclusive, job.exclusive_slots, job.limits, job.gate, job.turned_at, job.share, job.affinity,
@@ -222,7 +214,7 @@ kept AS (
 INSERT INTO fencerow.finished_jobs ({{job columns}})
 SELECT
     id, queue, name, state, priority, suspect, awaited, subscribed, ephemeral, strict, run_at, attempt, failures, crashes,
-    snoozes, attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
+    snoozes, {{budgets}}, holder, claimed_at, deadline_at,
     cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, exclusive, exclusive_slots, limits, gate,
     turned_at, share, affinity, affinity_wait_s, fell_back_for, lane, submitted_at, submitted_by, revived_at, ended_at,
     COALESCE((SELECT min(period.id)

@@ -2,7 +2,7 @@
 
 -- fragment: new columns
 -- What a submit writes; the others begin as the table says.
-id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
+id, queue, name, priority, run_at, {{budgets}}, expires_at,
 retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
 ephemeral, subscribed
 
@@ -18,7 +18,7 @@ WITH alike AS MATERIALIZED (
     SELECT
         given.queue, given.name, given.priority,
         COALESCE(fencerow.at(given.run_at_us), clock.now + fencerow.seconds(given.delay_s)) AS run_at,
-        given.attempts_max, given.crashes_max, given.snoozes_max, given.timeout_s,
+        {{given.budgets}},
         clock.now + fencerow.seconds(given.expires_s) AS expires_at,
         given.retention_s, given.scope, given.key, clock.now AS submitted_at, given.submitted_by,
         CAST(given.options AS json) AS options, CAST(given.tags AS json) AS tags,
@@ -39,8 +39,8 @@ WITH alike AS MATERIALIZED (
 -- In the order of the new columns with turns. A job that waits for its turn waits at the gate of its key, or of its
 -- first limit; what the others do not have is not looked for.
 SELECT
-    CAST(job.value ->> 0 AS uuid), alike.queue, alike.name, alike.priority, alike.run_at, alike.attempts_max,
-    alike.crashes_max, alike.snoozes_max, alike.timeout_s, alike.expires_at, alike.retention_s, alike.scope,
+    CAST(job.value ->> 0 AS uuid), alike.queue, alike.name, alike.priority, alike.run_at,
+    {{alike.budgets}}, alike.expires_at, alike.retention_s, alike.scope,
     alike.key, alike.submitted_at, alike.submitted_by, CAST(job.value ->> 1 AS integer),
     CAST(job.value ->> 2 AS json), alike.options, alike.tags, alike.metadata, alike.headers, alike.ephemeral,
     alike.subscribed,

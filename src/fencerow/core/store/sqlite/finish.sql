@@ -6,14 +6,6 @@
 -- The + before holder keeps the planner off the holder's index: it would compare every job the worker holds with every
 -- outcome, instead of looking each outcome's job up by its id.
 
--- fragment: job columns
--- All columns of a job, in their order.
-id, queue, name, state, priority, suspect, awaited, subscribed, ephemeral, strict, run_at, attempt, failures, crashes, snoozes,
-attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
-cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, exclusive, exclusive_slots, limits, gate,
-turned_at, share, affinity, affinity_wait_s, fell_back_for, lane, submitted_at, submitted_by, revived_at, ended_at, period,
-args_bytes, args, options, tags, metadata, headers, result, error
-
 -- fragment: room for the ended
 -- The table belongs to this connection and nobody else sees it. A script leaves it empty, and one that was rolled back has
 -- left nothing in it.
@@ -55,8 +47,8 @@ DELETE FROM fencerow.ended;
 INSERT INTO fencerow.ended ({{job columns}})
 SELECT
     job.id, job.queue, job.name, 'succeeded', job.priority, job.suspect, job.awaited, job.subscribed, job.ephemeral, job.strict,
-    job.run_at, job.attempt, job.failures, job.crashes, job.snoozes, job.attempts_max, job.crashes_max, job.snoozes_max,
-    job.timeout_s, job.holder, job.claimed_at, job.deadline_at, job.cancel_requested_at, job.cancel_requested_by, job.expires_at,
+    job.run_at, job.attempt, job.failures, job.crashes, job.snoozes, {{job.budgets}},
+    job.holder, job.claimed_at, job.deadline_at, job.cancel_requested_at, job.cancel_requested_by, job.expires_at,
     CASE WHEN job.ephemeral = 1 THEN :awaited_s ELSE job.retention_s END, job.scope, job.key, job.exclusive,
     job.exclusive_slots, job.limits, job.gate, job.turned_at, job.share, job.affinity, job.affinity_wait_s, job.fell_back_for,
     job.lane, job.submitted_at,

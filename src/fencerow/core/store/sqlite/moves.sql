@@ -118,13 +118,13 @@ SELECT revived.id, revived.attempt, fencerow.now(), 'revived', :actor,
        json_object('was', revived.state, 'reason', :reason, 'ended_at_us', revived.ended_at)
 FROM fencerow.revived AS revived;
 INSERT INTO fencerow.jobs (
-    id, queue, name, state, priority, awaited, run_at, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
+    id, queue, name, state, priority, awaited, run_at, attempt, {{budgets}},
     retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers,
     ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, gate, share, affinity, affinity_wait_s
 )
 SELECT
     id, queue, name, CASE WHEN exclusive IS NULL AND limits IS NULL THEN 'queued' ELSE 'waiting' END,
-    priority, awaited, fencerow.now(), attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
+    priority, awaited, fencerow.now(), attempt, {{budgets}},
     retention_s, scope, key, submitted_at, submitted_by, fencerow.now(), args_bytes, args, options, tags, metadata, headers,
     ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, {{where it waits first}}, share, affinity, affinity_wait_s
 FROM fencerow.revived

@@ -2,7 +2,7 @@
 
 -- fragment: new columns
 -- What a submit writes; the others begin as the table says.
-id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
+id, queue, name, priority, run_at, {{budgets}}, expires_at,
 retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
 ephemeral, subscribed
 
@@ -36,8 +36,8 @@ WITH alike AS MATERIALIZED (
 -- In the order of the new columns with turns. A job that waits for its turn waits at the gate of its key, or of its
 -- first limit; what the others do not have is not looked for.
 SELECT
-    json_extract(job.value, '$[0]'), alike.queue, alike.name, alike.priority, alike.run_at, alike.attempts_max,
-    alike.crashes_max, alike.snoozes_max, alike.timeout_s, alike.expires_at, alike.retention_s, alike.scope,
+    json_extract(job.value, '$[0]'), alike.queue, alike.name, alike.priority, alike.run_at,
+    {{alike.budgets}}, alike.expires_at, alike.retention_s, alike.scope,
     alike.key, alike.submitted_at, alike.submitted_by, json_extract(job.value, '$[1]'),
     json_extract(job.value, '$[2]'), alike.options, alike.tags, alike.metadata, alike.headers, alike.ephemeral,
     alike.subscribed,

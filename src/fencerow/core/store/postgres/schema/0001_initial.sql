@@ -44,7 +44,7 @@ CREATE TABLE fencerow.jobs (
     attempt bigint NOT NULL DEFAULT 0,           -- the fence, with holder: only a claim raises it, nothing lowers it
     failures integer NOT NULL DEFAULT 0,         -- spent of attempts_max since the last revive
     crashes integer NOT NULL DEFAULT 0,          -- spent of crashes_max
-    snoozes integer NOT NULL DEFAULT 0,          -- spent of snoozes_max
+    snoozes integer NOT NULL DEFAULT 0,          -- spent of those that it may have
     attempts_max integer NOT NULL,
     crashes_max integer NOT NULL,
     snoozes_max integer NOT NULL,
