@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Submits:
+class SubmitKind:
     """What else is said of the submits of one job. `name`: the job's; `keyed`: they have an idempotency key; `due`:
     they say when the job is due."""
 
@@ -44,7 +44,7 @@ class Options(ABC):
         """What `using` says, over what the declaration says. Either may be None."""
         return below if own is None else own
 
-    def agree(self, said: Any, submits: Submits) -> Any:  # noqa: ARG002 - for those that depend on it
+    def agree(self, said: Any, submits: SubmitKind) -> Any:  # noqa: ARG002 - for those that depend on it
         """What holds of such submits; None: nothing. The methods below are told it.
 
         Raises:
@@ -140,7 +140,7 @@ class Agreed:
         return self.options.term(self.what, args, handler)
 
 
-def agreed(own: Mapping[str, Any], below: Mapping[str, Any], submits: Submits) -> tuple[Agreed, ...]:
+def agreed(own: Mapping[str, Any], below: Mapping[str, Any], submits: SubmitKind) -> tuple[Agreed, ...]:
     """What `using` says, over what the declaration says; nothing of wings of which nothing is left.
 
     Raises:

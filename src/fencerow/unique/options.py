@@ -13,7 +13,7 @@ from fencerow.core.model.handler import Handler
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.state import State
 from fencerow.core.model.text import check_text, shown
-from fencerow.core.offered import Options, Submits
+from fencerow.core.offered import Options, SubmitKind
 from fencerow.unique.rules import LIVE_STATES, UniqueClaim, UniqueRule, in_one_order
 
 UNIQUE_LENGTH_MAX: Final = 256
@@ -147,7 +147,7 @@ class UniqueOptions(Options):
         """What `using` says, and what it does not say as the declaration says it."""
         return (own or NOT_UNIQUE).over(below or NOT_UNIQUE)
 
-    def agree(self, said: SaidOfUnique, submits: Submits) -> UniqueRecipe | None:
+    def agree(self, said: SaidOfUnique, submits: SubmitKind) -> UniqueRecipe | None:
         """The rule that they come to for such submits; None: they are not unique.
 
         Raises:

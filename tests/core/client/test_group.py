@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fencerow.client import Client
-from fencerow.core.client.submitting import GROUP_BYTES_MAX, GROUP_ROWS_MAX, Group
+from fencerow.core.client.submitting import GROUP_BYTES_MAX, GROUP_ROWS_MAX, SubmitGroup
 from fencerow.core.model.job import KeyClaim
 from fencerow.core.model.submission import Submission
 from fencerow.errors import OutcomeUnknown, Unavailable
@@ -129,7 +129,7 @@ async def test_batches_are_bounded_in_rows_and_bytes() -> None:
     async def send(batch: Sequence[Submission]) -> None:
         sent.append(list(batch))
 
-    group = Group(send, asyncio.get_running_loop())
+    group = SubmitGroup(send, asyncio.get_running_loop())
     small = [plain() for _ in range(GROUP_ROWS_MAX + 1)]
     large = [plain(args_bytes=GROUP_BYTES_MAX // 2) for _ in range(3)]
     await asyncio.gather(*(group.submit(each) for each in [*small, *large]))

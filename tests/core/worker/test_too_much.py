@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import psycopg
 import pytest
 
-from fencerow.core.client.submitting import Group
+from fencerow.core.client.submitting import SubmitGroup
 from fencerow.core.db import portion
 from fencerow.core.db.portion import Portion, is_beyond_limits, is_too_much
 from fencerow.core.db.postgres import PostgresEngine
@@ -185,7 +185,7 @@ async def test_submits_that_find_no_room_together_are_stored_in_halves() -> None
         if len(submissions) > 2:
             raise FULL
 
-    group = Group(send, asyncio.get_running_loop())
+    group = SubmitGroup(send, asyncio.get_running_loop())
     await asyncio.gather(*(group.submit(Submission(job_of("brief"))) for _ in range(8)))
 
     assert sent == [8, 4, 2, 2, 4, 2, 2]

@@ -32,7 +32,7 @@ from fencerow.core.model.labels import encode_headers, encode_metadata, encode_t
 from fencerow.core.model.retry import Matchers
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import check_text, shown
-from fencerow.core.offered import Submits, agreed, offered_names, said_of
+from fencerow.core.offered import SubmitKind, agreed, offered_names, said_of
 
 NAME_LENGTH_MAX: Final = 200
 QUEUE_LENGTH_MAX: Final = 100
@@ -313,7 +313,7 @@ def job_options(
         turns = turn_options(given)
         refuse_unfit_turns(turns)
         of_wings = said_of(given)
-        agreed({}, of_wings, Submits(""))  # they must fit as they stand
+        agreed({}, of_wings, SubmitKind(""))  # they must fit as they stand
     except (ConfigError, InvalidInput) as error:
         raise DeclarationError(error.what, error.why, error.fix) from None
     return JobOptions(

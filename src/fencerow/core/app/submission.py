@@ -27,7 +27,7 @@ from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import KeyClaim, Template
 from fencerow.core.model.labels import encode_headers, encode_metadata, encode_tags
 from fencerow.core.model.submission import Submission
-from fencerow.core.offered import Submits, agreed
+from fencerow.core.offered import SubmitKind, agreed
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Recipe:
         refuse_unfit_turns(self.turns)
         self.needs_turn = self.turns.needed
         due = options.delay_s > 0 or options.run_at_us is not None
-        submits = Submits(declaration.name, keyed=options.key is not None, due=due)
+        submits = SubmitKind(declaration.name, keyed=options.key is not None, due=due)
         self.agreed = agreed(options.of_wings, declaration.of_wings, submits)
         self.settles = any(each.options.settles for each in self.agreed)
         # The template, made for the app that submitted it last: mostly there is but one.

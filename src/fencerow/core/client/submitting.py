@@ -67,7 +67,7 @@ class Submits(ClientBase):
         self.patience_s = in_seconds(patience_s)
         self.mend: Mend | None = None  # what an app can do about a submit that was refused
         self._fleet: Fleet | None = None  # looked at by who submits what needs a rule
-        self._groups: WeakKeyDictionary[asyncio.AbstractEventLoop, Group] = WeakKeyDictionary()
+        self._groups: WeakKeyDictionary[asyncio.AbstractEventLoop, SubmitGroup] = WeakKeyDictionary()
 
     def submit(
         self, submissions: Sequence[Submission], *, connection: object | None = None
@@ -93,7 +93,7 @@ class Submits(ClientBase):
             loop = asyncio.get_running_loop()
             group = self._groups.get(loop)
             if group is None:
-                group = self._groups[loop] = Group(self._send, loop)
+                group = self._groups[loop] = SubmitGroup(self._send, loop)
             await group.submit(submissions[0])
             return [Submitted(submissions[0].job.id)]
         return await self.arun(self._submitting(submissions, connection), connection)
@@ -276,7 +276,7 @@ def in_doubt(ids: Sequence[str], why: str) -> OutcomeUnknown:
     )
 
 
-class Group:
+class SubmitGroup:
     """Plain submissions of one event loop. `send` stores a batch, all or none."""
 
     def __init__(

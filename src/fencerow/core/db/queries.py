@@ -63,7 +63,7 @@ class Query:
         return [tuple(names), *rows] if self.users and rows else list(rows)
 
 
-class Asked(Protocol):
+class AskedQuery(Protocol):
     """What is to be run: a query of ours by its name, or one that it brings along."""
 
     @property
@@ -92,7 +92,7 @@ class Queries(Mapping[str, Query]):
         self._rename = rename
         self._names = tuple(dict.fromkeys((*self._unread, *self._read)))
 
-    def of(self, statement: Asked) -> Query:
+    def of(self, statement: AskedQuery) -> Query:
         """The query that a statement runs: its own if it brings one, else the one of its name."""
         return statement.query or self[statement.name]
 
