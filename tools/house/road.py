@@ -23,7 +23,7 @@ SOURCES = ROOT / "src" / "fencerow"
 CORE = SOURCES / "core"
 FEATURES = re.compile(r"\b(exclusive|gate|gates|share|affinity|unique|handover)\b")
 RAISES = re.compile(r"\battempt = (?:job\.)?attempt \+ 1\b")
-FOLLOWS = re.compile(r"yield from (?:arriving|stored)\(")
+FOLLOWS = re.compile(r"yield from keep_terms\(")
 LINES_MAX = 350
 
 TRIVIAL = """

@@ -1,4 +1,4 @@
--- What queries of several files share. `{{fence}}` in one stands for the text of that name here.
+-- What queries of several files have in common. `{{fence}}` in one stands for the text of that name here.
 
 -- fragment: fence
 -- The attempt that asks still runs its job: any other holder or attempt finds no row, and so changes nothing.
