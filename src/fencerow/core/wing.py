@@ -14,8 +14,7 @@ from fencerow.core.composed import compose
 from fencerow.core.offered import Offer, offer
 from fencerow.core.schema import rooms
 from fencerow.core.store.gating import gate_by
-from fencerow.core.store.settling import settle_by
-from fencerow.core.store.terms import when_stored
+from fencerow.core.store.terms import settle_by, when_stored
 from fencerow.core.worker.brought import bring
 from fencerow.core.worker.job_type import give
 
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
     from fencerow.core.model.person import Person
     from fencerow.core.offered import Options
     from fencerow.core.store.gating import Gating
-    from fencerow.core.store.settling import Settle
-    from fencerow.core.store.terms import WhenStored
+    from fencerow.core.store.terms import Settle, WhenStored
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.worker.brought import BoundClaim, Hold, MakeTogether, Processes
     from fencerow.core.worker.context import Job

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fencerow.core.db.run import Steps
     from fencerow.core.model.submission import Submission
     from fencerow.core.offered import Options
-    from fencerow.core.store.settling import Settled
+    from fencerow.core.store.terms import Settled
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.wing import Purge
 

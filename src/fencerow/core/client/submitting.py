@@ -25,9 +25,9 @@ from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.submission import Submission
 from fencerow.core.model.wakeup import Arrived, Queued, encode
 from fencerow.core.store import store
-from fencerow.core.store.settling import is_settled
 from fencerow.core.store.storing import answered_each, once_each, storing_once
 from fencerow.core.store.submit import Submitted
+from fencerow.core.store.terms import is_settled
 from fencerow.core.telemetry import Fact, Telemetry
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from fencerow.core.model.job import NewJob
 from fencerow.core.model.submission import Submission
 from fencerow.core.store.idempotency import Pair, give_keys, reserve, store_fresh
 from fencerow.core.store.known import is_same_work
-from fencerow.core.store.settling import is_settled, settle, settled_terms
 from fencerow.core.store.submit import Submitted, resubmit, submit_gated
+from fencerow.core.store.terms import is_settled, settle, settled_terms
 
 
 def storing_once(once: Sequence[Submission], *, again: bool = False) -> Operation[list[Submitted]]:

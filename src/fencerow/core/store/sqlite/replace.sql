@@ -1,5 +1,5 @@
 -- A submit that stores no job, as one is there already: that one becomes what the submit says, or gets its key. A wing
--- decides that, under its locks (core/store/settling.py).
+-- decides that, under its locks (core/store/terms.py).
 
 -- name: replace_jobs
 -- Let jobs that have not started be what new submits say: all that a submit writes, in the same order, and nothing else.
