@@ -90,3 +90,10 @@ async def test_a_request_that_the_database_holds_is_answered_in_time(
         async with asyncio.timeout(PATIENCE_S):
             late = await http.get("/v1/jobs")
     assert (late.status_code, late.json()["code"], late.json()["repeat"]) == (503, "FR-874", "ask")
+
+
+async def test_who_asks_under_a_name_that_is_not_ours_is_refused(app: App, door: Door) -> None:
+    """A foreign page whose name suddenly leads to our address has its own name there."""
+    async with bounded(app, door) as http:
+        foreign = await http.get("/v1/jobs", headers={"host": "evil.example"})
+    assert (foreign.status_code, foreign.json()["code"]) == (421, "FR-858")
