@@ -131,6 +131,7 @@ CALL = {"job": "pages", "args": {"path": "a"}}
         ({"jobs": [{**A, "job": "nobody"}]}, "FR-202", "$.jobs[0]"),
         ({"jobs": [{**A, "args": {"path": 1}}]}, "FR-203", "$.jobs[0].args.path"),
         ({"jobs": [{**A, "colour": 1}]}, "FR-201", "$.jobs[0]"),
+        ({"jobs": [{**A, "delay_s": 10, "expires_s": 5}]}, "FR-201", "$.jobs[0]"),
         ({"jobs": [A], "on_done": [CALL, {**CALL, "id": NOBODY}]}, "FR-980", "$.on_done[1]"),
         ({"jobs": [A], "on_failed": [CALL] * 101}, "FR-201", "$.on_failed"),
         ({"jobs": [{**A, "limits": ["nobody"]}]}, "FR-791", ""),
