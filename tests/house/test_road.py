@@ -18,12 +18,11 @@ from fencerow.core.client.submitting import COPY_ROWS_MIN
 from fencerow.core.db import query_files
 from fencerow.core.errors import ConfigError, DeclarationError, FencerowError, InvalidInput
 from fencerow.core.model.job import KeyClaim
-from fencerow.core.model.submission import Submission
+from fencerow.core.model.submission import Submission, Submitted
 from fencerow.core.schema import rooms
 from fencerow.core.store import points, store, tables, terms
 from fencerow.core.store.attempts import Success
 from fencerow.core.store.following import FollowedSuccess
-from fencerow.core.store.submit import Submitted
 from fencerow.core.telemetry import Telemetry
 from fencerow.doctor.examine import examine
 from fencerow.options import GivenOptions, GivenSubmitOptions

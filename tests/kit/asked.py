@@ -9,9 +9,8 @@ import msgspec
 
 from fencerow.core.db.run import Operation
 from fencerow.core.model.job import KeyClaim, NewJob
-from fencerow.core.model.submission import Submission
+from fencerow.core.model.submission import Submission, Submitted
 from fencerow.core.store.storing import resubmit_asked
-from fencerow.core.store.submit import Submitted
 from fencerow.unique.rules import UniqueClaim
 
 

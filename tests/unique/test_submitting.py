@@ -13,10 +13,10 @@ from fencerow.core.db.queries import pyformat
 from fencerow.core.model.job import KeyClaim
 from fencerow.core.model.looked import Looked
 from fencerow.core.model.state import State
-from fencerow.core.model.submission import Submission
+from fencerow.core.model.submission import Submission, Submitted
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Requeue, Success
-from fencerow.core.store.submit import Submitted, as_document
+from fencerow.core.store.submit import as_document
 from fencerow.retention.purging import purge_by_age
 from fencerow.testing.clock import DatabaseClock
 from fencerow.turns import handing

@@ -31,7 +31,8 @@ class Ahead(Chore):
         self._engine = site.engine
         self._pause_s = site.config.sweep_s
         self._after = FIRST
-        self.portion: Portion = Portion("jobs from ahead of the clock", PART_ROWS)
+        self._part = Portion("jobs from ahead of the clock", PART_ROWS)
+        self.portion = self._part
 
     async def tick(self) -> float:
         """Look at the next part; returns the seconds until the next look."""
@@ -39,7 +40,7 @@ class Ahead(Chore):
         if now_us is None:
             return self._pause_s  # it has not read the clock yet
         reached_us = max(now_us, self._site.due().until_us)
-        part, moved = await self.portion.fit(PART_ROWS, partial(self._look, reached_us))
+        part, moved = await self._part.fit(PART_ROWS, partial(self._look, reached_us))
         self._after = part.next
         return 0.0 if moved and part.next != FIRST else self._pause_s
 

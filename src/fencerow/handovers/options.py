@@ -82,7 +82,7 @@ class HandoverOptions(Options):
         if said:
             yield "handover", said.by
 
-    def refuse(self, said: HandoverTo, limits: Defaults) -> None:  # noqa: ARG002 - whatever it says
+    def refuse(self, agreed: HandoverTo, limits: Defaults) -> None:  # noqa: ARG002 - whatever it says
         """An ephemeral job leaves nothing behind that could be handed over later.
 
         Raises:
@@ -95,16 +95,16 @@ class HandoverOptions(Options):
                 "leave out ephemeral, or handover",
             )
 
-    def term(self, said: HandoverTo, args: bytes, handler: Handler) -> dict[str, Any] | None:
+    def term(self, agreed: HandoverTo, args: bytes, handler: Handler) -> dict[str, Any] | None:
         """Where the end of a job with these arguments goes; None: nowhere.
 
         Raises:
             InvalidInput: the user's function failed, or gave something else.
         """
-        key = said.by
+        key = agreed.by
         if callable(key):
             found = computed(key, "handover", args, handler.arguments)
             if found is None:
                 return None
             key = check_text(found, "what the function in handover= gave", KEY_LENGTH_MAX)
-        return HandoverTerms(said.receiver, key, in_seconds(said.hold_s)).term
+        return HandoverTerms(agreed.receiver, key, in_seconds(agreed.hold_s)).term

@@ -10,12 +10,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from fencerow.core.db.run import Steps, as_int, execute, text_or_none
 from fencerow.core.model.state import FINAL
-from fencerow.core.model.submission import Submission
+from fencerow.core.model.submission import Submission, Submitted
 from fencerow.core.store.attempts import read_fences
 from fencerow.core.store.gating import gating
 from fencerow.core.store.idempotency import Pair
 from fencerow.core.store.known import refuse_other_work
-from fencerow.core.store.submit import Submitted
 from fencerow.unique.rules import claim_of
 from fencerow.unique.uniting import (
     UNSTARTED,

@@ -12,9 +12,9 @@ import pytest
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import KeyClaim, NewJob
 from fencerow.core.model.state import State
+from fencerow.core.model.submission import Submitted
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Success
-from fencerow.core.store.submit import Submitted
 from fencerow.errors import IllegalMove, JobNotFound, KeyConflict
 from fencerow.operators import looking
 from fencerow.retention.maintenance import REPEATED_KEPT_S

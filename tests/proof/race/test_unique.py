@@ -7,8 +7,8 @@ from typing import Any
 from fencerow.core.db.run import Operation
 from fencerow.core.model.change import JobChange
 from fencerow.core.model.state import State
+from fencerow.core.model.submission import Submitted
 from fencerow.core.store import store
-from fencerow.core.store.submit import Submitted
 from fencerow.operators import looking
 from fencerow.unique.keys import purge_unique
 from fencerow.unique.rules import UniqueClaim, UniqueRule

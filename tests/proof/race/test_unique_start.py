@@ -6,8 +6,8 @@ from typing import Any
 
 from fencerow.core.db.run import Steps, operation
 from fencerow.core.model.state import State
+from fencerow.core.model.submission import Submitted
 from fencerow.core.store import store
-from fencerow.core.store.submit import Submitted
 from fencerow.unique.rules import UniqueClaim
 from fencerow_proof.arena.actor import Actor, Script, doing
 from fencerow_proof.arena.race import Scenario, Story

@@ -24,8 +24,7 @@ from fencerow.core.client.handle import Handle
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import new_id, new_ids
 from fencerow.core.model.job import NewJob, Template
-from fencerow.core.model.submission import PreparedCall, Submission
-from fencerow.core.store.submit import Submitted
+from fencerow.core.model.submission import PreparedCall, Submission, Submitted
 from fencerow.core.telemetry import Fact, Telemetry
 
 P = ParamSpec("P")  # the parameters of a submit: those of the function without `job`

@@ -22,11 +22,10 @@ from fencerow.core.errors import DatabaseError, InvalidInput, OutcomeUnknown, St
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.model.lane import lane_of
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.core.model.submission import Submission
+from fencerow.core.model.submission import Submission, Submitted
 from fencerow.core.model.wakeup import Arrived, Queued, encode
 from fencerow.core.store import store
 from fencerow.core.store.storing import answered_each, once_each, storing_once
-from fencerow.core.store.submit import Submitted
 from fencerow.core.store.terms import is_settled
 from fencerow.core.telemetry import Fact, Telemetry
 

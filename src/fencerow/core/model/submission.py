@@ -21,3 +21,12 @@ class Submission(msgspec.Struct, frozen=True, gc=False):
     key: KeyClaim | None = None
     own_id: bool = False
     pack: Callable[[str], bytes] | None = None
+
+
+class Submitted(msgspec.Struct, frozen=True, gc=False):
+    """What a submit came to: the job's id, and whether an earlier submit had made it; `replaced`: that one is now what
+    this submit says."""
+
+    id: str
+    replay: bool = False
+    replaced: bool = False

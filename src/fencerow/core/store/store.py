@@ -5,6 +5,7 @@ engine.run(store.claim("mail", [Mark(0)], holder=me, names=["send"], limit=10, m
 
 from __future__ import annotations
 
+from fencerow.core.model.submission import Submitted as Submitted
 from fencerow.core.store.affinity import (
     fall_back as fall_back,
     next_fall_back as next_fall_back,
@@ -104,7 +105,6 @@ from fencerow.core.store.shares import (
     weigh_share as weigh_share,
 )
 from fencerow.core.store.submit import (
-    Submitted as Submitted,
     resubmit as resubmit,
     submit as submit,
     submit_by_copy as submit_by_copy,

@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from fencerow.core.db.run import Operation, Steps, operation
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import NewJob
-from fencerow.core.model.submission import Submission
+from fencerow.core.model.submission import Submission, Submitted
 from fencerow.core.store.idempotency import Pair, give_keys, reserve, store_fresh
 from fencerow.core.store.known import is_same_work
-from fencerow.core.store.submit import Submitted, resubmit, submit_gated
+from fencerow.core.store.submit import resubmit, submit_gated
 from fencerow.core.store.terms import is_settled, settle, settled_terms
 
 

@@ -36,15 +36,6 @@ Row = tuple[
 ]  # id, size and arguments; and the key, limits, share and label of one that has any
 
 
-class Submitted(msgspec.Struct, frozen=True, gc=False):
-    """What a submit came to: the job's id, and whether an earlier submit had made it; `replaced`: that one is now what
-    this submit says."""
-
-    id: str
-    replay: bool = False
-    replaced: bool = False
-
-
 @operation(alone=True, prepared=True)
 def submit(jobs: Sequence[NewJob]) -> Steps[list[str]]:
     """Insert new jobs, all or none; returns their ids. An id that is live already is an integrity error.

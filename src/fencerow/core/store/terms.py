@@ -14,8 +14,7 @@ from fencerow.core.errors import ConfigError
 if TYPE_CHECKING:
     from fencerow.core.db.run import Steps
     from fencerow.core.model.job import NewJob
-    from fencerow.core.model.submission import Submission
-    from fencerow.core.store.submit import Submitted
+    from fencerow.core.model.submission import Submission, Submitted
 
 
 class Settled(Protocol):

@@ -27,7 +27,7 @@ from fencerow.flows.looking import (
 )
 from fencerow.flows.reach import flow_reach
 from fencerow.flows.reading import flow_not_found, reading_flow_job
-from fencerow.web.gateway import flow_given
+from fencerow.web.gateway.flow_given import ROUTES as GIVEN_ROUTES
 from fencerow.web.gateway.flow_shapes import (
     CallbackDocument,
     FlowCancelled,
@@ -229,7 +229,7 @@ def _linked(call: Call, path: str, following: str | None, fields: dict[str, Any]
 
 MOVED = (FlowNotFound, FlowEnded, Busy, OutcomeUnknown)
 ROUTES = (
-    *flow_given.ROUTES,
+    *GIVEN_ROUTES,
     Route("GET", "/v1/flows", "listFlows", list_flows, Scope.READ, {200: FlowList}, query=FlowsWanted, tag="flows"),
     Route(
         "GET", "/v1/flows/{id}", "getFlow", show_flow, Scope.READ, {200: FlowDocument},
