@@ -239,8 +239,8 @@ class JobsApp(Database):
         `slots`, by default the setting. The log warns of a queue to which no declared job goes. The
         database's tables are checked first, see `check_or_create`. If a handler blocks the event loop
         beyond its time limit and `cancel_kill_s`, the worker ends this process; without `ends_process` it
-        only reports the handler. `labels`: it takes the jobs that name one of them, by default those of
-        the setting. `without`: the names of chores that this worker leaves to others.
+        only reports the handler. `labels`: it takes the jobs whose `affinity` names one of them, by default
+        those of the setting. `without`: the names of chores that this worker leaves to others.
 
         Raises:
             DeclarationError: no job is declared, so the worker has nothing to run.

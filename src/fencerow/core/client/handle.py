@@ -31,7 +31,7 @@ MESSAGE_SHOWN = 600
 class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
     """One job, by its id. It has nothing else in it, so it stays valid across retries, restarts and revivals.
 
-    `replay` is true if an earlier submit of the same work had made the job. `answer` says what this
+    `replay` is true if an earlier submit with the same key, unique key or id had made the job. `answer` says what this
     submit came to.
     """
 

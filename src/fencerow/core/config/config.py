@@ -104,7 +104,7 @@ class CoreConfig:
     prefetch_s: float = number(1.0, 0.0, 60.0, "How much work, in seconds, a worker may claim ahead.")
     labels: str | None = text(
         None,
-        "The labels that a worker carries, with commas between them: it takes the jobs that name one.",
+        "The labels that a worker carries, with commas between them: it takes the jobs whose `affinity` names one.",
     )
     priority_ageing_s: float | None = number(
         None,
