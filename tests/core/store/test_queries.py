@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 import pytest
 
@@ -115,6 +116,7 @@ def texts(dialect: str) -> list[tuple[str, str]]:
     ]
 
 
+@cache
 def written_out(package: str, dialect: str) -> Mapping[str, str]:
     return points.texts(packages(), package, dialect)
 
