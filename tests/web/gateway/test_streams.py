@@ -17,9 +17,9 @@ from fencerow import App, Job
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.state import State
 from fencerow.operators.watching import KeptLine, WatchedJob
-from fencerow.web.gateway import streams, watcher
+from fencerow.web.gateway import streaming, streams, watcher
 from fencerow.web.gateway.asgi import Gateway
-from fencerow.web.gateway.watcher import SETTLED_US, Watch, watcher_of
+from fencerow.web.gateway.watcher import SETTLED_US, JobWatch, watchers
 from fencerow.web.tokens.scope import Scope
 from tests.kit.pace import PATIENCE_S
 from tests.web.gateway.conftest import ALL, Door, calling, ended
@@ -93,7 +93,7 @@ class Reader:
 
 async def nobody_looks(app: App) -> None:
     async with asyncio.timeout(PATIENCE_S):
-        while watcher_of(app).is_looking:
+        while watchers.of(app).is_looking:
             await asyncio.sleep(0.01)
 
 
@@ -150,13 +150,13 @@ async def test_who_hangs_up_is_forgotten_and_nobody_is_looked_for(app: App, gate
     readers = [Reader(gateway, job_id) for _ in range(3)]
     for reader in readers:
         await reader.until("event: state")
-    assert watcher_of(app).count == 3
+    assert watchers.of(app).count == 3
 
     for reader in readers:
         await reader.hang_up()
 
     await nobody_looks(app)
-    assert watcher_of(app).count == 0
+    assert watchers.of(app).count == 0
 
 
 async def test_who_asks_for_the_head_of_a_stream_alone_is_answered_at_once(
@@ -166,7 +166,7 @@ async def test_who_asks_for_the_head_of_a_stream_alone_is_answered_at_once(
 
     assert await Reader(gateway, job_id, "HEAD").over() == ""
 
-    assert watcher_of(app).count == 0
+    assert watchers.of(app).count == 0
 
 
 async def test_a_gateway_that_leaves_sends_its_readers_elsewhere(app: App, gateway: Gateway) -> None:
@@ -184,7 +184,7 @@ async def test_a_gateway_that_leaves_sends_its_readers_elsewhere(app: App, gatew
 async def test_a_quiet_stream_says_that_it_is_there_and_ends_after_its_time(
     app: App, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "KEEP_ALIVE_S", 0.2)
+    monkeypatch.setattr(streaming, "KEEP_ALIVE_S", 0.2)
     object.__setattr__(app.config, "web_stream_s", 1.0)
     job_id = (await app.asubmit_by_name("pages", {"path": "a"})).id
 
@@ -260,7 +260,7 @@ def test_a_line_waits_for_one_that_may_still_come_before_it() -> None:
         id=new_id(), queue="q", state=State.RUNNING, attempt=2, failures=0, run_at_us=0, claimed_at_us=0,
         ended_at_us=None, cancel_requested_at_us=None, progress=None, progress_note=None, last_line=9,
     )  # fmt: skip
-    watch, now_us = Watch(look.id, 0), 10 * SETTLED_US
+    watch, now_us = JobWatch(look.id, 0), 10 * SETTLED_US
     watch.told(look)
     old, late = now_us - 2 * SETTLED_US, now_us - SETTLED_US // 2
 

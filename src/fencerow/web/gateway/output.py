@@ -6,33 +6,30 @@ told the rest, once.
 
 from __future__ import annotations
 
-import asyncio
 import base64
-import random
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from fencerow.command.times import iso
-from fencerow.core.errors import FencerowError, InvalidInput, JobNotFound
+from fencerow.core.db.engine import Engine
+from fencerow.core.errors import InvalidInput, JobNotFound
 from fencerow.core.model.state import FINAL
 from fencerow.output.model import Chunk
 from fencerow.output.reading import GROUPS_MAX, page_of
-from fencerow.output.storing import Emitting, read_output
+from fencerow.output.storing import Emitting, Output, emitting, read_output
 from fencerow.web.gateway.looking import UNREADABLE
-from fencerow.web.gateway.output_watcher import OutputWatcher, Tail, output_watcher_of
 from fencerow.web.gateway.route import Answer, Call, Route
 from fencerow.web.gateway.shapes import Instant, JobState, Told
+from fencerow.web.gateway.streaming import streamed
+from fencerow.web.gateway.watching import Watch, Watching, WatchingByApp, tell_standing
 from fencerow.web.reading import headers as read
-from fencerow.web.reading.callers import caller_of
-from fencerow.web.settings import WebSettings
 from fencerow.web.tokens.scope import Scope
 
-KEEP_ALIVE_S = 15.0
-RETRY_MS = 2_000
+PAUSE_MIN_S = 0.1  # chunks come many in a second
 # What ends a line for programs that split text as Unicode says, though not in an event stream. JSON has it in texts.
 LINE_ENDS = ((b"\xc2\x85", b"\\u0085"), (b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"))
 ID = re.compile(r"([0-9a-f]{12})\.([0-9]{1,18})(\.end)?", re.ASCII)
@@ -116,16 +113,17 @@ async def output(call: Call) -> Answer:
     place = place_of(job.id, read.last_event_id_of(call.headers.get("last-event-id", ())), call.query.after)
     if place.ended and job.state in FINAL:
         return Answer(204)
-    teller = OutputTeller(call, job.id, place)
-    seat = call.streams.seat(caller_of(call.grant.id, call.origin.address))
-    # A proxy that gathers a while what it passes on would keep chunks back.
-    return Answer(
-        200,
-        headers={"x-accel-buffering": "no"},
-        content=_stream(call, output_watcher_of(call.app), teller),
-        content_type="text/event-stream",
-        seat=seat,
-    )
+    return streamed(call, followers.of(call.app), Watch[Emitting](job.id), OutputTeller(call, job.id, place))
+
+
+async def _look(engine: Engine, watches: Collection[Watch[Emitting]]) -> bool:
+    """How the jobs stand, and what each has emitted last. What is new, a stream reads itself, at its reader's pace."""
+    return await tell_standing(engine, watches, emitting)
+
+
+followers = WatchingByApp[Watch[Emitting]](
+    lambda engine: Watching(engine, _look, "jobs whose output is followed", PAUSE_MIN_S)
+)
 
 
 class OutputTeller:
@@ -136,28 +134,33 @@ class OutputTeller:
         self.place = msgspec.structs.replace(place, ended=False)
         self._call = call
         self._attempt = 0
+        self._is_unreadable = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the end was told, or that the rest cannot be read here."""
+        return self.place.ended or self._is_unreadable
 
     async def events(self) -> AsyncIterator[bytes]:
         """What is there now behind the place, in pieces of one page; the end with it if it has come."""
-        while True:
-            found = await self._call.app.engine.arun(
-                read_output(self.job_id, self.place.offset, limit=GROUPS_MAX)
-            )
-            if found is None:
-                return
-            page = page_of(self._call.client, self.job_id, found, self.place.offset)
-            told = b"".join(map(self._chunk, page.chunks))
-            yield told + (self._end(page.job) if page.is_all else b"")
-            if len(found.groups) < GROUPS_MAX:
-                return
+        try:
+            while (found := await self._read()) is not None:
+                page = page_of(self._call.client, self.job_id, found, self.place.offset)
+                told = b"".join(map(self._chunk, page.chunks))
+                yield told + (self._end(page.job) if page.is_all else b"")
+                if len(found.groups) < GROUPS_MAX:
+                    return
+        except UNREADABLE as error:  # it is sealed under another key, or was altered
+            self._is_unreadable = True
+            yield self._event("unreadable", UnreadableEvent(code=error.code))
+
+    async def _read(self) -> Output | None:
+        asked = read_output(self.job_id, self.place.offset, limit=GROUPS_MAX)
+        return await self._call.app.engine.arun(asked)
 
     def gone(self) -> bytes:
         """The event of a job that is not there any more, or not for this reader."""
         return self._event("gone", msgspec.Raw(b"{}"))
-
-    def unreadable(self, error: FencerowError) -> bytes:
-        """The event of output that cannot be read here: it is sealed under another key, or was altered."""
-        return self._event("unreadable", UnreadableEvent(code=error.code))
 
     def _chunk(self, chunk: Chunk) -> bytes:
         part = (
@@ -182,36 +185,6 @@ class OutputTeller:
 
 def _said(data: object) -> dict[str, Any]:
     return {"bytes": base64.b64encode(data).decode()} if isinstance(data, bytes) else {"json": data}
-
-
-async def _stream(call: Call, watcher: OutputWatcher, teller: OutputTeller) -> AsyncIterator[bytes]:
-    loop, tail = asyncio.get_running_loop(), Tail(teller.job_id)
-    until = loop.time() + WebSettings.of(call.app.config).web_stream_s
-    leaving = asyncio.ensure_future(call.leaving.wait())
-    leaving.add_done_callback(lambda _: tail.changed.set())
-    try:
-        with watcher.following(tail):
-            yield f"retry: {RETRY_MS}\n\n".encode()
-            while (left_s := until - loop.time()) > 0 and not call.leaving.is_set():
-                if not await tail.news(min(KEEP_ALIVE_S, left_s)):
-                    yield b": still here\n\n"
-                    continue
-                if tail.is_gone or (tail.job and not call.grant.reaches(tail.job.queue)):
-                    yield teller.gone()
-                    return
-                try:
-                    async for events in teller.events():
-                        if events:
-                            yield events
-                except UNREADABLE as error:
-                    yield teller.unreadable(error)
-                    return
-                if teller.place.ended:
-                    return
-            # All streams of a gateway that leaves end at once: their readers come to others one after the other.
-            yield f"retry: {random.randint(RETRY_MS // 4, RETRY_MS * 2)}\n\n".encode()  # noqa: S311
-    finally:
-        leaving.cancel()
 
 
 ROUTES = (

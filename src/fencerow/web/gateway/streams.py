@@ -1,16 +1,13 @@
 """A job's events as they come, as text/event-stream: its state, its progress, its lines, its end.
 
 The id of an event says all that its reader has been told so far, by what the database keeps of the job. So whichever
-gateway the reader comes to with its `Last-Event-ID`, it is told the rest, once. The lines of text are written here: a
-library for them would bring each stream a task and a second way to end.
+gateway the reader comes to with its `Last-Event-ID`, it is told the rest, once.
 """
 
 from __future__ import annotations
 
-import asyncio
-import random
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from hashlib import blake2b
 from typing import Protocol
 
@@ -22,14 +19,12 @@ from fencerow.core.model.state import FINAL, State
 from fencerow.operators.watching import KeptLine, WatchedJob
 from fencerow.web.gateway.route import Answer, Call, Route
 from fencerow.web.gateway.shapes import Instant, JobState, Told
-from fencerow.web.gateway.watcher import Watch, Watcher, watcher_of
+from fencerow.web.gateway.streaming import streamed
+from fencerow.web.gateway.watcher import JobWatch, watchers
+from fencerow.web.gateway.watching import Watching
 from fencerow.web.reading import headers as read
-from fencerow.web.reading.callers import caller_of
-from fencerow.web.settings import WebSettings
 from fencerow.web.tokens.scope import Scope
 
-KEEP_ALIVE_S = 15.0
-RETRY_MS = 2_000
 ID = re.compile(r"([0-9a-f]{12})\.([0-9a-f]{8})\.([0-9a-f]{8})\.([0-9]{1,18})(\.end)?", re.ASCII)
 NOTHING = "0" * 8
 
@@ -147,22 +142,36 @@ def mark(document: msgspec.Struct) -> str:
 class Teller:
     """Turns what was seen of a job into events, each once."""
 
-    def __init__(self, seen: StreamSeen) -> None:
+    def __init__(self, watching: Watching[JobWatch], watch: JobWatch, seen: StreamSeen) -> None:
         self.seen = seen
+        self._watching = watching
+        self._watch = watch
 
-    def events(self, look: WatchedJob, lines: Sequence[KeptLine]) -> bytes:
+    @property
+    def is_over(self) -> bool:
+        """Whether the end was told."""
+        return self.seen.ended
+
+    async def events(self) -> AsyncIterator[bytes]:
         """The events for what is new, in this order: the state, lines, progress, the end when all else is told."""
+        if (look := self._watch.look) is None:
+            return
+        lines = self._watch.take()
+        if self._watch.wants_lines:
+            self._watching.hurry()
         state = state_event(look)
-        told = [
-            self._state(state),
-            *(self._line(line) for line in lines),
-            self._progress(look),
-            self._end(look, state),
-        ]
-        return b"".join(told)
+        yield b"".join(
+            (
+                self._state(state),
+                *(self._line(line) for line in lines),
+                self._progress(look),
+                self._end(look, state),
+            )
+        )
 
-    def gone(self, look: WatchedJob | None) -> bytes:
-        """The event of a job that is not there any more, or not for this reader."""
+    def gone(self) -> bytes:
+        """The event of a job that is not there any more, or not for this reader, who is then not told how it stands."""
+        look = self._watch.look if self._watch.is_gone else None
         return self._event("gone", msgspec.Raw(b"{}") if look is None else state_event(look))
 
     def _state(self, state: StateEvent) -> bytes:
@@ -207,51 +216,8 @@ async def events(call: Call) -> Answer:
     seen = seen_of(job.id, read.last_event_id_of(call.headers.get("last-event-id", ())))
     if seen.ended and job.state in FINAL and mark(state_event(job)) == seen.state:
         return Answer(204)
-    settings, watcher = WebSettings.of(call.app.config), watcher_of(call.app)
-    seat = call.streams.seat(caller_of(call.grant.id, call.origin.address))
-    stream = _stream(call, watcher, Watch(job.id, seen.position), Teller(seen), settings.web_stream_s)
-    # A proxy that gathers a while what it passes on would keep events back.
-    return Answer(
-        200,
-        headers={"x-accel-buffering": "no"},
-        content=stream,
-        content_type="text/event-stream",
-        seat=seat,
-    )
-
-
-async def _stream(
-    call: Call, watcher: Watcher, watch: Watch, teller: Teller, lasts_s: float
-) -> AsyncIterator[bytes]:
-    loop = asyncio.get_running_loop()
-    until = loop.time() + lasts_s
-    leaving = asyncio.ensure_future(call.leaving.wait())
-    leaving.add_done_callback(lambda _: watch.changed.set())
-    try:
-        with watcher.watching(watch):
-            yield f"retry: {RETRY_MS}\n\n".encode()
-            while (left_s := until - loop.time()) > 0 and not call.leaving.is_set():
-                if not await watch.news(min(KEEP_ALIVE_S, left_s)):
-                    yield b": still here\n\n"
-                    continue
-                if watch.is_gone or (watch.look and not call.grant.reaches(watch.look.queue)):
-                    yield teller.gone(watch.look if watch.is_gone else None)
-                    return
-                if watch.look is not None:
-                    yield _told(watcher, watch, watch.look, teller)
-                if teller.seen.ended:
-                    return
-            # All streams of a gateway that leaves end at once: their readers come to others one after the other.
-            yield f"retry: {random.randint(RETRY_MS // 4, RETRY_MS * 2)}\n\n".encode()  # noqa: S311
-    finally:
-        leaving.cancel()
-
-
-def _told(watcher: Watcher, watch: Watch, look: WatchedJob, teller: Teller) -> bytes:
-    lines = watch.take()
-    if watch.wants_lines:
-        watcher.hurry()
-    return teller.events(look, lines)
+    watching, watch = watchers.of(call.app), JobWatch(job.id, seen.position)
+    return streamed(call, watching, watch, Teller(watching, watch, seen))
 
 
 ROUTES = (
