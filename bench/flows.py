@@ -10,14 +10,14 @@ the median of the rounds, and the median of each round's ratio.
 from __future__ import annotations
 
 import asyncio
-import platform
 import statistics
-import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 
+from beside import on_each_engine
+
 from fencerow import App, Job
-from fencerow.bench.place import BenchDatabase, private_place
+from fencerow.bench.place import BenchDatabase
 from fencerow.operators import looking
 
 ROUNDS = 5
@@ -92,7 +92,8 @@ async def measured(work: Work, rounds: int) -> dict[str, list[float]]:
     return found
 
 
-def told(found: dict[str, list[float]]) -> Iterator[str]:
+def measure(place: BenchDatabase, rounds: int) -> Iterator[str]:
+    found = asyncio.run(measured(Work(place), rounds))
     for name, beside, count in (("fan_out", "plain", PARTS + 2), ("chain", "follow_ups", LINKS)):
         ratio = statistics.median(
             mine / other for mine, other in zip(found[name], found[beside], strict=True)
@@ -101,14 +102,5 @@ def told(found: dict[str, list[float]]) -> Iterator[str]:
         yield f"{name.replace('_', '-')} of {count:,} jobs: {took:.3f} s, {ratio:.2f} x {beside.replace('_', '-')}"
 
 
-def main() -> None:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
-    print(f"{platform.machine()}, Python {platform.python_version()}", flush=True)
-    for kind in sys.argv[2:] or ("postgres", "sqlite"):
-        with private_place(kind) as place:
-            for line in told(asyncio.run(measured(Work(place), rounds))):
-                print(f"{kind}, {line}", flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    on_each_engine(measure, ROUNDS)

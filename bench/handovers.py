@@ -9,14 +9,12 @@ has confirmed; so are takes, each followed by its confirmation.
 
 from __future__ import annotations
 
-import platform
-import statistics
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+from beside import PLAIN, on_each_engine, timed_us, told
 
 from fencerow.bench import table
-from fencerow.bench.place import AnyEngine, BenchDatabase, private_place
+from fencerow.bench.place import AnyEngine, BenchDatabase
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.store import store
@@ -30,7 +28,6 @@ GROUP = 100
 HELD = 10_000
 KEYS = 100
 WORK = Template(queue="bench", name="noop")
-PLAIN = "plain"
 Found = Mapping[str, list[float]]
 
 
@@ -44,15 +41,6 @@ def jobs(count: int, receiver: str | None) -> list[NewJob]:
 
 def submitted(engine: AnyEngine, wanted: Sequence[NewJob]) -> None:
     engine.run(store.submit_gated(wanted) if wanted[0].terms is not None else store.submit(wanted))
-
-
-def timed_us(calls: Sequence[Callable[[], object]], each: int) -> float:
-    took = []
-    for call in calls:
-        began = time.perf_counter()
-        call()
-        took.append(time.perf_counter() - began)
-    return statistics.median(took) / each * 1e6
 
 
 def submits_us(engine: AnyEngine, receiver: str | None, chunk: int, count: int) -> float:
@@ -119,20 +107,5 @@ def measure(place: BenchDatabase, rounds: int) -> Iterator[str]:
         yield from told("take and confirm", takes)
 
 
-def told(what: str, found: Found) -> Iterator[str]:
-    for name, took in found.items():
-        ratio = statistics.median(mine / plain for mine, plain in zip(took, found[PLAIN], strict=True))
-        yield f"{what}, {name}: {statistics.median(took):,.1f} us, {ratio:.2f} x"
-
-
-def main() -> None:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
-    print(f"{platform.machine()}, Python {platform.python_version()}", flush=True)
-    for kind in sys.argv[2:] or ("postgres", "sqlite"):
-        with private_place(kind) as place:
-            for line in measure(place, rounds):
-                print(f"{kind}, {line}", flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    on_each_engine(measure, ROUNDS)

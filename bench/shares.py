@@ -9,16 +9,16 @@ costs: one at a time and in bulk, with a share and without.
 
 from __future__ import annotations
 
-import platform
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator
+
+from beside import on_each_engine
 
 from fencerow.bench import table
 from fencerow.bench.drain import Drain
 from fencerow.bench.member import member
-from fencerow.bench.place import AnyEngine, BenchDatabase, private_place
+from fencerow.bench.place import AnyEngine, BenchDatabase
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import NewJob, Template
@@ -112,14 +112,5 @@ def measure(place: BenchDatabase, count: int) -> Iterator[str]:
             yield f"submit {name}: {without:.1f} us, with a share {having:.1f}, {having / without:.2f} x"
 
 
-def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else JOBS
-    print(f"{platform.machine()}, Python {platform.python_version()}", flush=True)
-    for kind in sys.argv[2:] or ("postgres", "sqlite"):
-        with private_place(kind) as place:
-            for line in measure(place, count):
-                print(f"{kind}, {line}", flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    on_each_engine(measure, JOBS)

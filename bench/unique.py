@@ -9,16 +9,13 @@ at a time and 1,000 in one call; and jobs that are claimed and ended in groups o
 
 from __future__ import annotations
 
-import platform
-import statistics
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
+from beside import PLAIN, on_each_engine, timed_us, told
 
 from fencerow.bench import table
-from fencerow.bench.place import AnyEngine, BenchDatabase, private_place
+from fencerow.bench.place import AnyEngine, BenchDatabase
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.model.submission import Submission
@@ -33,7 +30,6 @@ WORK = Template(queue="bench", name="noop")
 KEEP, REPLACE = UniqueRule(), UniqueRule(replaces=True)
 DEBOUNCE = UniqueRule(replaces=True, put_off_s=3_600.0, put_off_max_s=36_000.0)
 THROTTLE = UniqueRule(period_s=3_600.0)
-PLAIN = "plain"
 # Of each the rule, and whether the keys have a job already.
 RULES: Mapping[str, tuple[UniqueRule | None, bool]] = {
     PLAIN: (None, False),
@@ -87,15 +83,6 @@ def ends_us(engine: AnyEngine, holder: str, rule: UniqueRule | None) -> float:
     return timed_us([group] * (CHUNK // GROUP), GROUP)
 
 
-def timed_us(calls: Sequence[Callable[[], object]], each: int) -> float:
-    took = []
-    for call in calls:
-        began = time.perf_counter()
-        call()
-        took.append(time.perf_counter() - began)
-    return statistics.median(took) / each * 1e6
-
-
 def measure(place: BenchDatabase, rounds: int) -> Iterator[str]:
     with place.engine() as engine:
         holder = new_id()
@@ -116,20 +103,5 @@ def measure(place: BenchDatabase, rounds: int) -> Iterator[str]:
         yield from told("claim and end", ends)
 
 
-def told(what: str, found: Mapping[str, Sequence[float]]) -> Iterator[str]:
-    for name, took in found.items():
-        ratio = statistics.median(mine / plain for mine, plain in zip(took, found[PLAIN], strict=True))
-        yield f"{what}, {name}: {statistics.median(took):,.1f} us, {ratio:.2f} x"
-
-
-def main() -> None:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
-    print(f"{platform.machine()}, Python {platform.python_version()}", flush=True)
-    for kind in sys.argv[2:] or ("postgres", "sqlite"):
-        with private_place(kind) as place:
-            for line in measure(place, rounds):
-                print(f"{kind}, {line}", flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    on_each_engine(measure, ROUNDS)
