@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.events.conftest import url_of
-from tests.flows.campaign.load import run
+from tests.flows.campaign.load import next_kill, run
 from tests.kit.jobs import AnyEngine
 
 FLOWS, KILLS = 20, 20
@@ -17,3 +17,15 @@ def test_every_flow_ends_once_whoever_is_killed(engine: AnyEngine) -> None:
 
     assert found.wrong == []
     assert found.kills == KILLS
+
+
+def test_kills_suffice_however_late_a_look_comes() -> None:
+    effects, kills, done, killed = 249, 30, 0, 0
+    due_at = next_kill(done, effects, kills)
+    for late in (1, 7, 40, 3, 60, *[1] * 138):
+        done += late
+        if killed < kills and done >= due_at:
+            killed += 1
+            due_at = next_kill(done, effects, kills - killed)
+
+    assert (done, killed) == (effects, kills)

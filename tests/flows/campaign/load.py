@@ -56,7 +56,8 @@ def run(engine: AnyEngine, url: str, *, flows: int, kills: int, seed: int) -> Fo
 def _killing(engine: AnyEngine, url: str, *, flows: int, kills: int, seed: int) -> int:
     """Run workers until all is done; kill one, and start another, whenever so much more was done. Returns how often."""
     chance, killed = random.Random(seed), 0
-    every = max(1, flows * sum(1 for _ in expected(0)) // (kills + 1))
+    effects = sum(1 for at in range(flows) for _ in expected(at))
+    due_at = next_kill(0, effects, kills)
     workers = [_started(url) for _ in range(WORKERS)]
     seen, moved_at = -1, time.monotonic()
     try:
@@ -64,15 +65,24 @@ def _killing(engine: AnyEngine, url: str, *, flows: int, kills: int, seed: int) 
             if done != seen:
                 seen, moved_at = done, time.monotonic()
             assert time.monotonic() < moved_at + PATIENCE_S, f"a flow stands still: {_left(engine)}"
-            if killed < kills and done >= (killed + 1) * every:
+            if killed < kills and done >= due_at:
                 at = chance.randrange(WORKERS)
                 _stop(workers[at])
                 workers[at], killed = _started(url), killed + 1
+                due_at = next_kill(done, effects, kills - killed)
             time.sleep(LOOK_S)
     finally:
         for each in workers:
             _stop(each)
     return killed
+
+
+def next_kill(done: int, effects: int, kills: int) -> int:
+    """At how many effects the next worker is killed, so that what is left suffices for all kills that are left.
+
+    A look may come late, or a kill take long, while much is done. So it is counted anew at each kill.
+    """
+    return done + max(1, (effects - done) // (kills + 1))
 
 
 def _done(engine: AnyEngine) -> int | None:
