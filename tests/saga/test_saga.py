@@ -10,6 +10,7 @@ import pytest
 from fencerow import Job
 from fencerow.batches import BatchItem
 from fencerow.core.config import CoreConfig
+from fencerow.core.model.ids import new_id
 from fencerow.errors import InvalidSaga, StepNotPossible, UndoNotPossible
 from fencerow.saga.checks import examine_sagas
 from fencerow.saga.storing import NOWHERE, purge, sagas_of
@@ -131,9 +132,25 @@ def test_a_saga_of_what_cannot_undo_is_refused(shop: Shop, undo: Sequence[Callab
     @shop.app.batch_job
     async def batch(items: Sequence[BatchItem[int, int]]) -> None: ...
 
-    with pytest.raises(InvalidSaga):
-        shop.app.saga(other, undo=undo)
-    with pytest.raises(InvalidSaga, match="batch"):
-        shop.app.saga(batch, undo=[shop.refund])
-    with pytest.raises(InvalidSaga, match="already"):
-        shop.app.saga(shop.order, undo=[shop.refund])
+    for match, job, functions in (
+        ("app.saga", other, undo),
+        ("two functions", other, [shop.refund, shop.refund]),
+        ("batch", batch, [shop.refund]),
+        ("already", shop.order, [shop.refund]),
+    ):
+        with pytest.raises(InvalidSaga, match=match) as refused:
+            shop.app.saga(job, undo=functions)
+        assert "-" not in refused.value.lines(), "what was found, what is expected, what to do"
+
+
+def test_the_saga_of_a_job_that_is_nowhere_is_not_taken_for_none(
+    shop: Shop, engine: AnyEngine, cli: Cli
+) -> None:
+    url = url_of(engine)
+    plain = shop.undo.submit()
+
+    assert "no step of it can be undone" in cli("saga", plain.id, "--url", url).out
+    unknown = cli("saga", new_id(), "--url", url)
+
+    assert unknown.code == 1
+    assert "FR-301" in unknown.err

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fencerow import Client
+from fencerow import App, Client, Job
 from fencerow.config import Config
 from fencerow.core.finding import Level
 from fencerow.core.store import store
@@ -151,6 +152,22 @@ def test_doctor_tells_how_many_wait_and_who_is_not_woken(engine: AnyEngine, cloc
 def test_why_says_that_it_is_suspended_and_for_what(engine: AnyEngine) -> None:
     job_id = asleep(engine, reason="signal 'approved', until 2026-12-01")
     assert "waits for signal 'approved', until 2026-12-01" in ask(engine, job_id).summary
+
+
+def test_why_writes_an_instant_in_one_form(url: str, cli: Cli) -> None:
+    with App(url) as app:
+
+        @app.job
+        async def nap(job: Job) -> None:
+            await job.sleep(3600)
+
+        sleeping = nap.submit()
+        drain(app)
+
+    told = cli("why", sleeping.id).out
+
+    assert len(re.findall(r"20\d\d-\d\d-\d\dT[0-9:.]+Z", told)) >= 2
+    assert " UTC" not in told
 
 
 SEALED = """

@@ -11,6 +11,7 @@ from fencerow.command.layout import Column
 from fencerow.command.options import asked, usual_options, utc_option
 from fencerow.command.times import Times
 from fencerow.core.client.base import ClientBase
+from fencerow.core.client.refs import reading
 from fencerow.core.db.run import Procedure, ask
 from fencerow.core.model.ids import parse_prefix
 from fencerow.core.store.read import clock
@@ -58,8 +59,10 @@ def saga(context: click.Context, job: str) -> None:
 
 def _looked(job: str) -> Procedure[Shown]:
     job_id = yield from job_meant(parse_prefix(job))
-    found = []
-    for each in (yield from ask(sagas_of(job_id))):
+    sagas, found = (yield from ask(sagas_of(job_id))), []
+    if not sagas:
+        yield from reading(job_id)  # a job that is nowhere is no job whose steps stay done
+    for each in sagas:
         steps = yield from ask(undo_steps(each.undo_id))
         undone = {step.name: step.at_us for step in (yield from ask(steps_of(each.undo_id)))}
         found.append((each, steps, undone))

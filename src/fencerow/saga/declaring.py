@@ -88,14 +88,20 @@ def _fit(work: object) -> DeclaredBase[..., ..., Any, Any]:
         )
     if saga_of(work.handler.function) is not None:
         raise InvalidSaga(
-            f"the job {work.name!r} has a saga already", "", "list all functions in one app.saga(...)"
+            f"the job {work.name!r} has a saga already",
+            "a job has one saga, and one compensation undoes all of its steps",
+            "list all functions in one app.saga(...)",
         )
     return work
 
 
 def _by_name(job: str, undo: object) -> dict[str, Undo]:
     if isinstance(undo, str) or not isinstance(undo, Sequence) or not undo:
-        raise InvalidSaga(f"undo= of app.saga({job}) is {shown(undo)}", "a list of functions is expected", "")
+        raise InvalidSaga(
+            f"undo= of app.saga({job}) is {shown(undo)}",
+            "a list of at least one function is expected",
+            "write undo=[refund], with each function that a step names",
+        )
     found: dict[str, Undo] = {}
     for each in undo:
         name = getattr(each, "__name__", "")
@@ -112,7 +118,11 @@ def _by_name(job: str, undo: object) -> dict[str, Undo]:
                 "let the step return what is needed to undo it",
             )
         if name in found:
-            raise InvalidSaga(f"app.saga({job}) lists two functions {name!r}", "", "give one another name")
+            raise InvalidSaga(
+                f"app.saga({job}) lists two functions {name!r}",
+                "it is stored by its name, so each needs one of its own",
+                "give one another name",
+            )
         found[name] = each
     return found
 

@@ -15,7 +15,6 @@ from fencerow.core.db.run import Operation
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.control import Fail, Retry, Snooze, Suspend
-from fencerow.core.model.job import moment
 from fencerow.core.model.retry import is_retryable
 from fencerow.core.model.value import ValueCodec
 from fencerow.core.store.notes import hold_fence
@@ -174,11 +173,7 @@ class Run:
             if waited is None:
                 raise lease_lost(self._fencing.id, self._fencing.attempt)
             if waited.result is None:
-                raise Suspend(
-                    what
-                    if waited.until_us is None
-                    else f"{what}, until {moment(waited.until_us):%Y-%m-%d %H:%M:%S} UTC"
-                )
+                raise Suspend(_until(what, waited.until_us))
             history.remembered(waited.result)
             return _came(waited.result, what)
         finally:
@@ -237,3 +232,10 @@ def _came(result: str, what: str) -> Any:
         )
     found = msgspec.json.decode(result)
     return None if found is None else found["data"]
+
+
+def _until(what: str, until_us: int | None) -> str:
+    """What is waited for, and until when, as `fencerow why` writes an instant."""
+    from fencerow.command.times import exact  # who does not wait never loads it
+
+    return what if until_us is None else f"{what}, until {exact(until_us)}"
