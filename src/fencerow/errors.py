@@ -146,6 +146,7 @@ from fencerow.testing.errors import NoTestApp as NoTestApp
 from fencerow.testing.errors import NoTestDatabase as NoTestDatabase
 from fencerow.web.errors import AddressOver as AddressOver
 from fencerow.web.errors import AddressRefused as AddressRefused
+from fencerow.web.errors import AnswerBusy as AnswerBusy
 from fencerow.web.errors import EndpointConflict as EndpointConflict
 from fencerow.web.errors import EndpointNotFound as EndpointNotFound
 from fencerow.web.errors import ForeignRequest as ForeignRequest

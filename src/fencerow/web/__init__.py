@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from fencerow.core.lazy import lazily
 
 if TYPE_CHECKING:
+    from fencerow.web.answers import Answered, Later, answer
     from fencerow.web.tokens.record import TokenRecord
     from fencerow.web.tokens.scope import Grant, Scope
     from fencerow.web.tokens.secret import NewToken
@@ -25,6 +26,9 @@ else:
     __getattr__ = lazily(
         __name__,
         {
+            "Answered": "fencerow.web.answers",
+            "Later": "fencerow.web.answers",
+            "answer": "fencerow.web.answers",
             "AddedEndpoint": "fencerow.web.webhooks.endpoint_verbs",
             "Delivery": "fencerow.web.webhooks.looking",
             "Endpoint": "fencerow.web.webhooks.endpoint",
@@ -45,10 +49,12 @@ else:
 
 __all__ = [
     "AddedEndpoint",
+    "Answered",
     "Delivery",
     "Endpoint",
     "EndpointOptions",
     "Grant",
+    "Later",
     "NewToken",
     "Scope",
     "SeenWebhooks",
@@ -56,6 +62,7 @@ __all__ = [
     "WebhookAttempt",
     "WebhookTo",
     "Webhooks",
+    "answer",
     "deliver_webhooks",
     "told_to",
     "verify_webhook",

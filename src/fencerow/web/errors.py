@@ -1,4 +1,5 @@
-"""Errors of the front door: of tokens and the gateway (85x, 87x, 88x), of webhooks (86x), of the dashboard (92x)."""
+"""Errors of the front door: of tokens and the gateway (85x, 87x, 88x), of webhooks (86x), of the dashboard (92x),
+of answers in place and Discord (97x)."""
 
 from __future__ import annotations
 
@@ -189,3 +190,15 @@ class AddressOver(FencerowError):
 
     code = "FR-887"
     status: ClassVar[int] = 410
+
+
+class AnswerBusy(FencerowError):
+    """It was not known in time whether the job is stored. `job_ids` has its id: submit again under it, or look."""
+
+    code = "FR-975"
+    status: ClassVar[int] = 503
+    repeat = "ask"
+
+    def __init__(self, what: str, why: str = "", fix: str = "", *, job_ids: tuple[str, ...] = ()) -> None:
+        super().__init__(what, why, fix)
+        self.job_ids = job_ids

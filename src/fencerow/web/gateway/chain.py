@@ -129,11 +129,11 @@ class RouteApp:
         who = caller_of(grant.id, origin.address)
         if not route.of_itself:
             house.rates.check(who, asyncio.get_running_loop().time())
-        room = house.waiting_room if route.waits else house.room
         with house.bodies.body() as held:
             # A body that comes slowly has no seat: those whose request is whole need them.
             body = await self._body(request, headers, held)
             query = _query(request, route.query)
+            room = house.waiting_room if route.waits_for(query, headers) else house.room
             with room.seat(who):
                 return await self._served(request, headers, grant, origin, query, body)
 
@@ -147,9 +147,9 @@ class RouteApp:
         body: Any,
     ) -> Answer:
         """What the route answers to a request that is whole."""
-        house = self.house
+        house, waits = self.house, self.route.waits_for(query, headers)
         # Who does not wait is not interrupted: what was begun is done.
-        async with _hung_up(request) if self.route.waits else _stays() as gone:
+        async with _hung_up(request) if waits else _stays() as gone:
             call = Call(
                 app=house.app,
                 grant=grant,
@@ -164,7 +164,7 @@ class RouteApp:
                 leaving=house.standing.leaving,
                 streams=house.streams,
             )
-            return await self._in_time(call)
+            return await self._in_time(call, waits=waits)
 
     async def _grant(self, request: Request, origin: Origin) -> Grant:
         """Who asks.
@@ -197,9 +197,9 @@ class RouteApp:
         )
         return converted(plain(raw, Bounds.of(settings)), self.route.body, "the body")
 
-    async def _in_time(self, call: Call) -> Answer:
+    async def _in_time(self, call: Call, *, waits: bool) -> Answer:
         """The route's answer. It is given up when the database takes too long; one that waits has its wait besides."""
-        limit_s = self.house.settings.web_request_s + (WAIT_S_MAX if self.route.waits else 0.0)
+        limit_s = self.house.settings.web_request_s + (WAIT_S_MAX if waits else 0.0)
         limit = asyncio.timeout(limit_s)
         try:
             async with limit:

@@ -22,7 +22,7 @@ from fencerow.core.errors import (
     StoreUnavailable,
 )
 from fencerow.core.model.job import JobRecord
-from fencerow.web.gateway.route import WAIT_S_MAX, Answer, Call, Route
+from fencerow.web.gateway.route import WAIT_S_MAX, Answer, Call, Route, asked_wait_s
 from fencerow.web.gateway.shapes import (
     JobDocument,
     Lines,
@@ -51,7 +51,7 @@ async def look(call: Call) -> Answer:
     if wait_s and not job.is_final:
         await call.until_ended(job.id, wait_s)
         job = await _seen_again(call, job)
-    return Answer(200, job_document(job), _applied(call, wait_s))
+    return Answer(200, job_document(job), applied(call, wait_s))
 
 
 async def result(call: Call) -> Answer:
@@ -67,7 +67,7 @@ async def result(call: Call) -> Answer:
         raise NotReady(error.what, error.why, error.fix) from None
     if found is None:
         raise NotReady(f"job {job.id} has not ended", "the gateway is stopping", "ask again")
-    return Answer(200, headers=_applied(call, wait_s), content=json_of(job.id, found))
+    return Answer(200, headers=applied(call, wait_s), content=json_of(job.id, found))
 
 
 async def timeline(call: Call) -> Answer:
@@ -105,12 +105,11 @@ async def _seen_again(call: Call, job: JobRecord) -> JobRecord:
 
 
 def waiting_s(call: Call) -> float:
-    """How long to wait: what the query or `Prefer` says, the longer of the two; a preference is cut to what may be."""
-    query: Waiting = call.query
-    return max(query.wait, min(read.wait_of(call.headers.get("prefer", ())), WAIT_S_MAX))
+    """How long to wait: see `asked_wait_s`."""
+    return asked_wait_s(call.query, call.headers)
 
 
-def _applied(call: Call, wait_s: float) -> dict[str, str]:
+def applied(call: Call, wait_s: float) -> dict[str, str]:
     """RFC 7240: a preference that was honoured is told."""
     if not wait_s or not read.wait_of(call.headers.get("prefer", ())):
         return {}

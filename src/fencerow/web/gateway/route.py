@@ -16,6 +16,7 @@ from fencerow.core.errors import FencerowError, JobNotFound, ResultTimeout
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.person import Person, Via
 from fencerow.core.wing import witnessed
+from fencerow.web.reading import headers as read
 from fencerow.web.reading.room import Room, Seat
 from fencerow.web.tokens.scope import Grant, Scope
 
@@ -166,8 +167,9 @@ class Route:
     `scope`: what a token must be good for; None is open to all. `answers`: by status, the type of the document, None
     for one without. `refusals`: the errors of ours that it can meet beside those of every route, for the document of
     OpenAPI; `missing`: those that say that what was asked for is not there. `waits`: it may last as long as its caller
-    wishes, so it counts in a room of its own. `in_maintenance`: it answers while the gateways are under maintenance.
-    `of_itself`: what the gateway says of itself, to probes: as often as they like, and also while it takes no requests.
+    wishes, so it counts in a room of its own; `may_wait`: only where its caller asks for it. `in_maintenance`: it
+    answers while the gateways are under maintenance. `of_itself`: what the gateway says of itself, to probes: as often
+    as they like, and also while it takes no requests.
     """
 
     method: str
@@ -181,6 +183,7 @@ class Route:
     refusals: Sequence[type[FencerowError]] = ()
     missing: Sequence[type[FencerowError]] = ()
     waits: bool = False
+    may_wait: bool = False
     in_maintenance: bool = False
     of_itself: bool = False
     tag: str = "jobs"
@@ -188,3 +191,13 @@ class Route:
         default_factory=dict
     )  # request headers of its own, with what they mean
     content_type: str = "application/json"
+
+    def waits_for(self, query: object, headers: Mapping[str, Sequence[str]]) -> bool:
+        """Whether this request may last as long as its caller wishes."""
+        return self.waits or (self.may_wait and asked_wait_s(query, headers) > 0)
+
+
+def asked_wait_s(query: object, headers: Mapping[str, Sequence[str]]) -> float:
+    """How long the caller asks to wait: what the query or `Prefer` says, the longer of the two, cut to what may be."""
+    told: float = getattr(query, "wait", 0.0)
+    return max(told, min(read.wait_of(headers.get("prefer", ())), WAIT_S_MAX))

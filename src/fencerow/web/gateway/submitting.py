@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Meta, UnsetType
 
 from fencerow.core.app import Call as JobCall
 from fencerow.core.app.calls import CHUNK_BYTES
@@ -26,8 +27,10 @@ from fencerow.core.errors import (
     UnknownJob,
 )
 from fencerow.limits.errors import UnknownLimit
+from fencerow.web.gateway import in_place
 from fencerow.web.gateway.foreign import job_call, refuse_foreign, told_conflict
 from fencerow.web.gateway.given import Batch, Submit
+from fencerow.web.gateway.looking import PREFER, Waiting, applied, waiting_s
 from fencerow.web.gateway.problem import placed
 from fencerow.web.gateway.route import Answer, Call, Route
 from fencerow.web.gateway.shapes import SubmitAnswer, Told
@@ -41,6 +44,12 @@ class Submitted(Told, frozen=True):
     id: str
     job: str
     url: str
+    result_url: (
+        Annotated[
+            str, Meta(description="of who asked to wait: here the result is waited for, again and again")
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class OneOfBatch(Told, frozen=True):
@@ -73,7 +82,11 @@ async def submit(call: Call) -> Answer:
     Under an `Idempotency-Key` a repeat with the same job and arguments gets the same answer, with
     `Idempotent-Replayed: true`, as long as the key lives, also when the job has ended or was removed. The header
     `Fencerow-Answer` says what came of it: `inserted`, `existing`, or `replaced` under a unique key.
+
+    With `Prefer: wait=N` or `?wait=N` it is answered 200 with the end of the job, if it ends within N seconds of the
+    request; else 202, and `result_url` waits on. This needs a token with the scope `read`, too.
     """
+    until = in_place.until(call)
     prepared = job_call(call, _under_its_key(call))
     try:
         handle = await call.submits.asubmit(prepared)
@@ -85,7 +98,16 @@ async def submit(call: Call) -> Answer:
     headers = {"location": url, "fencerow-answer": handle.answer}
     if handle.answer == "existing":
         headers["idempotent-replayed"] = "true"
-    return Answer(202, Submitted(id=handle.id, job=call.body.job, url=url), headers)
+    if until is None:
+        return Answer(202, Submitted(id=handle.id, job=call.body.job, url=url), headers)
+    headers |= applied(call, waiting_s(call))
+    if (end := await in_place.end_by(call, handle.id, until)) is not None:
+        told = in_place.Ended(id=handle.id, job=call.body.job, url=url, **end)
+        return Answer(200, told, headers)
+    later = Submitted(
+        id=handle.id, job=call.body.job, url=url, result_url=f"{url}/result?wait={in_place.AGAIN_S}"
+    )
+    return Answer(202, later, headers | {"retry-after": in_place.RETRY_AFTER_S})
 
 
 async def submit_batch(call: Call) -> Answer:
@@ -195,8 +217,8 @@ TRACE = {
 }
 ROUTES = (
     Route(
-        "POST", "/v1/jobs", "submitJob", submit, Scope.SUBMIT, {202: Submitted},
-        body=Submit, refusals=STORED, accepts={**KEY, **TRACE},
+        "POST", "/v1/jobs", "submitJob", submit, Scope.SUBMIT, {200: in_place.Ended, 202: Submitted},
+        query=Waiting, body=Submit, refusals=STORED, may_wait=True, accepts={**KEY, **TRACE, **PREFER},
     ),
     Route(
         "POST", "/v1/jobs:batch", "submitJobs", submit_batch, Scope.SUBMIT, {202: Together},

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 import msgspec
 
 from fencerow.core.db.verb import averb, verb
-from fencerow.core.errors import FencerowError, InvalidInput
+from fencerow.core.errors import FencerowError, InvalidInput, JobCancelled, JobFailed, OutcomeUnknown
+from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.model.ids import new_id, parse_id
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.web.remote.exchange import Exchange, Remote, Reply
+from fencerow.core.model.state import State
+from fencerow.web.answers import Answered, Later, busy, checked_bound_s
+from fencerow.web.remote.exchange import Exchange, Remote, Reply, asking
 from fencerow.web.remote.flow_handle import RemoteFlows
 from fencerow.web.remote.flows import RemoteFlow
 from fencerow.web.remote.handle import RemoteHandle
@@ -30,6 +33,11 @@ if TYPE_CHECKING:
     from fencerow.output.model import Chunk
 
 PATIENCE_S = 30.0
+OK = 200
+# Of the time in which an answer is wanted, so much is the gateway's: the rest is for the way back.
+RETURN_S = 0.25
+WAITS = 0.5
+WAIT_S_MAX = 60.0  # of a gateway
 URL = "FENCEROW_GATEWAY_URL"
 TOKEN = "FENCEROW_TOKEN"  # noqa: S105 - the name of a variable
 
@@ -38,6 +46,36 @@ class Submitted(msgspec.Struct, frozen=True):
     """What a submit is answered with."""
 
     id: str
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """What a submit that waits is answered with; the state is told of a job that has ended."""
+
+    id: str
+    state: str = ""
+    result: Any = None
+    error: Mapping[str, str | None] | None = None
+
+    def succeeded(self) -> Any:
+        """The result of the job that has ended.
+
+        Raises:
+            JobFailed, JobCancelled: it has none.
+        """
+        if self.state == State.SUCCEEDED:
+            return self.result
+        if self.state == State.CANCELLED:
+            raise JobCancelled(
+                f"job {self.id} was cancelled", "it has no result", "submit the work again if needed"
+            )
+        told = {name: str((self.error or {}).get(name) or "") for name in ("type", "message", "code")}
+        raise JobFailed(
+            f"job {self.id} failed",
+            told["message"],
+            "its timeline says more; revive it when the cause is gone",
+            job_id=self.id,
+            error=ErrorRecord(traceback="", **told),
+        )
 
 
 class RemoteClient(RemoteSteps):
@@ -75,6 +113,55 @@ class RemoteClient(RemoteSteps):
             Unavailable: the gateway did not answer within `patience_s` seconds; nothing was stored.
             OutcomeUnknown: it may have been stored. Submit again under the same key, or with `id=` of `job_ids`.
         """
+        reply = yield from self._submitting(job, args, options)
+        return self._handle_of(reply, reply.decoded(Submitted).id)
+
+    asubmit = averb(submit)
+
+    @verb
+    def answer(
+        self,
+        job: str,
+        args: Mapping[str, Any] | None = None,
+        /,
+        *,
+        within_s: Seconds,
+        **options: Unpack[RemoteOptions],
+    ) -> Remote[Answered[Any] | Later[RemoteHandle]]:
+        """Submit the job of that name, and say within `within_s` seconds what came of it.
+
+        The gateway waits for the job's end as long as the time lasts, up to a minute. The request is sent once, and
+        each part of it, such as to connect, has so long. Whatever becomes of it, the job is stored once at most, under
+        an id that is made here, or under your `key`.
+
+        Raises:
+            AnswerBusy: it was not known in time whether the job is stored. `job_ids` has its id: submit again under it.
+            JobFailed, JobCancelled: it ended so, in time.
+            NotAllowed: the token lacks the scope `read`.
+            What `submit` raises, if the gateway said so in time.
+        """
+        within = checked_bound_s(within_s)
+        own = None if options.get("key") else options.get("id") or new_id()
+        named = cast("RemoteOptions", {**options, **({"id": own} if own else {})})
+        try:
+            reply = yield from self._submitting(job, args, named, within_s=within)
+        except OutcomeUnknown:
+            raise busy(own, within) from None
+        end = reply.decoded(Ended)
+        if reply.status != OK:
+            return Later(self._handle_of(reply, end.id))
+        return Answered(end.id, end.succeeded())
+
+    aanswer = averb(answer)
+
+    def _submitting(
+        self,
+        job: str,
+        args: Mapping[str, Any] | None,
+        options: RemoteOptions,
+        *,
+        within_s: float | None = None,
+    ) -> Remote[Reply]:
         own, key = options.get("id"), options.get("key")
         job_id = new_id() if own is None else parse_id(own)
         document = {"job": job, "args": dict(args or {}), **said(options), "id": job_id}
@@ -83,17 +170,17 @@ class RemoteClient(RemoteSteps):
             del document["id"]  # the key makes it one job
         headers = {} if key is None else {"idempotency-key": f'"{quoted(key)}"'}
         try:
-            reply: Reply = yield from self.asking(
-                Exchange("POST", "/v1/jobs", document=document, headers=headers)
+            reply: Reply = yield from asking(
+                _submit(document, headers, within_s), self._patience_s if within_s is None else 0.0
             )
         except FencerowError as error:
             if error.repeat == "ask" and key is None:
                 error.job_ids = (job_id,)  # type: ignore[attr-defined]
             raise
-        replay = reply.headers.get("idempotent-replayed") == "true"
-        return RemoteHandle(self, reply.decoded(Submitted).id, replay=replay)
+        return reply
 
-    asubmit = averb(submit)
+    def _handle_of(self, reply: Reply, job_id: str) -> RemoteHandle:
+        return RemoteHandle(self, job_id, replay=reply.headers.get("idempotent-replayed") == "true")
 
     def handle(self, job_id: str) -> RemoteHandle:
         """A handle for the job of this id. Asks nobody yet.
@@ -162,6 +249,16 @@ class RemoteClient(RemoteSteps):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+def _submit(document: Mapping[str, Any], headers: Mapping[str, str], within_s: float | None) -> Exchange:
+    """The request of a submit; `within_s`: it waits for the job's end, a little less than the caller waits for it."""
+    if within_s is None:
+        return Exchange("POST", "/v1/jobs", document=document, headers=headers)
+    wait_s = min(WAIT_S_MAX, max(within_s * WAITS, within_s - RETURN_S))
+    return Exchange(
+        "POST", "/v1/jobs", {"wait": f"{wait_s:.3f}"}, document, headers, wait_s=wait_s, bound_s=within_s
+    )
 
 
 def _found(given: str | None, what: str, variable: str) -> str:

@@ -23,7 +23,8 @@ _now: Callable[[], float] = time.monotonic
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request. `wait_s`: for so long the gateway may hold its answer back, because we asked it to."""
+    """One request. `wait_s`: for so long the gateway may hold its answer back, because we asked it to. `bound_s`: so
+    long is waited for it in all; None: as long as a gateway gives itself."""
 
     method: str
     path: str
@@ -31,6 +32,7 @@ class Exchange:
     document: object = None
     headers: Mapping[str, str] = field(default_factory=dict)
     wait_s: float = 0.0
+    bound_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,8 +151,14 @@ def _given(exchange: Exchange) -> dict[str, Any]:
         "params": dict(exchange.query) or None,
         "content": body,
         "headers": headers,
-        "timeout": httpx2.Timeout(ANSWER_S + exchange.wait_s, connect=CONNECT_S),
+        "timeout": _patience(exchange),
     }
+
+
+def _patience(exchange: Exchange) -> httpx2.Timeout:
+    if exchange.bound_s is not None:
+        return httpx2.Timeout(exchange.bound_s, connect=min(CONNECT_S, exchange.bound_s))
+    return httpx2.Timeout(ANSWER_S + exchange.wait_s, connect=CONNECT_S)
 
 
 def _reply(response: httpx2.Response) -> Reply:

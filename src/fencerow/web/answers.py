@@ -1,0 +1,139 @@
+"""The result of a job in place if it ends in time, else its handle: for handlers of a web application.
+
+The bound holds for all of it, the commit of the submit too. See docs/guide/answers.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import math
+from collections.abc import Coroutine
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from fencerow.core.app import Call
+from fencerow.core.app.app import JobsApp
+from fencerow.core.app.calls import checked
+from fencerow.core.app.submission import Recipe
+from fencerow.core.client.handle import Handle
+from fencerow.core.errors import InvalidInput, ResultTimeout
+from fencerow.core.model.ids import new_id
+from fencerow.core.model.seconds import Seconds, in_seconds
+from fencerow.core.model.text import is_finite, shown
+from fencerow.web.errors import AnswerBusy
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+H_co = TypeVar("H_co", covariant=True)
+T = TypeVar("T")
+
+_given_up: set[asyncio.Task[Any]] = set()  # the loop itself keeps no task alive
+
+
+class Answered(msgspec.Struct, Generic[R_co], frozen=True):
+    """The job has succeeded in time; `result` is what its handler returned."""
+
+    id: str
+    result: R_co
+
+
+class Later(msgspec.Struct, Generic[H_co], frozen=True):
+    """The job is stored and goes on; `handle` waits for its end."""
+
+    handle: H_co
+
+
+async def answer(app: JobsApp, call: Call[R], *, within_s: Seconds) -> Answered[R] | Later[Handle[R]]:
+    """Submit a call, made by `job.call(...)`, and say within `within_s` seconds what came of it.
+
+    The seconds count from here, and storing the job takes part of them. A call without `id=` and `key=` goes under an
+    id that is made here, so a repeat under that id finds the job, if it was stored. A caller that is cancelled loses
+    nothing: the job is stored whole or not at all, and once stored it runs.
+
+    Raises:
+        AnswerBusy: the job was not known to be stored when the time was over. `job_ids` has its id: submit again under
+            it, or look. Usually nothing was stored.
+        JobFailed, JobCancelled: it ended so, in time.
+        InvalidInput: it is no call, is part of the caller's own transaction, or cannot be stored.
+        KeyConflict, Unavailable, OutcomeUnknown and others: what `submit` raises, if it did so in time.
+    """
+    call, until = _identified(checked(call)), asyncio.get_running_loop().time() + checked_bound_s(within_s)
+    storing = await done_by(until, app.asubmit(call))
+    if storing is None:
+        raise busy(call.recipe.options.id, in_seconds(within_s))
+    handle = storing.result()
+    waiting = await done_by(until, handle.aresult(max(0.001, until - asyncio.get_running_loop().time())))
+    if waiting is None or isinstance(waiting.exception(), ResultTimeout):
+        return Later(handle)
+    return Answered(handle.id, waiting.result())
+
+
+def _identified(call: Call[R]) -> Call[R]:
+    """The call under an id, so that what becomes of a submit can be found out.
+
+    Raises:
+        InvalidInput: it names a connection: its job does not begin before the caller commits.
+    """
+    options = call.recipe.options
+    if options.connection is not None:
+        raise InvalidInput(
+            "the call names a connection",
+            "its job begins when you have committed, so it cannot end before",
+            "leave connection= out, or submit it, commit, and wait for its result",
+        )
+    if options.id is not None or options.key is not None:
+        return call
+    recipe = Recipe(call.recipe.declaration, dataclasses.replace(options, id=new_id()))
+    return msgspec.structs.replace(call, recipe=recipe)
+
+
+async def done_by(until: float, work: Coroutine[Any, Any, T]) -> asyncio.Task[T] | None:
+    """The work, done by then; else it is cancelled, and None.
+
+    It is not waited for how long that takes: a database that is silent answers no cancellation either.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task}, timeout=max(0.0, until - asyncio.get_running_loop().time()))
+    finally:
+        if not task.done():
+            _give_up(task)
+    return task if task.done() else None
+
+
+def _give_up(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+    _given_up.add(task)
+    task.add_done_callback(_forget)
+
+
+def _forget(task: asyncio.Task[Any]) -> None:
+    _given_up.discard(task)
+    if not task.cancelled():
+        task.exception()  # it is no news to anybody
+
+
+def checked_bound_s(within_s: Seconds) -> float:
+    """The bound in seconds.
+
+    Raises:
+        InvalidInput: it is no time that can be waited for.
+    """
+    given: object = in_seconds(within_s)
+    if isinstance(given, (int, float)) and is_finite(given) and 0 < given < math.inf:
+        return float(given)
+    raise InvalidInput(
+        f"within_s is {shown(given)}", "a number of seconds above 0 is expected", "correct within_s"
+    )
+
+
+def busy(job_id: str | None, within_s: float) -> AnswerBusy:
+    """The error when it was not known in time whether the job is stored."""
+    return AnswerBusy(
+        f"the job{f' {job_id}' if job_id else ''} was not stored within {within_s:g} s",
+        "the database answers slowly or not at all; the job may have been stored",
+        "submit again under the same id or key, or look the id up",
+        job_ids=() if job_id is None else (job_id,),
+    )

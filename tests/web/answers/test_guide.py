@@ -1,0 +1,20 @@
+"""docs/guide/answers.md does what it says: its block runs, and prints what stands behind it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fencerow import App
+from tests.house.tree import ROOT
+
+PAGE = (ROOT / "docs" / "guide" / "answers.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```python\n(.+?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def test_the_page_runs_as_it_stands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = "\n".join(BLOCKS)
+    exec(compile(program, "answers.md", "exec"), {"app": App(f"sqlite:///{tmp_path}/app.db")})  # noqa: S102
+    assert capsys.readouterr().out.splitlines() == re.findall(r"print\(.+\)  # (.+)", program)
