@@ -14,7 +14,7 @@ from fencerow import App, Backoff, Fail, Retry
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.telemetry import Telemetry
 from fencerow.errors import ConfigError, DeclarationError, EventTransactionMisuse, InvalidTopic
-from fencerow.events import Event, EventBus, NewEvent, apublish, apublish_many, consumer
+from fencerow.events import Event, EventBus, HoldPartition, NewEvent, apublish, apublish_many, consumer
 from fencerow.events.groups import GroupStart, make_group
 from fencerow.events.retention import EventRetention
 from fencerow.testing.clock import clock_of
@@ -71,6 +71,30 @@ async def test_a_handler_says_what_becomes_of_a_delivery(app: App) -> None:
             while ("retry", 3) not in seen:
                 await asyncio.sleep(0.02)
     assert seen.count(("fail", 1)) == 1
+
+
+async def test_a_handler_that_holds_its_partition_keeps_all_in_order_and_spends_nothing(app: App) -> None:
+    seen: list[Any] = []
+    away = 12  # more often than an event may fail
+
+    @consumer(app, group="a", topics=["t"], start="beginning", partitions=1, deliveries_max=3, backoff=SOON)
+    async def choose(event: Event) -> None:
+        nonlocal away
+        if event.data == "odd" and event.delivery == 1:
+            raise Retry(after_s=0.01)  # put aside: it is tried again while the partition is held
+        if away:
+            away -= 1
+            raise HoldPartition(0.01)
+        seen.append((event.data, event.delivery))
+
+    await apublish_many(app, [NewEvent("t", each) for each in ("odd", 1, 2, 3)])
+    async with app.worker():
+        async with asyncio.timeout(PATIENCE_S):
+            while len(seen) < 4:
+                await asyncio.sleep(0.02)
+
+    assert [each for each in seen if each[0] != "odd"] == [(1, 1), (2, 1), (3, 1)]
+    assert ("odd", 2) in seen and not await EventBus(app).aparked()
 
 
 async def test_an_event_that_kills_its_reader_is_parked(pg: PostgresEngine, tmp_path: Path) -> None:

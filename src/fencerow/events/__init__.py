@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from fencerow.events.bus import EventBus
     from fencerow.events.declare import consumer
     from fencerow.events.event import Event
+    from fencerow.events.holding import HoldPartition
     from fencerow.events.outbox import NewEvent, apublish, apublish_many, publish, publish_many
 else:
     __getattr__ = lazily(
@@ -19,6 +20,7 @@ else:
             "consumer": "fencerow.events.declare",
             "Event": "fencerow.events.event",
             "EventBus": "fencerow.events.bus",
+            "HoldPartition": "fencerow.events.holding",
             "NewEvent": "fencerow.events.outbox",
             "publish": "fencerow.events.outbox",
             "apublish": "fencerow.events.outbox",
@@ -31,6 +33,7 @@ __all__ = [
     "consumer",
     "Event",
     "EventBus",
+    "HoldPartition",
     "NewEvent",
     "publish",
     "apublish",

@@ -81,6 +81,17 @@ def postpone_aside(
     return bool(postponed)
 
 
+@operation()
+def hold_aside(lease: PartitionLease, seq: int, *, delay_s: float) -> Steps[None]:
+    """A delivery of an event that was put aside came to nothing, and not by it: it is due later, and that counts nothing.
+
+    Raises:
+        PartitionLost: the partition has another reader. Nothing is changed.
+    """
+    yield from _hold(lease)
+    yield from execute("hold_aside", grp=lease.group, seq=seq, delay_s=delay_s)
+
+
 # --- parked events -------------------------------------------------------------------------------
 
 

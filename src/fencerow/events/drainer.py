@@ -28,6 +28,7 @@ from fencerow.events.declared import Consumer
 from fencerow.events.delivery import GRACE_S, ConsumerCalls
 from fencerow.events.errors import PartitionLost
 from fencerow.events.event import Event
+from fencerow.events.holding import HoldPartition
 
 log = logging.getLogger("fencerow.events")
 
@@ -68,6 +69,7 @@ class Drainer:
         self._asides = NO_ASIDES
         self._looked_at = 0.0
         self._look_asides = True
+        self._held_until = 0.0  # the handler asked to be left alone until then
 
     # --- life ----------------------------------------------------------------------------------------
 
@@ -85,7 +87,11 @@ class Drainer:
     def is_idle(self) -> bool:
         """Whether it has read all there is and nothing is to be tried again by now."""
         return (
-            not self._look_asides and self._done >= self._head() and self._pause_s() > 0 and not self._pending
+            not self._look_asides
+            and self._done >= self._head()
+            and self._pause_s() > 0
+            and not self._pending
+            and not self._is_held()
         )
 
     async def run(self) -> None:
@@ -93,7 +99,7 @@ class Drainer:
         try:
             while not self._stopping:
                 self._woken.clear()
-                if not await self._round():
+                if self._is_held() or not await self._round():
                     await self._wait()
             await self._flush(now=True)
         except PartitionLost as error:
@@ -124,7 +130,12 @@ class Drainer:
         except TimeoutError:
             pass
 
+    def _is_held(self) -> bool:
+        return time.monotonic() < self._held_until
+
     def _pause_s(self) -> float:
+        if self._is_held():
+            return self._held_until - time.monotonic()
         due_in_s = self._asides.due_in_s
         if due_in_s is None:
             return LAZY_S
@@ -135,6 +146,8 @@ class Drainer:
     async def _round(self) -> bool:
         """Do some of what there is; false when there is nothing."""
         busy = await self._try_again()
+        if self._is_held():
+            return False
         if self._done < self._head() and self._asides.failed < FAILED_MAX:
             page = await self._engine.arun(
                 consumers.read_events(
@@ -148,6 +161,9 @@ class Drainer:
                 if self._stopping:
                     return True
                 await self._deliver(stored)
+                if self._is_held():
+                    await self._flush(now=True)
+                    return False
             self._done = page.seen
             if page.is_last:
                 self._careful = 0
@@ -160,6 +176,8 @@ class Drainer:
             self._pass(stored, Aside(stored.seq, stored.id, stored.key, 0))
         elif not await self._is_deadly(stored):
             await self._hand(stored)
+        if self._is_held():
+            return
         if self._careful:
             self._careful -= 1
             await self._flush(now=True)
@@ -181,12 +199,20 @@ class Drainer:
             self._done, self._flushed_at, self._delivered = stored.seq, time.monotonic(), False
         elif error is None:
             self._done, self._delivered = stored.seq, True
+        elif isinstance(error, HoldPartition):
+            await self._hold(error)
         else:
             delay_s, parked, told = self._judge(error, 0)
             self._say(event, parked, told)
             aside = Aside(stored.seq, stored.id, stored.key, 1, delay_s, parked, told.to_json())
             self._pass(stored, aside)
             await self._flush(now=True)
+
+    async def _hold(self, asked: HoldPartition) -> None:
+        """Stay before this event. Who tried it lives, so it is not what kills readers."""
+        self._held_until = time.monotonic() + asked.after_s
+        await self._excuse()
+        self._tried = None
 
     async def _is_deadly(self, stored: Stored) -> bool:
         """Whether this is an event of which readers die: then it is parked."""
@@ -237,8 +263,8 @@ class Drainer:
         await self._flush(now=bool(self._pending))
         due = await self._engine.arun(asides.due_asides(self.lease))
         for stored in due:
-            if self._stopping:
-                return True
+            if self._stopping or self._is_held():
+                break
             await self._deliver_again(stored)
         self._asides = await self._engine.arun(asides.waiting(self.lease))
         self._looked_at = time.monotonic()
@@ -255,7 +281,10 @@ class Drainer:
             await self._postpone(event, 0.0, True, told)
             return
         error = await self._outcome(event)
-        if error is not None and not event.acknowledged:
+        if isinstance(error, HoldPartition) and not event.acknowledged:
+            await self._hold(error)
+            await self._engine.arun(asides.hold_aside(self.lease, stored.seq, delay_s=error.after_s))
+        elif error is not None and not event.acknowledged:
             await self._postpone(event, *self._judge(error, number - 1))
         elif not event.acknowledged:
             await self._engine.arun(asides.end_aside(self.lease, stored.seq))

@@ -200,6 +200,12 @@ CASES = [
         ),
         kept,
     ),
+    case(
+        "hold_aside",
+        with_aside(parked=False),
+        on_events("p", lambda found: asides.hold_aside(READER, found[0].seq, delay_s=1)),
+        kept,
+    ),
     case("redrive", with_aside(parked=True), asides.redrive(GROUP), kept),
     case("replay", with_aside(parked=False), replay(GROUP, GroupStart("beginning")), replayed_as_one),
     case("remove_group", with_aside(parked=False), remove_group(GROUP), removed_whole),

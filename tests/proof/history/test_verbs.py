@@ -223,6 +223,7 @@ UNRECORDED = {
             "try_aside",
             "end_aside",
             "postpone_aside",
+            "hold_aside",
             "redrive_events",
             "discard_parked",
             "replay_cursors",

@@ -248,6 +248,15 @@ FROM (SELECT fencerow.now() AS now) AS clock
 WHERE aside.grp = :grp AND aside.seq = CAST(:seq AS bigint) AND aside.parked_at IS NULL
 RETURNING aside.seq;
 
+-- name: hold_aside
+-- Take a counted delivery of an event that was put aside back, and let it be due later. Guard: it waits. hold_cursor came
+-- before.
+UPDATE fencerow.event_asides AS aside
+SET deliveries = GREATEST(aside.deliveries - 1, 0),
+    due_at = (SELECT fencerow.now()) + fencerow.seconds(CAST(:delay_s AS double precision))
+WHERE aside.grp = :grp AND aside.seq = CAST(:seq AS bigint) AND aside.parked_at IS NULL
+RETURNING aside.seq;
+
 -- name: redrive_events
 -- Let parked events be delivered again, all of a group or those at these places. Guard: parked.
 UPDATE fencerow.event_asides AS aside

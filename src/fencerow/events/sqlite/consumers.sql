@@ -224,6 +224,14 @@ SET due_at = fencerow.now() + CAST(:delay_s * 1000000 AS INTEGER),
 WHERE grp = :grp AND seq = :seq AND parked_at IS NULL
 RETURNING seq;
 
+-- name: hold_aside
+-- Take a counted delivery of an event that was put aside back, and let it be due later. Guard: it waits. hold_cursor came
+-- before.
+UPDATE fencerow.event_asides
+SET deliveries = MAX(deliveries - 1, 0), due_at = fencerow.now() + CAST(:delay_s * 1000000 AS INTEGER)
+WHERE grp = :grp AND seq = :seq AND parked_at IS NULL
+RETURNING seq;
+
 -- name: redrive_events
 -- Let parked events be delivered again, all of a group or those at these places. Guard: parked.
 UPDATE fencerow.event_asides
