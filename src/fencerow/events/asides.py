@@ -83,7 +83,7 @@ def postpone_aside(
 
 @operation()
 def hold_aside(lease: PartitionLease, seq: int, *, delay_s: float) -> Steps[None]:
-    """A delivery of an event that was put aside came to nothing, and not by it: it is due later, and that counts nothing.
+    """A delivery of an event that was put aside came to nothing, and not by it: due later, and not counted.
 
     Raises:
         PartitionLost: the partition has another reader. Nothing is changed.
