@@ -19,7 +19,7 @@ from examples.probes.checks import LIMITS_S, RATES
 from examples.probes.outside import MANNERS
 from examples.stage import WAIT_S, Worker, must, played, say, title, wait, worker
 from fencerow import State
-from fencerow.core.model.job import JobRecord
+from fencerow.core.model.job import JobRecord, moment
 from fencerow.core.store import store
 from fencerow.errors import InvalidEntities, NoEntities
 from fencerow.planning import drain_minutes, entities_max, headroom_minutes, load_minutes
@@ -75,7 +75,7 @@ class Show:
         for name in SCHEDULES:
             app.schedules.pause(name, reason="the show runs them by hand")
         row = app.schedules.get("upload", "amber")
-        say(f"upload/amber: {row.in_words()}; next {_wall(row.fires(now_us(), 3))}")
+        say(f"upload/amber: {row.in_words()}; next {_wall(row.fires(now(), 3))}")
 
     def _everything_at_once(self) -> None:
         title("Everything at once: one at a time at each provider, whatever its kind")
@@ -202,7 +202,7 @@ class Show:
         must(bool(jobs) and not early, f"{len(early)} of {len(jobs)} would run in the window")
         for_all = sum(_kind(job) == "count_providers" for job in jobs)
         must(for_all <= 1, f"what is for all was made {for_all} times: also for a fire in the window")
-        say(f"{len(jobs)} jobs wait until it ends at {_wall([jobs[0].run_at_us])}")
+        say(f"{len(jobs)} jobs wait until it ends at {_wall([jobs[0].run_at])}")
         say("what is for all makes none for a fire in it, and one for the latest that was missed before it")
 
     def _formulas(self) -> None:
@@ -290,8 +290,8 @@ def _verdict(minutes: float) -> str:
     return f"{left:.0f} minutes are left to catch up" if left else "it can never catch up"
 
 
-def _wall(instants_us: Sequence[int]) -> str:
-    return ", ".join(f"{datetime.fromtimestamp(us / 1e6, UTC):%H:%M}" for us in instants_us)
+def _wall(instants: Sequence[datetime]) -> str:
+    return ", ".join(f"{each:%H:%M}" for each in instants)
 
 
 def _until_window_s(now_s: float) -> float:
@@ -305,6 +305,11 @@ def _until_window_s(now_s: float) -> float:
 def _results() -> list[tuple[str, str, str, float]]:
     with connected() as db:
         return list(db.execute("SELECT provider, kind, outcome, took_s FROM results").fetchall())
+
+
+def now() -> datetime:
+    """The database's clock."""
+    return moment(now_us())
 
 
 def now_us() -> int:

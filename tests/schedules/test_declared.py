@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from fencerow import App
-from fencerow.core.model.job import moment
 from fencerow.errors import (
     InvalidArguments,
     InvalidEntities,
@@ -357,8 +356,10 @@ def test_next_fires_are_told(app: App) -> None:
 
     fires = app.schedules.next_fires("report", count=3)
 
-    assert len(fires) == 3 and all(moment(each).minute == 0 for each in fires)
-    assert fires[0] == app.schedules.get("report").next_us
+    assert len(fires) == 3 and all(each.minute == 0 for each in fires)
+    report = app.schedules.get("report")
+    assert fires[0] == report.next
+    assert report.fires(fires[0], 2) == fires[1:] and report.starts(fires[0]) == fires[0]
 
 
 # --- in a worker ------------------------------------------------------------------------------------------

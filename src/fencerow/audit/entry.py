@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from fencerow.core.db.run import Param, Row, Rows, as_int, text_or_none
+from fencerow.core.model.job import At
 from fencerow.core.model.person import Person
 from fencerow.core.wing import Change
 
@@ -34,6 +35,8 @@ class Entry(msgspec.Struct, frozen=True):
     verb: str
     targets: list[str]
     detail: dict[str, Any]
+
+    at = At("at_us")
 
 
 def entry_of_row(row: Row) -> Entry:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from fencerow.core.db.run import Row, Steps, as_int, execute, operation
+from fencerow.core.model.job import At
 from fencerow.core.store.decoding import read_or, whole_or_none
 from fencerow.events.consumers import BATCH_ROWS, PartitionLease, Stored, lost, stored
 from fencerow.events.groups import known_group
@@ -104,6 +105,8 @@ class Parked:
     seq: int
     parked_at_us: int
     error: Any
+
+    parked_at = At("parked_at_us")
 
 
 @operation(alone=True, repeatable=True, writes="")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from fencerow.core.db.run import Param, Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
+from fencerow.core.model.job import At
 from fencerow.core.store.decoding import whole_or_none
 from fencerow.events.errors import PartitionLost
 from fencerow.events.groups import known_group
@@ -65,6 +66,8 @@ class Stored:
     headers: str | None
     published_at_us: int
     deliveries: int = 0
+
+    published_at = At("published_at_us")
 
 
 @dataclass(frozen=True, slots=True)

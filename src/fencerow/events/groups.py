@@ -11,6 +11,7 @@ import msgspec
 
 from fencerow.core.db.run import Row, Steps, as_int, execute, operation
 from fencerow.core.errors import InvalidInput
+from fencerow.core.model.job import At, AtOrNone
 from fencerow.core.model.text import amount
 from fencerow.core.store.decoding import read_or, whole_or_none
 from fencerow.events.errors import GroupMismatch, UnknownGroup
@@ -64,6 +65,10 @@ class Group:
     created_at_us: int
     replayed_at_us: int | None = None
     alarmed_at_us: int | None = None
+
+    created_at = At("created_at_us")
+    replayed_at = AtOrNone("replayed_at_us")
+    alarmed_at = AtOrNone("alarmed_at_us")
 
 
 @dataclass(frozen=True, slots=True)

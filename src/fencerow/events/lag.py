@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fencerow.core.db.run import Row, Steps, as_int, execute, operation
+from fencerow.core.model.job import AtOrNone
 from fencerow.core.store.decoding import whole_or_none
 
 LOOK = 10_000
@@ -31,6 +32,8 @@ class Lag:
     alarmed_at_us: int | None
     unplaced: int = 0
     unplaced_s: float = 0.0
+
+    alarmed_at = AtOrNone("alarmed_at_us")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from fencerow.core.db.run import Row, Steps, as_int, execute, first_column, operation, text_or_none
+from fencerow.core.model.job import At, AtOrNone
 from fencerow.core.model.state import State
 from fencerow.core.store.decoding import whole_or_none
 
@@ -61,6 +62,11 @@ class FlowRecord(msgspec.Struct, frozen=True, kw_only=True):
     cancelled: int
     now_us: int
 
+    submitted_at = At("submitted_at_us")
+    cancel_requested_at = AtOrNone("cancel_requested_at_us")
+    ended_at = AtOrNone("ended_at_us")
+    now = At("now_us")
+
     @property
     def state(self) -> str:
         """`running` until all its jobs have ended; then `failed` if one failed, `cancelled` if one was cancelled, else
@@ -88,6 +94,8 @@ class FlowJobRecord(msgspec.Struct, frozen=True, kw_only=True):
     needs: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
 
+    ended_at = AtOrNone("ended_at_us")
+
 
 class CallbackRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A callback of a flow: the job that is made, after which outcome, since when it is there."""
@@ -97,6 +105,8 @@ class CallbackRecord(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     made_at_us: int | None
     trouble: str | None
+
+    made_at = AtOrNone("made_at_us")
 
 
 @operation(alone=True, repeatable=True, writes="")

@@ -19,7 +19,7 @@ from fencerow.core.db.run import (
     text_or_none,
 )
 from fencerow.core.errors import MalformedPayload
-from fencerow.core.model.job import instant, moment
+from fencerow.core.model.job import At, AtOrNone, instant, moment
 from fencerow.core.model.looked import Looked
 from fencerow.core.model.packed import Bound
 from fencerow.core.model.packing import PLAIN, Packing
@@ -61,6 +61,11 @@ class Handover(msgspec.Struct, frozen=True, kw_only=True):
     confirmed_at_us: int | None
     confirmed_by: str | None
     packing: Packing = PLAIN
+
+    lined_at = At("lined_at_us")
+    held_until = AtOrNone("held_until_us")
+    taken_at = AtOrNone("taken_at_us")
+    free_at = AtOrNone("free_at_us")
 
     @property
     def succeeded(self) -> bool:

@@ -7,6 +7,7 @@ import msgspec
 from fencerow.command.documents import instants
 from fencerow.command.times import span
 from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
+from fencerow.core.model.job import At
 from fencerow.core.model.value import UNREADABLE
 from fencerow.core.store.decoding import whole_or_none
 from fencerow.handovers.handovers import COLUMNS, Handover, handover_of
@@ -20,6 +21,8 @@ class PlacedHandover(msgspec.Struct, frozen=True):
     handover: Handover
     behind: str | None
     now_us: int
+
+    now = At("now_us")
 
     @property
     def standing(self) -> str:
@@ -49,6 +52,9 @@ class UnconfirmedLine(msgspec.Struct, frozen=True, kw_only=True):
     token: int
     ends: int
     now_us: int
+
+    ended_at = At("ended_at_us")
+    now = At("now_us")
 
 
 class HandoverCounts(msgspec.Struct, frozen=True):

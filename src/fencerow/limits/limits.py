@@ -9,7 +9,7 @@ import msgspec
 
 from fencerow.core.db.locks import take_lock
 from fencerow.core.db.run import Operation, Steps, as_int, execute, operation, text_or_none
-from fencerow.core.model.job import Claimed, instant
+from fencerow.core.model.job import At, Claimed, instant
 from fencerow.core.model.value import UNREADABLE
 from fencerow.core.store.attempts import lanes
 from fencerow.core.store.decoding import elements, salvaged
@@ -37,6 +37,8 @@ class LimitRecord(msgspec.Struct, frozen=True, array_like=True):
     state: str | None
     now_us: int
     damaged: tuple[str, ...] = ()
+
+    now = At("now_us")
 
     @property
     def limit(self) -> Limit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from fencerow.core.db.run import Steps, execute, operation, text_or_none
+from fencerow.core.model.job import At
 from fencerow.limits.limits import LimitRecord, record_of
 from fencerow.limits.locked import queue_of
 from fencerow.limits.room import StartRoom, room_now
@@ -31,6 +32,8 @@ class LimitTurns(msgspec.Struct, frozen=True, kw_only=True):
     waiting: list[Waiter]
     waiting_count: int
     now_us: int
+
+    now = At("now_us")
 
     @property
     def room(self) -> StartRoom:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from fencerow.core.db.run import Steps, as_int, execute, operation, text_or_none
+from fencerow.core.model.job import At
 
 
 class PausedQueue(msgspec.Struct, frozen=True):
@@ -14,6 +15,8 @@ class PausedQueue(msgspec.Struct, frozen=True):
     paused_at_us: int
     paused_by: str | None
     reason: str | None
+
+    paused_at = At("paused_at_us")
 
 
 @operation(alone=True, repeatable=True)

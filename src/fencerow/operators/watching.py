@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
+from fencerow.core.model.job import At, AtOrNone
 from fencerow.core.model.state import FINAL, State
 
 
@@ -27,6 +28,11 @@ class WatchedJob(msgspec.Struct, frozen=True, kw_only=True):
     progress_note: str | None
     last_line: int = 0
 
+    run_at = At("run_at_us")
+    claimed_at = AtOrNone("claimed_at_us")
+    ended_at = AtOrNone("ended_at_us")
+    cancel_requested_at = AtOrNone("cancel_requested_at_us")
+
     @property
     def is_final(self) -> bool:
         """Whether it has ended."""
@@ -42,6 +48,9 @@ class KeptLine(msgspec.Struct, frozen=True):
     level: str
     message: str
     now_us: int
+
+    at = At("at_us")
+    now = At("now_us")
 
 
 @operation(alone=True, repeatable=True, writes="")

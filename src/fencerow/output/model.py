@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from fencerow.core.errors import InvalidInput, MalformedPayload
+from fencerow.core.model.job import At
 from fencerow.core.model.text import shown
 from fencerow.core.model.value import ValueCodec
 from fencerow.output.errors import ChunkRefused
@@ -35,6 +36,8 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     data: Any
     at_us: int
 
+    at = At("at_us")
+
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
     """Chunks that were written together, as they are stored. `last`: the offset of the last one."""
@@ -44,6 +47,8 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     chunks: int
     data: str
     at_us: int = 0
+
+    at = At("at_us")
 
 
 class _Stored(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -14,7 +14,7 @@ from fencerow.core.db.run import (
     operation,
     text_or_none,
 )
-from fencerow.core.model.job import NewJob
+from fencerow.core.model.job import AtOrNone, NewJob
 from fencerow.core.model.looked import Looked
 
 NOWHERE = "00000000-0000-0000-0000-000000000000"  # before all ids
@@ -39,6 +39,8 @@ class SagaRecord(msgspec.Struct, frozen=True, kw_only=True):
     anew: bool
     state: str | None
     steps: int
+
+    ended_at = AtOrNone("ended_at_us")
 
 
 def note_undo(job_id: str, *, name: str, seq: int, undo: str, result: str, job: NewJob) -> Steps[None]:

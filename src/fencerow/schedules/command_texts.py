@@ -8,6 +8,7 @@ from fencerow.command import output
 from fencerow.command.documents import instants
 from fencerow.command.layout import Column
 from fencerow.command.times import Times
+from fencerow.core.model.job import moment
 from fencerow.core.model.packed import told_of
 from fencerow.schedules.definitions import RowKind
 from fencerow.schedules.misfire import COUNTED_MAX
@@ -120,5 +121,5 @@ def tick_of(tick: Tick, at: Times) -> tuple[object, ...]:
 
 def on_the_wall(row: ScheduleRecord, fire_us: int) -> str:
     """What the clock shows in the schedule's own zone."""
-    wall = row.on_the_wall(fire_us)
+    wall = row.on_the_wall(moment(fire_us))
     return "" if wall is None else f", {wall}"

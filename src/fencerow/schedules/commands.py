@@ -16,6 +16,7 @@ from fencerow.command.options import asked, limit_option, usual_options, utc_opt
 from fencerow.command.times import Times, iso
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import exits
+from fencerow.core.model.instants import instant_us
 from fencerow.schedules.command_texts import (
     COLUMNS,
     TICKS,
@@ -27,7 +28,7 @@ from fencerow.schedules.command_texts import (
     tick_of,
 )
 from fencerow.schedules.definitions import RowKind
-from fencerow.schedules.shown import ScheduleRecord
+from fencerow.schedules.shown import ScheduleRecord, starts_us
 from fencerow.schedules.verbs import LIMIT_MAX, ScheduleVerbs
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -118,7 +119,9 @@ def next_(context: click.Context, name: str, entity: str | None, count: int) -> 
     with verbs(context) as (known, engine):
         found = known.get(name, entity or "")
         rows = known.listed(name=name, entities=True, limit=LIMIT_MAX) if found.kind is RowKind.HEAD else []
-        fires = [(found, each) for each in known.next_fires(name, entity or "", count=count)]
+        fires = [
+            (found, instant_us(each, "a fire")) for each in known.next_fires(name, entity or "", count=count)
+        ]
         at = times(engine, asked(context))
     of_all = [(each, each.next_us) for each in rows if each.next_us is not None and each.fires_by_itself]
     fires += sorted(of_all, key=lambda fire: fire[1])[:count]
@@ -138,7 +141,7 @@ def next_(context: click.Context, name: str, entity: str | None, count: int) -> 
 
 def _fire(row: ScheduleRecord, fire_us: int) -> dict[str, Any]:
     entity = {"entity": row.entity} if row.entity else {}
-    return {**entity, "fires": iso(fire_us), "starts": iso(row.starts_us(fire_us))}
+    return {**entity, "fires": iso(fire_us), "starts": iso(starts_us(row, fire_us))}
 
 
 def _label(row: ScheduleRecord, asked_for: ScheduleRecord) -> str:
@@ -146,10 +149,10 @@ def _label(row: ScheduleRecord, asked_for: ScheduleRecord) -> str:
 
 
 def _note(row: ScheduleRecord, fire_us: int, at: Times) -> str:
-    starts_us = row.starts_us(fire_us)
-    if starts_us is None:
+    started_us = starts_us(row, fire_us)
+    if started_us is None:
         return ": in a maintenance window, makes no job"
-    return "" if starts_us == fire_us else f": in a maintenance window, starts {at.full(starts_us)}"
+    return "" if started_us == fire_us else f": in a maintenance window, starts {at.full(started_us)}"
 
 
 @schedules.command()

@@ -9,7 +9,7 @@ import msgspec
 
 from fencerow.core.db.run import Procedure, Steps, as_int, ask, execute, operation
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.job import EPOCH, NewJob, moment
+from fencerow.core.model.job import EPOCH, At, NewJob, moment
 from fencerow.core.model.rules import needed
 from fencerow.core.store.workers import refuse_older
 from fencerow.schedules.definition import known, seed_of
@@ -33,6 +33,8 @@ class BackfilledFire(msgspec.Struct, frozen=True):
     fire_us: int
     job_id: str | None = None
     was_made: bool = False
+
+    fire = At("fire_us")
 
 
 @operation(repeatable=True, writes="")

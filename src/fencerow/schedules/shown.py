@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from fencerow.core.db.run import Row, as_int, as_int_or_none, text_or_none
-from fencerow.core.model.job import moment
+from fencerow.core.model.instants import instant_us
+from fencerow.core.model.job import At, AtOrNone, instant, moment
 from fencerow.schedules.cron import Cron
 from fencerow.schedules.definition import Definition, InWindow, known, seed_of
 from fencerow.schedules.definitions import RowKind, RowOrigin
@@ -51,6 +53,13 @@ class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
     paused_with_all: bool = False
     undeclared_at_us: int | None = None
 
+    next = AtOrNone("next_us")
+    last = AtOrNone("last_us")
+    paused_at = AtOrNone("paused_at_us")
+    changed_at = At("changed_at_us")
+    forgotten_until = AtOrNone("forgotten_until_us")
+    undeclared_at = AtOrNone("undeclared_at_us")
+
     @property
     def full_name(self) -> str:
         """The name, with the entity behind a slash."""
@@ -73,38 +82,29 @@ class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
         windows = f"; {read.windows.in_words()}" if read.windows.windows else ""
         return read.spec.in_words() + windows
 
-    def fires(self, after_us: int, count: int) -> list[int]:
-        """Its next fires after an instant, whether or not it is paused; none of a head.
+    def fires(self, after: datetime, count: int) -> list[datetime]:
+        """Its next fires after an instant, in UTC, whether or not it is paused; none of a head.
 
         Raises:
-            UnknownZone: this machine does not know its time zone.
+            UnknownZone: this machine does not know its time zone. InvalidInput: the instant names no time zone.
         """
-        if self.kind is RowKind.HEAD:
-            return []
-        spec, found = known(self.definition).spec, [after_us]
-        for _ in range(count):
-            found.append(spec.next_after(found[-1], seed_of(self.name, self.entity)))
-        return found[1:]
+        return [moment(each) for each in fires_us(self, instant_us(after, "after"), count)]
 
     @property
     def fires_by_itself(self) -> bool:
         """Whether it fires when its time comes: it is no head, and nobody paused it."""
         return self.kind is not RowKind.HEAD and self.paused_at_us is None
 
-    def on_the_wall(self, instant_us: int) -> str | None:
+    def on_the_wall(self, at: datetime) -> str | None:
         """What the clock shows at this instant in the zone that its cron expression names; None for UTC."""
         times = known(self.definition).spec.times
         if not isinstance(times, Cron) or times.zone_name == "UTC":
             return None
-        return f"{moment(instant_us).astimezone(times.zone):%a %H:%M} {times.zone_name}"
+        return f"{at.astimezone(times.zone):%a %H:%M} {times.zone_name}"
 
-    def starts_us(self, fire_us: int) -> int | None:
+    def starts(self, fire: datetime) -> datetime | None:
         """When the job of this fire may start: at once, or when its window ends. None: the window skips it."""
-        read = known(self.definition)
-        opens_us = read.windows.opens_after(fire_us)
-        if opens_us > fire_us and read.definition.in_window is InWindow.SKIP:
-            return None
-        return opens_us
+        return instant(starts_us(self, instant_us(fire, "fire")))
 
     def document(self) -> dict[str, Any]:
         """For JSON: instants as texts are made by the command."""
@@ -127,6 +127,25 @@ class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
                 "args": _plain(rules.work.args),
             }
         return facts
+
+
+def fires_us(record: ScheduleRecord, after_us: int, count: int) -> list[int]:
+    """`ScheduleRecord.fires` in microseconds since 1970."""
+    if record.kind is RowKind.HEAD:
+        return []
+    spec, found = known(record.definition).spec, [after_us]
+    for _ in range(count):
+        found.append(spec.next_after(found[-1], seed_of(record.name, record.entity)))
+    return found[1:]
+
+
+def starts_us(record: ScheduleRecord, fire_us: int) -> int | None:
+    """`ScheduleRecord.starts` in microseconds since 1970."""
+    read = known(record.definition)
+    opens_us = read.windows.opens_after(fire_us)
+    if opens_us > fire_us and read.definition.in_window is InWindow.SKIP:
+        return None
+    return opens_us
 
 
 def record_of(row: Row) -> ScheduleRecord:

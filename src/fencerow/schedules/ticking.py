@@ -12,7 +12,7 @@ import msgspec
 from fencerow.calendar.zones import tzdata_version
 from fencerow.core.db.run import Rows, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.errors import FencerowError
-from fencerow.core.model.job import NewJob
+from fencerow.core.model.job import At, NewJob
 from fencerow.core.model.text import said_of, storable
 from fencerow.core.store import store
 from fencerow.core.store.workers import refuse_older
@@ -52,6 +52,9 @@ class Tick(msgspec.Struct, frozen=True):
     at_us: int
     made_by: str | None
     state: str | None
+
+    fire = At("fire_us")
+    at = At("at_us")
 
 
 class NewTick(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ from fencerow.core.client.submitting import hints_of
 from fencerow.core.db.run import Procedure, WakeUp, ask
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.job import NewJob
+from fencerow.core.model.job import NewJob, moment
 from fencerow.core.model.wakeup import Rescheduled, encode
 from fencerow.schedules.definition import known
 from fencerow.schedules.definitions import RowKind, RowOrigin, WantedRow
@@ -26,7 +26,7 @@ from fencerow.schedules.errors import InvalidSchedule, ScheduleTaken, UnknownSch
 from fencerow.schedules.options import ScheduleOptions, check_entity, check_name, planned
 from fencerow.schedules.past import BackfilledFire
 from fencerow.schedules.running import RunNow
-from fencerow.schedules.shown import UNREADABLE, ScheduleRecord
+from fencerow.schedules.shown import UNREADABLE, ScheduleRecord, fires_us
 from fencerow.schedules.ticking import Tick
 
 LIMIT_MAX = 10_000
@@ -86,8 +86,8 @@ class ScheduleVerbs(Verbs):
     aticks = averb(ticks)
 
     @verb
-    def next_fires(self, name: str, entity: str = "", *, count: int = 5) -> Procedure[list[int]]:
-        """When it fires next, in microseconds since 1970, whether or not it is paused; none for one with entities.
+    def next_fires(self, name: str, entity: str = "", *, count: int = 5) -> Procedure[list[datetime]]:
+        """When it fires next, as datetimes in UTC, whether or not it is paused; none for one with entities.
 
         Raises:
             UnknownSchedule: there is none. UnknownZone: this machine does not know its time zone.
@@ -97,8 +97,9 @@ class ScheduleVerbs(Verbs):
         found = yield from _getting(name, entity)
         now_us = yield from ask(looking.now_us())
         if found.next_us is None or found.next_us > now_us:
-            return found.fires(now_us, count)
-        return [found.next_us, *found.fires(now_us, count - 1)]  # overdue: the first is made at once
+            return list(map(moment, fires_us(found, now_us, count)))
+        # Overdue: the first is made at once.
+        return list(map(moment, [found.next_us, *fires_us(found, now_us, count - 1)]))
 
     anext_fires = averb(next_fires)
 

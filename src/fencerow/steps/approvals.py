@@ -19,6 +19,7 @@ from fencerow.core.db.run import Procedure, Steps, WakeUp, as_int, ask, execute,
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.control import check_delay
 from fencerow.core.model.ids import new_id
+from fencerow.core.model.job import At
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.text import check_text, shown
 from fencerow.core.store.attempts import read_fences
@@ -46,6 +47,8 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     address: str
     expires_at_us: int
 
+    expires_at = At("expires_at_us")
+
     def __repr__(self) -> str:
         return f"<Approval {self.id} of job {self.job_id}>"
 
@@ -60,6 +63,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     asks: str
     expires_at_us: int
     over: str | None
+
+    expires_at = At("expires_at_us")
 
 
 class Ticket(msgspec.Struct, frozen=True):

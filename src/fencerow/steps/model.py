@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
+from fencerow.core.model.job import At, AtOrNone
+
 SIGNAL_LENGTH_MAX: Final = 100
 
 
@@ -34,6 +36,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     at_us: int = 0
     took_s: float | None = None
 
+    at = At("at_us")
+
 
 class JobWait(msgspec.Struct, frozen=True, kw_only=True):
     """What a suspended job waits for: a signal, or a time alone. Instants are microseconds by the database's clock."""
@@ -47,6 +51,10 @@ class JobWait(msgspec.Struct, frozen=True, kw_only=True):
     since_us: int
     now_us: int
 
+    until = AtOrNone("until_us")
+    since = At("since_us")
+    now = At("now_us")
+
 
 class SentSignal(msgspec.Struct, frozen=True, kw_only=True):
     """A signal that was sent to a job. `taken_as`: the wait that took it; None: nobody has."""
@@ -57,3 +65,5 @@ class SentSignal(msgspec.Struct, frozen=True, kw_only=True):
     sent_by: str | None
     sent_at_us: int
     taken_as: str | None
+
+    sent_at = At("sent_at_us")

@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from fencerow.core.db.run import Rows, Steps, as_int, as_int_or_none, execute, operation
+from fencerow.core.model.job import At, AtOrNone
 from fencerow.core.model.state import State
 
 LOOK_MAX = 10_000  # steps of each scan of a list
@@ -34,6 +35,10 @@ class KeySummary(msgspec.Struct, frozen=True, kw_only=True):
     held_since_us: int | None
     waits_since_us: int | None
     now_us: int
+
+    held_since = AtOrNone("held_since_us")
+    waits_since = AtOrNone("waits_since_us")
+    now = At("now_us")
 
 
 class KeyList(msgspec.Struct, frozen=True):
@@ -63,6 +68,11 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
     host: str | None
     pid: int | None
 
+    since = At("since_us")
+    run_at = At("run_at_us")
+    started = AtOrNone("started_us")
+    deadline = AtOrNone("deadline_us")
+
     @property
     def keeps_its_turn(self) -> bool:
         """Whether it is between two of its attempts, and nobody else may have the turn meanwhile."""
@@ -84,6 +94,9 @@ class Waiter(msgspec.Struct, frozen=True, kw_only=True):
     submitted_us: int
     paused: bool
 
+    run_at = At("run_at_us")
+    submitted = At("submitted_us")
+
 
 class ExclusiveKey(msgspec.Struct, frozen=True, kw_only=True):
     """Who has the turns of a key, at most 100 of them, and who waits, the next first. `waiting_count` ends at 1,000."""
@@ -93,6 +106,8 @@ class ExclusiveKey(msgspec.Struct, frozen=True, kw_only=True):
     waiting: list[Waiter]
     waiting_count: int
     now_us: int
+
+    now = At("now_us")
 
     @property
     def slots(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation
+from fencerow.core.model.job import At, AtOrNone
 from fencerow.core.model.looked import Looked
 from fencerow.core.store.idempotency import Pair
 from fencerow.unique.uniting import as_pairs
@@ -20,6 +21,9 @@ class UniqueKey(msgspec.Struct, frozen=True):
     key: str
     first_us: int
     until_us: int | None
+
+    first = At("first_us")
+    until = AtOrNone("until_us")
 
 
 @operation(alone=True, repeatable=True, writes="")

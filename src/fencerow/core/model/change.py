@@ -13,6 +13,7 @@ from fencerow.core.errors import ConfigError, InvalidInput
 from fencerow.core.model.control import check_delay
 from fencerow.core.model.defaults import PRIORITY_MAX, PRIORITY_MIN, check_number
 from fencerow.core.model.instants import instant_us
+from fencerow.core.model.job import At
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.text import check_text
 from fencerow.core.model.wanted import QUEUE_LENGTH_MAX
@@ -71,6 +72,8 @@ class JobChanged(msgspec.Struct, frozen=True):
     run_at_us: int
     changes: dict[str, tuple[Any, Any]] = NOTHING
     lane: str = ""  # the name of the lane in which it is queued
+
+    run_at = At("run_at_us")
 
 
 def job_change(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Self, overload
 
 import msgspec
 
@@ -27,6 +27,45 @@ def moment(us: int) -> datetime:
 def instant(us: int | None) -> datetime | None:
     """The same, or None."""
     return None if us is None else moment(us)
+
+
+class At(property):
+    """An instant of a record for who reads it: `ended_at = At("ended_at_us")`.
+
+    Records keep whole microseconds, as the tables do. Nobody else's code should have to divide by a million.
+    """
+
+    def __init__(self, field: str) -> None:
+        def instant_of(record: object) -> datetime:
+            return moment(getattr(record, field))
+
+        instant_of.__doc__ = f"`{field}` as an aware datetime in UTC."
+        super().__init__(instant_of)
+
+    @overload
+    def __get__(self, instance: None, owner: type, /) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None, /) -> datetime: ...
+    def __get__(self, instance: object, owner: type | None = None, /) -> Any:
+        return super().__get__(instance, owner)
+
+
+class AtOrNone(property):
+    """The same of an instant that may be missing."""
+
+    def __init__(self, field: str) -> None:
+        def instant_of(record: object) -> datetime | None:
+            return instant(getattr(record, field))
+
+        instant_of.__doc__ = f"`{field}` as an aware datetime in UTC, or None."
+        super().__init__(instant_of)
+
+    @overload
+    def __get__(self, instance: None, owner: type, /) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None, /) -> datetime | None: ...
+    def __get__(self, instance: object, owner: type | None = None, /) -> Any:
+        return super().__get__(instance, owner)
 
 
 class Template(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,7 +193,8 @@ class Fence(msgspec.Struct, frozen=True):
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A job as it stands, live or finished. Instants are microseconds since 1970 by the database's clock.
+    """A job as it stands, live or finished. Instants are the database's: `ended_at` is an aware datetime in UTC,
+    `ended_at_us` the microseconds since 1970 that are kept.
 
     `damaged` names columns that cannot be read, because something other than Fencerow wrote them. Here they
     are empty, or the stored text.
@@ -209,6 +249,15 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     lane: str = ""  # the name of the lane in which it is queued, or would be
     damaged: tuple[str, ...] = ()
 
+    run_at = At("run_at_us")
+    submitted_at = At("submitted_at_us")
+    claimed_at = AtOrNone("claimed_at_us")
+    deadline_at = AtOrNone("deadline_at_us")
+    cancel_requested_at = AtOrNone("cancel_requested_at_us")
+    expires_at = AtOrNone("expires_at_us")
+    revived_at = AtOrNone("revived_at_us")
+    ended_at = AtOrNone("ended_at_us")
+
     @property
     def is_final(self) -> bool:
         """Whether it has ended: succeeded, failed or cancelled."""
@@ -233,6 +282,8 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
     actor: str | None = None
     detail: Any = None
 
+    at = At("at_us")
+
 
 class LogLine(msgspec.Struct, frozen=True):
     """A line kept with the job by `job.log`."""
@@ -241,6 +292,8 @@ class LogLine(msgspec.Struct, frozen=True):
     at_us: int
     level: str
     message: str
+
+    at = At("at_us")
 
 
 class Lane(msgspec.Struct, frozen=True):
@@ -274,6 +327,13 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
     wanted_at_us: int | None = None
     wanted_by: str | None = None
     wanted_reason: str | None = None
+
+    registered_at = At("registered_at_us")
+    renewed_at = At("renewed_at_us")
+    lease_until = At("lease_until_us")
+    now = At("now_us")
+    ended_at = AtOrNone("ended_at_us")
+    wanted_at = AtOrNone("wanted_at_us")
 
     @property
     def queues(self) -> frozenset[str] | None:
@@ -328,3 +388,6 @@ class HeldJob(msgspec.Struct, frozen=True):
     claimed_at_us: int
     cancel_requested: bool
     now_us: int
+
+    claimed_at = At("claimed_at_us")
+    now = At("now_us")

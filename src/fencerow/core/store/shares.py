@@ -19,6 +19,7 @@ from fencerow.core.db.run import (
     text_or_none,
 )
 from fencerow.core.model.due import OWN, Due
+from fencerow.core.model.job import At, AtOrNone
 from fencerow.core.model.turns import Ring, RingMember
 from fencerow.core.store.attempts import SHARES_MAX
 
@@ -39,6 +40,10 @@ class ShareRecord(msgspec.Struct, frozen=True):
     set_at_us: int | None
     set_by: str | None
     now_us: int
+
+    first = AtOrNone("first_us")
+    set_at = AtOrNone("set_at_us")
+    now = At("now_us")
 
 
 @operation(alone=True, repeatable=True, writes="", prepared=True)

@@ -18,7 +18,7 @@ from fencerow.core.db.run import (
     text_or_none,
 )
 from fencerow.core.errors import LeaseLost
-from fencerow.core.model.job import instant
+from fencerow.core.model.job import At, AtOrNone, instant
 from fencerow.core.model.looked import Looked
 
 Fence = Callable[[], Operation[bool | None]]
@@ -62,6 +62,9 @@ class MutexRecord(msgspec.Struct, frozen=True, kw_only=True):
     freed_by: str | None
     freed_reason: str | None
     now_us: int
+
+    freed_at = AtOrNone("freed_at_us")
+    now = At("now_us")
 
     @property
     def is_held(self) -> bool:

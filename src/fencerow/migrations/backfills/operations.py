@@ -17,6 +17,7 @@ from fencerow.core.db.run import (
     operation,
     text_or_none,
 )
+from fencerow.core.model.job import At
 from fencerow.guards.names import quoted
 from fencerow.guards.replace.user_table import UserTable
 from fencerow.migrations.errors import InvalidBackfill
@@ -100,6 +101,9 @@ class Lane:
     run_at_us: int
     run_rows: int
     moved_at_us: int
+
+    run_at = At("run_at_us")
+    moved_at = At("moved_at_us")
 
 
 @operation(writes="jobs")

@@ -11,8 +11,9 @@ import msgspec
 from msgspec import Meta
 
 from fencerow.command.times import iso
+from fencerow.core.model.instants import instant_us
 from fencerow.errors import UnknownLimit, UnknownSchedule, UnknownZone
-from fencerow.schedules.shown import ScheduleRecord
+from fencerow.schedules.shown import ScheduleRecord, starts_us
 from fencerow.web.gateway.queues import Reason
 from fencerow.web.gateway.reached import everywhere
 from fencerow.web.gateway.route import Answer, Call, Route
@@ -198,8 +199,9 @@ async def next_fires(call: Call) -> Answer:
     everywhere(call, "schedules")
     wanted: ScheduleQuery = call.query
     found = await call.client.schedules.aget(wanted.name, wanted.entity)
-    instants = await call.client.schedules.anext_fires(wanted.name, wanted.entity, count=wanted.count)
-    fires = [{"fires": iso(at_us), "starts": iso(found.starts_us(at_us))} for at_us in instants]
+    coming = await call.client.schedules.anext_fires(wanted.name, wanted.entity, count=wanted.count)
+    instants = [instant_us(each, "a fire") for each in coming]
+    fires = [{"fires": iso(at_us), "starts": iso(starts_us(found, at_us))} for at_us in instants]
     return Answer(200, Fires(fires=each(Fire, fires)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from fencerow.core.db.run import Steps, as_int, execute, operation, text_or_none
+from fencerow.core.model.job import At
 
 
 class Maintenance(msgspec.Struct, frozen=True):
@@ -18,6 +19,9 @@ class Maintenance(msgspec.Struct, frozen=True):
     reason: str | None
     retry_after_s: int
     now_us: int
+
+    since = At("since_us")
+    now = At("now_us")
 
 
 @operation(alone=True)

@@ -8,7 +8,7 @@ from typing import Self
 
 import msgspec
 
-from fencerow.core.model.job import instant, moment
+from fencerow.core.model.job import At, instant, moment
 from fencerow.core.model.value import UNREADABLE
 from fencerow.core.store.decoding import elements, salvaged
 from fencerow.web.tokens.scope import Grant, Scope
@@ -43,6 +43,8 @@ class TokenRecord(msgspec.Struct, frozen=True, array_like=True):
     last_used_at_us: int | None
     now_us: int
     damaged: tuple[str, ...] = ()
+
+    now = At("now_us")
 
     @classmethod
     def of_document(cls, text: str) -> Self:

@@ -10,6 +10,7 @@ import msgspec
 from fencerow.core.db.run import Row
 from fencerow.core.errors import ConfigError, InvalidInput
 from fencerow.core.model.defaults import DAY_S, check_number
+from fencerow.core.model.job import At, AtOrNone
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import check_text
 from fencerow.core.model.value import UNREADABLE
@@ -86,6 +87,12 @@ class Endpoint(EndpointWanted, frozen=True, kw_only=True):
     old_until_us: int | None
     now_us: int
     damaged: tuple[str, ...] = ()
+
+    open_until = AtOrNone("open_until_us")
+    created_at = At("created_at_us")
+    changed_at = At("changed_at_us")
+    old_until = AtOrNone("old_until_us")
+    now = At("now_us")
 
     def wants(self, ending: str, queue: str, job: str, tags: Sequence[str]) -> bool:
         """Whether it is told of such an end."""

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from fencerow.core.db.run import Param, Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
+from fencerow.core.model.job import At, AtOrNone
 
 DeliveryState = Literal["pending", "delivered", "failed"]
 
@@ -37,6 +38,11 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     attempts_max: int  # of its endpoint
     now_us: int
 
+    created_at = At("created_at_us")
+    delivered_at = AtOrNone("delivered_at_us")
+    last = AtOrNone("last_us")
+    now = At("now_us")
+
 
 class WebhookAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt of a delivery. `failure`: its kind, None if it was taken."""
@@ -46,6 +52,8 @@ class WebhookAttempt(msgspec.Struct, frozen=True, kw_only=True):
     took_s: float
     status: int | None
     failure: str | None
+
+    at = At("at_us")
 
 
 @dataclass(frozen=True, slots=True)

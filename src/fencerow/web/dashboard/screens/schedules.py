@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from fencerow.core.errors import FencerowError
+from fencerow.core.model.job import moment
 from fencerow.core.model.packed import told_of
 from fencerow.core.model.text import amount
 from fencerow.schedules.command_texts import WHY_NONE
 from fencerow.schedules.definitions import RowKind
-from fencerow.schedules.shown import UNREADABLE, ScheduleRecord
+from fencerow.schedules.shown import UNREADABLE, ScheduleRecord, fires_us, starts_us
 from fencerow.schedules.ticking import Tick
 from fencerow.web.dashboard.calendar import FireMark, calendar_of
 from fencerow.web.dashboard.redacting import Redactor
@@ -84,10 +85,10 @@ def next_fires(record: ScheduleRecord, now_us: int) -> tuple[list[tuple[int, str
     if record.kind is RowKind.HEAD or record.rules is None:
         return [], UNREADABLE if record.rules is None else None
     try:
-        fires = record.fires(now_us, FIRES)
+        fires = fires_us(record, now_us, FIRES)
         if record.next_us is not None and record.next_us <= now_us:
             fires = [record.next_us, *fires[:-1]]  # it is overdue: that one is made at once
-        return [(each, record.on_the_wall(each), _window(record, each)) for each in fires], None
+        return [(each, record.on_the_wall(moment(each)), _window(record, each)) for each in fires], None
     except FencerowError as error:
         return [], f"{error.what}: {error.why}"
 
@@ -98,17 +99,17 @@ def _marks(record: ScheduleRecord, ticks: list[Tick], now_us: int) -> list[FireM
     if record.paused_at_us is not None or record.rules is None:
         return marks
     try:
-        coming = record.fires(now_us, FIRES_DRAWN)
+        coming = fires_us(record, now_us, FIRES_DRAWN)
     except FencerowError:
         return marks
     return marks + [FireMark(each, None, coming=True) for each in coming]
 
 
 def _window(record: ScheduleRecord, fire_us: int) -> str:
-    starts_us = record.starts_us(fire_us)
-    if starts_us is None:
+    begins_us = starts_us(record, fire_us)
+    if begins_us is None:
         return "in a maintenance window: no job"
-    return "" if starts_us == fire_us else "in a maintenance window: its job starts behind it"
+    return "" if begins_us == fire_us else "in a maintenance window: its job starts behind it"
 
 
 def _submits(record: ScheduleRecord, redactor: Redactor) -> dict[str, Any]:
