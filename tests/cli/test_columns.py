@@ -1,4 +1,4 @@
-"""`jobs list --columns` shows what somebody asks for; `jobs purge` cancels what nobody runs and nothing else."""
+"""`jobs list --columns` shows what somebody asks for; `jobs cancel --only-queued` empties a queue."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def test_columns_that_are_not_there_are_refused(cli: Cli, url: str, given: str, 
     assert told in result.err
 
 
-def test_a_purge_cancels_what_waits_in_a_queue_and_leaves_what_runs(
-    cli: Cli, url: str, engine: AnyEngine
-) -> None:
+def test_a_queue_is_emptied_and_what_runs_goes_on(cli: Cli, url: str, engine: AnyEngine) -> None:
     running = jobs.running(engine)
     here, later, elsewhere = jobs.submit(
         engine, jobs.new_job(), jobs.new_job(delay_s=600.0), jobs.new_job(queue="other")
     )
 
-    preview = cli("jobs", "purge", "--queue", "mail", "--dry-run", "--json").json
-    done = cli("jobs", "purge", "--queue", "mail", "--json").json
+    preview = cli("jobs", "cancel", "--only-queued", "--queue", "mail", "--dry-run", "--json").json
+    done = cli("jobs", "cancel", "--only-queued", "--queue", "mail", "--json").json
 
-    assert (preview["verb"], preview["jobs"]) == ("purge", 2)
+    assert (preview["verb"], preview["jobs"]) == ("cancel", 2)
     assert {each["id"] for each in done["outcomes"]} == {here, later}
     states = {each: jobs.read(engine, each).state.value for each in (running.id, here, later, elsewhere)}
     assert states == {running.id: "running", here: "cancelled", later: "cancelled", elsewhere: "queued"}
-    assert cli("jobs", "purge", running.id, "--yes").code == 1, "named or not, what runs goes on"
-    assert cli("jobs", "purge").code == 2, "without a filter it never means all"
+    assert cli("jobs", "cancel", "--only-queued", running.id, "--yes").code == 1, (
+        "named or not, what runs goes on"
+    )
+    assert cli("jobs", "cancel", "--only-queued").code == 2, "without a filter it never means all"

@@ -24,6 +24,22 @@ def test_an_option_of_another_system(given: str, ours: str, cli: Cli) -> None:
     assert refused.error == "FR-201" and f"write {ours}" in refused.err
 
 
+@pytest.mark.parametrize(
+    ("given", "ours"),
+    [
+        (("purge",), "jobs cancel --only-queued --queue NAME"),
+        (("queues", "purge"), "jobs cancel --only-queued --queue NAME"),
+        (("jobs", "retry"), "jobs revive"),
+        (("beat",), "worker"),
+        (("list",), "jobs list"),
+    ],
+)
+def test_a_command_of_another_system(given: tuple[str, ...], ours: str, cli: Cli) -> None:
+    refused = cli(*given)
+
+    assert refused.error == "FR-201" and f"`fencerow {ours}`" in refused.err
+
+
 def test_an_option_of_nobody_is_answered_as_before(cli: Cli) -> None:
     assert "usage: " in cli("worker", "--slotz", "3").err
 

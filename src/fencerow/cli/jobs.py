@@ -60,7 +60,7 @@ def list_options(command: F) -> F:
 @list_options
 @click.pass_context
 def jobs(context: click.Context, /, limit: int, columns: str | None, **options: Any) -> None:
-    """List, show, change, revive, cancel, purge and delete jobs. Without a verb: list."""
+    """List, show, change, revive, cancel and delete jobs. Without a verb: list."""
     if context.invoked_subcommand is None:
         _list(context, limit, columns, options)
 
@@ -147,24 +147,15 @@ def change(context: click.Context, /, **options: Any) -> int:
 @bulk_options
 @click.pass_context
 def cancel(context: click.Context, /, only_queued: bool, **options: Any) -> int:
-    """Cancel jobs: at once if no worker runs them, else by a request to the worker."""
+    """Cancel jobs: at once if no worker runs them, else by a request to the worker.
+
+    A whole queue, without what runs: `jobs cancel --only-queued --queue mail`. A cancelled job can be revived.
+    """
 
     default = LIVE - {State.RUNNING} if only_queued else LIVE
     return Bulk("cancel", partial(CancelMany, only_queued=only_queued), LIVE, default).run(
         asked(context), options
     )
-
-
-@jobs.command()
-@bulk_options
-@click.pass_context
-def purge(context: click.Context, /, **options: Any) -> int:
-    """Cancel what nobody runs, such as a whole queue: `jobs purge --queue mail`. Finished jobs stay.
-
-    See what it would be with --dry-run. At a terminal it asks first. A cancelled job can be revived.
-    """
-    idle = LIVE - {State.RUNNING}
-    return Bulk("purge", partial(CancelMany, only_queued=True), idle, idle).run(asked(context), options)
 
 
 @jobs.command()

@@ -18,7 +18,7 @@ from fencerow.cli import logs
 from fencerow.cli.completion import completed, completion
 from fencerow.cli.foreign import option_meant
 from fencerow.cli.process import prepare_process
-from fencerow.cli.sections import EXIT_CODES, unknown_command, write_sections
+from fencerow.cli.sections import EXIT_CODES, meant_by, unknown_command, write_sections
 from fencerow.command import output
 from fencerow.command.options import (
     CommandOptions,
@@ -67,6 +67,11 @@ class Commands(click.Group):
         if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
             raise unknown_command(self, ctx, name)
         return super().resolve_command(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands first: who asks for help here looks for one of them."""
+        self.format_commands(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_sections(self, ctx, formatter)
@@ -213,12 +218,13 @@ def _usage(error: click.UsageError) -> InvalidInput:
             "that is another system's word for it",
             f"write {ours}",
         )
-    message = " ".join(error.format_message().split())
+    meant = meant_by(error)
+    message = " ".join((error.format_message() if meant is None else error.message).split())
     return InvalidInput(
         # A URL at the wrong place is shown here as well.
         masked(message) if "://" in message else message,
         _expected(error),
-        f"see `{command} --help`",
+        f"see `{command} --help`" if meant is None else f"write `fencerow {meant}`",
     )
 
 

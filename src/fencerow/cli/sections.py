@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator
 
 import click
@@ -21,8 +22,25 @@ SECTIONS = {
     "Measure and check": ("plan", "bench", "check", "history", "demo"),
     "This command": ("completion", "version"),
 }
-# What other systems call it.
-WORDS = {"retry": "jobs revive", "start": "worker", "status": "top"}
+EMPTY_A_QUEUE = "jobs cancel --only-queued --queue NAME"
+# What other systems call it, or what one may call it.
+WORDS = {
+    "retry": "jobs revive",
+    **dict.fromkeys(("start", "beat", "scheduler", "consumer", "runworker", "run-worker"), "worker"),
+    "status": "top",
+    "ps": "jobs list --state running",
+    **dict.fromkeys(("enqueue", "call", "send", "apply"), "submit"),
+    **dict.fromkeys(("flower", "ui", "monitor"), "dashboard"),
+    "inspect": "workers",
+    **dict.fromkeys(("kill", "revoke", "abort", "jobs kill", "jobs stop"), "jobs cancel"),
+    **dict.fromkeys(("init", "setup", "upgrade"), "migrate"),
+    **dict.fromkeys(("purge", "jobs purge", "queues purge", "queues clear", "queues empty"), EMPTY_A_QUEUE),
+    **dict.fromkeys(("jobs retry", "jobs requeue"), "jobs revive"),
+    **dict.fromkeys(("jobs rm", "jobs remove"), "jobs delete"),
+    **dict.fromkeys(("workers stop", "workers kill", "workers shutdown"), "workers drain"),
+}
+SENTENCE_MAX = 300
+NO_SUCH = re.compile(r"No such command '([\w-]+)'")
 EXIT_CODES = (
     f"Exit codes: {exits.OK} done, {exits.FAILED} failed or not found, {exits.REFUSED} refused, "
     f"{exits.UNAVAILABLE} database, {exits.SCHEMA} schema; with --wait {exits.JOB_FAILED} job failed, "
@@ -39,10 +57,17 @@ def write_sections(group: click.Group, context: click.Context, formatter: click.
     room = formatter.width - max(map(len, names)) - 6
     for section, members in {**SECTIONS, "Others": others}.items():
         commands = {name: group.get_command(context, name) for name in members if name in names}
-        rows = [(name, each.get_short_help_str(room)) for name, each in commands.items() if each is not None]
+        rows = [(name, _in_short(each, room)) for name, each in commands.items() if each is not None]
         if rows:
             with formatter.section(section):
                 formatter.write_dl(rows, col_spacing=2)
+
+
+def _in_short(command: click.Command, room: int) -> str:
+    """Its first sentence; of one that is longer than a line what stands before the colon, if it has one."""
+    whole = command.get_short_help_str(SENTENCE_MAX)
+    before, colon, _ = whole.partition(": ")
+    return f"{before}." if len(whole) > room and colon else whole
 
 
 def unknown_command(group: click.Group, context: click.Context, name: str) -> InvalidInput:
@@ -57,6 +82,14 @@ def unknown_command(group: click.Group, context: click.Context, name: str) -> In
         if meant
         else "see `fencerow --help`",
     )
+
+
+def meant_by(error: click.UsageError) -> str | None:
+    """The command that another system calls as the group of this error has none, if there is one."""
+    found = NO_SUCH.match(error.message)
+    if found is None or error.ctx is None:
+        return None
+    return WORDS.get(f"{error.ctx.command.name} {found[1]}")
 
 
 def _in_groups(group: click.Group, context: click.Context, name: str) -> Iterator[str]:
