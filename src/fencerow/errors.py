@@ -165,6 +165,9 @@ from fencerow.web.errors import TooManyRequests as TooManyRequests
 from fencerow.web.errors import UnderMaintenance as UnderMaintenance
 from fencerow.web.errors import Unready as Unready
 from fencerow.web.errors import UnsupportedBody as UnsupportedBody
+from fencerow.web.inbound.errors import InboundRefused as InboundRefused
+from fencerow.web.inbound.errors import InboundUnfit as InboundUnfit
+from fencerow.web.inbound.errors import SecretMissing as SecretMissing
 from fencerow.web.webhooks.errors import PostFailed as PostFailed
 from fencerow.web.webhooks.errors import WebhookRefused as WebhookRefused
 from fencerow.web.webhooks.errors import WebhookUrlRefused as WebhookUrlRefused

@@ -11,6 +11,9 @@ from fencerow.core.lazy import lazily
 
 if TYPE_CHECKING:
     from fencerow.web.answers import Answered, Later, answer
+    from fencerow.web.inbound.declared import receive_webhooks
+    from fencerow.web.inbound.schemes import GitHub, StandardWebhooks, Stripe
+    from fencerow.web.inbound.webhook import InboundWebhook
     from fencerow.web.tokens.record import TokenRecord
     from fencerow.web.tokens.scope import Grant, Scope
     from fencerow.web.tokens.secret import NewToken
@@ -33,15 +36,20 @@ else:
             "Delivery": "fencerow.web.webhooks.looking",
             "Endpoint": "fencerow.web.webhooks.endpoint",
             "EndpointOptions": "fencerow.web.webhooks.endpoint",
+            "GitHub": "fencerow.web.inbound.schemes",
             "Grant": "fencerow.web.tokens.scope",
+            "InboundWebhook": "fencerow.web.inbound.webhook",
             "NewToken": "fencerow.web.tokens.secret",
             "Scope": "fencerow.web.tokens.scope",
             "SeenWebhooks": "fencerow.web.webhooks.seen",
+            "StandardWebhooks": "fencerow.web.inbound.schemes",
+            "Stripe": "fencerow.web.inbound.schemes",
             "TokenRecord": "fencerow.web.tokens.record",
             "WebhookTo": "fencerow.web.webhooks.declared",
             "WebhookAttempt": "fencerow.web.webhooks.looking",
             "Webhooks": "fencerow.web.webhooks.verbs",
             "deliver_webhooks": "fencerow.web.webhooks.fan_out",
+            "receive_webhooks": "fencerow.web.inbound.declared",
             "told_to": "fencerow.web.webhooks.declared",
             "verify_webhook": "fencerow.web.webhooks.verifying",
         },
@@ -53,17 +61,22 @@ __all__ = [
     "Delivery",
     "Endpoint",
     "EndpointOptions",
+    "GitHub",
     "Grant",
+    "InboundWebhook",
     "Later",
     "NewToken",
     "Scope",
     "SeenWebhooks",
+    "StandardWebhooks",
+    "Stripe",
     "TokenRecord",
     "WebhookAttempt",
     "WebhookTo",
     "Webhooks",
     "answer",
     "deliver_webhooks",
+    "receive_webhooks",
     "told_to",
     "verify_webhook",
 ]

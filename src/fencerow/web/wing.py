@@ -40,12 +40,13 @@ def _checks() -> Sequence[Check]:
 
 
 def _commands() -> Sequence[click.Command]:
+    from fencerow.web.inbound.commands import in_
     from fencerow.web.maintenance.commands import maintenance
     from fencerow.web.tokens.commands import tokens
     from fencerow.web.webhooks.commands import webhooks
     from fencerow.web.webhooks.delivery_commands import attempts, deliveries, redeliver, test
 
-    for each in (deliveries, attempts, redeliver, test):
+    for each in (deliveries, attempts, redeliver, test, in_):
         webhooks.add_command(each)
     return (tokens, webhooks, maintenance)
 

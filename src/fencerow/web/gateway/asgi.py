@@ -21,6 +21,7 @@ from fencerow.web.gateway.bearer import Authorize, Bearer
 from fencerow.web.gateway.chain import House, Readiness, RouteApp, origin_of
 from fencerow.web.gateway.closing import Closing
 from fencerow.web.gateway.cuts import Cuts
+from fencerow.web.gateway.hooks import HOOKS, hook_routes
 from fencerow.web.gateway.openapi import document
 from fencerow.web.gateway.route import Answer, Call, Route
 from fencerow.web.gateway.routes import routes
@@ -37,10 +38,20 @@ class Gateway:
     `authorize` says who asks, from the request; by default the token in its `Authorization` header. Mount it where you
     like: links in its answers begin with the path it is mounted at. It opens nothing before the first request and
     needs no lifespan; close the app when the program ends, as elsewhere. `leave()` first, so that those who wait are
-    answered.
+    answered. With `only_hooks` it has nothing but the places of `receive_webhooks`, at `/NAME`.
+
+    Raises:
+        SecretMissing: a place for webhooks of others has no secret in the environment.
     """
 
-    def __init__(self, app: App, *, authorize: Authorize | None = None, also: Sequence[Route] = ()) -> None:
+    def __init__(
+        self,
+        app: App,
+        *,
+        authorize: Authorize | None = None,
+        also: Sequence[Route] = (),
+        only_hooks: bool = False,
+    ) -> None:
         settings = WebSettings.of(app.config)
         check_settings(settings)
         self.standing = Readiness()
@@ -62,7 +73,8 @@ class Gateway:
             "GET", "/openapi.json", "getOpenApi", self._described, None, {200: None},
             tag="about", in_maintenance=True, refusals=(Unready,),
         )  # fmt: skip
-        self.routes = (*routes(), *also, own)
+        hooks = hook_routes(app, "" if only_hooks else HOOKS)
+        self.routes = (*(() if only_hooks else routes()), *hooks, *also, own)
         self._asgi = Starlette(
             routes=[_mapped(path, methods, self._house) for path, methods in _by_path(self.routes).items()],
             exception_handlers={HTTPException: self._unrouted},

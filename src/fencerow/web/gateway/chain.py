@@ -185,7 +185,7 @@ class RouteApp:
         return grant
 
     async def _body(self, request: Request, headers: read.HeaderValues, room: Body) -> Any:
-        if self.route.body is None:
+        if self.route.body is None and not self.route.is_raw:
             return None
         settings = self.house.settings
         raw = await body_of(
@@ -195,6 +195,8 @@ class RouteApp:
             timeout_s=settings.web_body_timeout_s,
             room=room,
         )
+        if self.route.body is None:
+            return raw
         return converted(plain(raw, Bounds.of(settings)), self.route.body, "the body")
 
     async def _in_time(self, call: Call, *, waits: bool) -> Answer:

@@ -119,11 +119,9 @@ def _operation(route: Route, schemas: Mapping[type, Any]) -> dict[str, Any]:
             **_refusals(_met(route), schemas),
         },
     }
-    if route.body is not None:
-        operation["requestBody"] = {
-            "required": True,
-            "content": {"application/json": {"schema": schemas[route.body]}},
-        }
+    if _has_body(route):
+        schema = ANY if route.body is None else schemas[route.body]
+        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
     if route.scope is not None:
         operation["security"] = [{"token": []}]
         operation["x-scope"] = route.scope.value
@@ -133,7 +131,7 @@ def _operation(route: Route, schemas: Mapping[type, Any]) -> dict[str, Any]:
 def _met(route: Route) -> Iterable[Refusal]:
     """What the route may be refused with."""
     yield from ANY_REQUEST
-    yield from WITH_BODY if route.body is not None else ()
+    yield from WITH_BODY if _has_body(route) else ()
     kinds = [*route.refusals]
     if route.scope is not None:
         kinds += WITH_SCOPE if route.in_maintenance else (*WITH_SCOPE, UnderMaintenance)
@@ -141,6 +139,10 @@ def _met(route: Route) -> Iterable[Refusal]:
         yield kind, status_of_type(kind)
     for kind in route.missing:
         yield kind, int(HTTPStatus.NOT_FOUND)
+
+
+def _has_body(route: Route) -> bool:
+    return route.is_raw or route.body is not None
 
 
 def _in_path(route: Route) -> Iterable[dict[str, Any]]:

@@ -170,6 +170,7 @@ class Route:
     wishes, so it counts in a room of its own; `may_wait`: only where its caller asks for it. `in_maintenance`: it
     answers while the gateways are under maintenance. `of_itself`: what the gateway says of itself, to probes: as often
     as they like, and also while it takes no requests.
+    `is_raw`: its function gets the body as it came, in bytes, and judges them itself.
     """
 
     method: str
@@ -180,6 +181,7 @@ class Route:
     answers: Mapping[int, type[msgspec.Struct] | None]
     query: type[msgspec.Struct] = NoQuery
     body: type[msgspec.Struct] | None = None
+    is_raw: bool = False
     refusals: Sequence[type[FencerowError]] = ()
     missing: Sequence[type[FencerowError]] = ()
     waits: bool = False
