@@ -42,12 +42,14 @@ class StandardWebhooks(Scheme):
     title = "Standard Webhooks"
 
     def key(self, text: str) -> Any | None:
+        """The secret, or the public key."""
         try:
             return PublicKey.parsed(text) if text.startswith(PUBLIC) else WebhookSecret.parsed(text)
         except InvalidInput:
             return None
 
     def read(self, keys: Sequence[Any], came: Came) -> Told:
+        """Verified as our own receivers verify it."""
         found = {name: came.one(name) for name in HEADERS}
         now = datetime.fromtimestamp(came.now_s, UTC)
         try:
@@ -66,6 +68,7 @@ class Stripe(Scheme):
     title = "Stripe"
 
     def read(self, keys: Sequence[Any], came: Came) -> Told:
+        """Its id and kind are in its event."""
         timestamp, signatures = _parts(came.one("stripe-signature"))
         check_age(int(timestamp), came.now_s, self.tolerance_s)
         check_signed(keys, f"{timestamp}.".encode() + came.body, signatures)
@@ -97,6 +100,7 @@ class GitHub(Scheme):
         self.id_from = id_from
 
     def read(self, keys: Sequence[Any], came: Came) -> Told:
+        """Its id and kind are in headers that nobody signed."""
         name, _, signature = came.one("x-hub-signature-256").partition("=")
         if name != "sha256" or not HEX.fullmatch(signature):
             raise _malformed("x-hub-signature-256")
