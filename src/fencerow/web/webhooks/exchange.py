@@ -93,23 +93,26 @@ class PostExchange:
                 raise PostFailed.by(FailedBy.RESET)
         raise PostFailed.by(FailedBy.PROTOCOL)
 
-    async def rest(self, deadline: float) -> bytes:
-        """The start of the answer's body. Whatever befalls it changes nothing: the status is there, and decides."""
-        kept = bytearray()
-        unread = BODY_BYTES_MAX
+    async def rest(self, deadline: float, kept_bytes: int = KEPT_BYTES) -> tuple[bytes, bool]:
+        """The start of the answer's body, and whether that is all of it. Whatever befalls it changes nothing of the
+        status, which is there."""
+        kept, is_longer, is_whole = bytearray(), False, False
+        unread = max(BODY_BYTES_MAX, kept_bytes)
         try:
             async with asyncio.timeout_at(deadline):
                 while True:
                     event = self._event()
                     if isinstance(event, h11.Data):
-                        kept += event.data[: KEPT_BYTES - len(kept)]
+                        is_longer = is_longer or len(event.data) > kept_bytes - len(kept)
+                        kept += event.data[: kept_bytes - len(kept)]
                     elif event is h11.NEED_DATA and unread > 0:
                         unread -= await self._read()
                     else:
+                        is_whole = isinstance(event, h11.EndOfMessage) and not is_longer
                         break
         except (OSError, PostFailed):
             pass
-        return bytes(kept)
+        return bytes(kept), is_whole
 
     def _event(self) -> object:
         try:

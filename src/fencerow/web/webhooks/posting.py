@@ -18,7 +18,7 @@ import h11
 
 from fencerow.web.webhooks.addresses import Address, Allowed, target_of
 from fencerow.web.webhooks.errors import FailedBy, PostFailed, WebhookUrlRefused
-from fencerow.web.webhooks.exchange import READ_BYTES, PostExchange, request_of, retry_after_s
+from fencerow.web.webhooks.exchange import KEPT_BYTES, READ_BYTES, PostExchange, request_of, retry_after_s
 from fencerow.web.webhooks.resolving import Resolve, addresses_of, by_system
 from fencerow.web.webhooks.urls import Target
 
@@ -32,7 +32,8 @@ class ReceiverReply:
     status: int
     took_s: float
     retry_after_s: float | None  # what it asks for by the header Retry-After, however much that is
-    body_start: bytes  # its first 1,024 bytes, for the record
+    body_start: bytes  # as many bytes as were asked for: the first 1,024, for the record
+    is_whole: bool = True  # whether that is all of it
 
 
 async def post(
@@ -44,11 +45,13 @@ async def post(
     allow: Allowed,
     resolve: Resolve = by_system,
     tls: ssl.SSLContext | None = None,
+    kept_bytes: int = KEPT_BYTES,
 ) -> ReceiverReply:
     """Send exactly these bytes, and return what was answered.
 
     `timeout_s` is for all of it, from the lookup of the name to the end of the answer, however slowly bytes drip. An
     answer counts once its status and headers are there; its body is read for the record, up to 64 KiB and that time.
+    `kept_bytes`: how much of it is returned; where that is more, so much is read.
 
     Raises:
         PostFailed: there is no answer; `kind` says why. Its text names neither an address nor what a server said, and
@@ -58,7 +61,9 @@ async def post(
     loop = asyncio.get_running_loop()
     begun = loop.time()
     try:
-        response, start = await _exchanged(url, body, headers, allow, begun + timeout_s, resolve, tls)
+        response, start, is_whole = await _exchanged(
+            url, body, headers, allow, begun + timeout_s, resolve, tls, kept_bytes
+        )
     except PostFailed as error:
         kind = error.kind
     except TimeoutError:
@@ -69,7 +74,7 @@ async def post(
         kind = FailedBy.RESET
     else:
         return ReceiverReply(
-            response.status_code, loop.time() - begun, retry_after_s(response.headers), start
+            response.status_code, loop.time() - begun, retry_after_s(response.headers), start, is_whole
         )
     raise PostFailed.by(kind, loop.time() - begun)  # outside of the handlers, so that it has no context
 
@@ -82,7 +87,8 @@ async def _exchanged(
     deadline: float,
     resolve: Resolve,
     tls: ssl.SSLContext | None,
-) -> tuple[h11.Response, bytes]:
+    kept_bytes: int,
+) -> tuple[h11.Response, bytes, bool]:
     target = _checked(url, allow)
     request = request_of(target, headers, body)
     async with asyncio.timeout_at(deadline):
@@ -94,7 +100,7 @@ async def _exchanged(
         exchange = PostExchange(reader, writer)
         async with asyncio.timeout_at(deadline):
             response = await exchange.head(request, body)
-        return response, await exchange.rest(deadline)
+        return response, *(await exchange.rest(deadline, kept_bytes))
     finally:
         writer.transport.abort()  # nothing waits for the other side's farewell
 
