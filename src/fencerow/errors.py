@@ -19,6 +19,8 @@ from fencerow.core.errors.attempts import TransactionMisuse as TransactionMisuse
 from fencerow.core.errors.base import FencerowError as FencerowError
 from fencerow.core.errors.database import Busy as Busy
 from fencerow.core.errors.database import DatabaseError as DatabaseError
+from fencerow.core.errors.database import DatabaseFilling as DatabaseFilling
+from fencerow.core.errors.database import DatabaseMoved as DatabaseMoved
 from fencerow.core.errors.database import OtherDatabase as OtherDatabase
 from fencerow.core.errors.database import OutcomeUnknown as OutcomeUnknown
 from fencerow.core.errors.database import ReadOnly as ReadOnly
@@ -119,6 +121,8 @@ from fencerow.migrations.errors import ShardBusy as ShardBusy
 from fencerow.migrations.errors import ShardUnreachable as ShardUnreachable
 from fencerow.migrations.errors import UnknownBackfill as UnknownBackfill
 from fencerow.migrations.errors import UnknownShard as UnknownShard
+from fencerow.moving.errors import MoveRefused as MoveRefused
+from fencerow.moving.errors import MoveUnverified as MoveUnverified
 from fencerow.output.errors import ChunkRefused as ChunkRefused
 from fencerow.output.errors import OutputNotPossible as OutputNotPossible
 from fencerow.output.errors import OutputSpent as OutputSpent

@@ -16,6 +16,7 @@ from fencerow.handovers.wing import WING as HANDOVERS
 from fencerow.limits.wing import WING as LIMITS
 from fencerow.metrics.wing import WING as METRICS
 from fencerow.migrations.wing import WING as MIGRATIONS
+from fencerow.moving.wing import WING as MOVING
 from fencerow.operators.wing import WING as OPERATORS
 from fencerow.output.wing import WING as OUTPUT
 from fencerow.payloads.wing import WING as PAYLOADS
@@ -57,6 +58,7 @@ WINGS = (
     METRICS,
     WEB,
     AUDIT,
+    MOVING,
 )
 
 

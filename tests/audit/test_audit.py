@@ -36,6 +36,7 @@ NOT_BY_HAND = {
         ("declare_limit", "put_schedules", "declare_program", "contradict_program"), "code declares it"
     ),
     **dict.fromkeys(("note_disowned", "disown"), "the sweep of jobs that nobody knows"),
+    "begin_filling": "the audit log of the database that jobs come from tells it, and comes along",
     "take_turns_back": "follows a pause of a queue, which is told",
     "cancel_replaced": "a later submit cancels it",
     "put_flow": "a submit",

@@ -7,7 +7,7 @@ uses a wing never loads it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fencerow.core.composed import compose
@@ -83,6 +83,9 @@ class Wing:
     `queues_soon`: whether its chores will queue jobs at once; a worker that ends once nothing is left waits for them.
     `purges`: what retention removes for it, in each round of every worker. `used`: the query that has a row once its
     tables have some: until then nothing is purged, and who purges is not loaded. `checks`: what the doctor looks at.
+    `staying`: its tables whose rows mean nothing in another database, and why; the rows of all others go along with
+    `fencerow move`. `declared`: those in which workers write at their start: what comes replaces rows of the same key.
+    `came`: its queries to run once rows of another database have come.
     `changes`: what people change in it by hand. `witness`: who stands before the engine of a person and sees that.
     `commands`: what the command `fencerow` can do with it. `settings`: what it can be told; `fencerow.config` makes it
     a part of `Config`.
@@ -104,6 +107,9 @@ class Wing:
     purges: Callable[[Engine, CoreConfig, Telemetry], Sequence[Purge]] = _none
     used: str | None = None
     checks: Callable[[], Sequence[Check]] = _none
+    staying: Mapping[str, str] = field(default_factory=dict)
+    declared: tuple[str, ...] = ()
+    came: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
     witness: Callable[[Engine, Person], Engine] | None = None
     commands: Callable[[], Sequence[click.Command]] = _none

@@ -54,6 +54,7 @@ WING = Wing(
     purges=_purges,
     used="guards_used",
     checks=_checks,
+    staying={"row_leases": "of rows of your own tables, which each database names in its own way"},
     changes=CHANGES,
     commands=_commands,
     settings=_settings,

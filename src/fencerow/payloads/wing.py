@@ -25,4 +25,10 @@ def _settings() -> type[Settings]:
     return PayloadSettings
 
 
-WING = Wing("payloads", queries=("fencerow.payloads",), checks=_checks, settings=_settings)
+WING = Wing(
+    "payloads",
+    queries=("fencerow.payloads",),
+    checks=_checks,
+    declared=("payload_owner",),
+    settings=_settings,
+)

@@ -82,6 +82,7 @@ WING = Wing(
     purges=_purges,
     used="schedules_used",
     checks=_checks,
+    declared=("schedules", "schedule_programs"),
     changes=CHANGES,
     commands=_commands,
     settings=_settings,

@@ -19,6 +19,7 @@ TABLES = (
     "saga_steps", "api_tokens",
     "flows", "flow_jobs", "flow_edges", "flow_callbacks", "flow_waits",
     "webhook_endpoints", "webhook_deliveries", "webhook_attempts", "gateway_maintenance", "audit",
+    "moves", "move_parts",
 )  # fmt: skip
 
 # Everything here is for tests alone and is made by the owner of the schema, who need not be a superuser.

@@ -189,6 +189,27 @@ UNRECORDED = {
         ("take_work", "renew_work", "note_part", "finish_work", "release_work", "make_vacuum_yield"),
         "who builds an index of the schema; no job is touched",
     ),
+    **dict.fromkeys(
+        (
+            *(
+                "begin_move",
+                "close_for_move",
+                "own_no_payloads",
+                "own_payloads_again",
+                "end_move",
+                "forget_move",
+            ),
+            *(
+                "begin_filling",
+                "put_part",
+                "open_filled",
+                "forget_filling",
+                "remove_parts",
+                "place_moved_events",
+            ),
+        ),
+        "how far a move is; what becomes of the jobs is compared by the move itself, tests/moving",
+    ),
     "describe_worker": "what a worker says of itself; its lease stays",
     "forget_workers": "rows of workers that ended and hold nothing",
     "make_ledger": "the schema",

@@ -12,6 +12,7 @@ from psycopg import errors as pg
 from fencerow.core.errors import (
     Busy,
     DatabaseError,
+    DatabaseFilling,
     FencerowError,
     ReadOnly,
     SchemaMissing,
@@ -19,6 +20,9 @@ from fencerow.core.errors import (
     StorageFull,
     Unavailable,
 )
+
+# As a trigger says it that keeps a database closed until the jobs of another are there.
+FILLING_STATE = "FR993"
 
 # The whole unit was rolled back for certain and may simply run again.
 CONTENTION = (pg.SerializationFailure, pg.DeadlockDetected, pg.LockNotAvailable)
@@ -99,6 +103,10 @@ def fault(error: psycopg.Error) -> FencerowError | None:
     if _is_panic(error):
         return None
     text = first_line(error)
+    if error.sqlstate == FILLING_STATE:
+        return DatabaseFilling(
+            "this database takes nothing yet", text, "repeat later; `fencerow doctor` says how far it is"
+        )
     match error:
         case pg.UndefinedTable() | pg.InvalidSchemaName():
             return SchemaMissing("this database has no Fencerow tables", text, "run `fencerow migrate`")

@@ -14,6 +14,7 @@ from fencerow.core.errors import (
     Busy,
     ConfigError,
     DatabaseError,
+    DatabaseMoved,
     FencerowError,
     OutcomeUnknown,
     ReadOnly,
@@ -27,6 +28,8 @@ from fencerow.core.errors import (
 # Source: https://www.sqlite.org/wal.html#walresetbug
 WAL_FIXED = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
 VERSION_MIN = (3, 35, 0)  # RETURNING
+# With what a trigger says that closes a file from which jobs are moved; where to follows.
+MOVED = "fencerow moved to "
 
 
 def wal_is_safe(version: tuple[int, int, int]) -> bool:
@@ -161,6 +164,12 @@ def fault(error: sqlite3.DatabaseError, path: Path) -> FencerowError | None:
     """Which of our errors a SQLite error is, if any."""
     if isinstance(error, sqlite3.OperationalError):
         return _trouble(error, path)
+    if _code(error) == "SQLITE_CONSTRAINT_TRIGGER" and str(error).startswith(MOVED):
+        return DatabaseMoved(
+            f"{path} takes nothing any more",
+            f"its jobs were moved to {str(error).removeprefix(MOVED)}, or are on their way there",
+            "use that database; `fencerow move --reopen` takes a move back that has not come to its end",
+        )
     if _code(error) in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
         return DatabaseError(
             f"{path} is not a usable SQLite database ({error})",

@@ -8,6 +8,7 @@ import sqlite3
 
 from fencerow.core.errors import (
     DatabaseError,
+    DatabaseMoved,
     OutOfResources,
     SchemaMissing,
     SchemaTampered,
@@ -16,8 +17,8 @@ from fencerow.core.errors import (
 )
 from fencerow.core.model.text import said_of
 
-# The schema will not mend itself while we wait.
-HOPELESS = (SchemaMissing, SchemaTooNew, SchemaTooOld, SchemaTampered)
+# Neither the schema nor the place of the jobs will mend itself while we wait.
+HOPELESS = (DatabaseMoved, SchemaMissing, SchemaTooNew, SchemaTooOld, SchemaTampered)
 
 SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 

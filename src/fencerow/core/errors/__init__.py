@@ -16,6 +16,8 @@ from fencerow.core.errors.attempts import TransactionMisuse as TransactionMisuse
 from fencerow.core.errors.base import FencerowError as FencerowError
 from fencerow.core.errors.database import Busy as Busy
 from fencerow.core.errors.database import DatabaseError as DatabaseError
+from fencerow.core.errors.database import DatabaseFilling as DatabaseFilling
+from fencerow.core.errors.database import DatabaseMoved as DatabaseMoved
 from fencerow.core.errors.database import OtherDatabase as OtherDatabase
 from fencerow.core.errors.database import OutcomeUnknown as OutcomeUnknown
 from fencerow.core.errors.database import ReadOnly as ReadOnly

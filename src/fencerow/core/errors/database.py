@@ -103,6 +103,19 @@ class SchemaTooOld(DatabaseError):
     exit_code = exits.SCHEMA
 
 
+class DatabaseMoved(DatabaseError):
+    """The jobs of this database were moved to another one, or are being moved. Nothing was stored. Use that one."""
+
+    code = "FR-992"
+    exit_code = exits.REFUSED
+
+
+class DatabaseFilling(Unavailable):
+    """The jobs of another database are being moved here, and it opens when all are there. Nothing was stored."""
+
+    code = "FR-993"
+
+
 class SchemaTampered(DatabaseError):
     """A migration that was applied does not match its checksum, so the schema may not be what this code expects."""
 

@@ -64,3 +64,13 @@ WHERE event_marks.settled < EXCLUDED.settled;
 -- The greatest place that was ever given.
 SELECT GREATEST((SELECT COALESCE(max(event.seq), 0) FROM fencerow.events AS event WHERE event.seq IS NOT NULL),
                 (SELECT COALESCE(max(marks.trimmed), 0) FROM fencerow.event_marks AS marks));
+
+-- name: place_moved_events
+-- Give events that came from a file their places: they are in the order of their ids already, and all of them are
+-- committed. Guard: no place yet; the mark never goes back.
+UPDATE fencerow.events SET seq = id WHERE seq IS NULL;
+INSERT INTO fencerow.event_marks (settled)
+SELECT GREATEST((SELECT COALESCE(max(event.id), 0) FROM fencerow.events AS event),
+                (SELECT COALESCE(max(marks.trimmed), 0) FROM fencerow.event_marks AS marks))
+ON CONFLICT (one) DO UPDATE SET settled = EXCLUDED.settled
+WHERE event_marks.settled < EXCLUDED.settled;

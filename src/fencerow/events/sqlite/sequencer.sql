@@ -16,3 +16,7 @@ SELECT :settled WHERE false;
 -- The greatest id that was ever given, whether its event is still there or not.
 SELECT MAX(COALESCE((SELECT max(event.id) FROM fencerow.events AS event), 0),
            COALESCE((SELECT max(marks.trimmed) FROM fencerow.event_marks AS marks), 0));
+
+-- name: place_moved_events
+-- Events have their places from the beginning here.
+SELECT 1 WHERE false;
