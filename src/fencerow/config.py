@@ -163,4 +163,5 @@ class Config(
             web_streams_max: int = ...,
             web_streams_caller_max: int = ...,
             web_download_secret: str | None = ...,
+            discord_public_key: str | None = ...,
         ) -> None: ...

@@ -151,9 +151,11 @@ from fencerow.testing.errors import NoTestDatabase as NoTestDatabase
 from fencerow.web.errors import AddressOver as AddressOver
 from fencerow.web.errors import AddressRefused as AddressRefused
 from fencerow.web.errors import AnswerBusy as AnswerBusy
+from fencerow.web.errors import DiscordRefused as DiscordRefused
 from fencerow.web.errors import EndpointConflict as EndpointConflict
 from fencerow.web.errors import EndpointNotFound as EndpointNotFound
 from fencerow.web.errors import ForeignRequest as ForeignRequest
+from fencerow.web.errors import InteractionRefused as InteractionRefused
 from fencerow.web.errors import InvalidRequest as InvalidRequest
 from fencerow.web.errors import NoAddress as NoAddress
 from fencerow.web.errors import NoSuchRoute as NoSuchRoute

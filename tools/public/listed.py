@@ -56,6 +56,7 @@ PAGES = (
         "metrics", "fencerow.metrics", "metrics", settings="metrics_",
         used="`Metrics(app)` counts and is asked by prometheus-client; `fencerow worker --metrics` serves it.",
     ),
+    Page("web-discord", "fencerow.web.discord", settings="discord_"),
     Page(
         "web", "fencerow.web", "web",
         handed=("fencerow.web.tokens.client:TokenVerbs", "fencerow.web.maintenance.client:MaintenanceVerbs"),

@@ -11,7 +11,7 @@ from fencerow.app import App
 from fencerow.cli import logs
 from fencerow.cli.doors import ServedAt, door_options, serve_until_told
 from fencerow.cli.worker import log_options
-from fencerow.command.app_loading import load_app
+from fencerow.command.app_loading import load_app, loaded
 from fencerow.command.database import prepared
 from fencerow.command.options import app_option, asked, database_options
 from fencerow.core.errors import InvalidInput, exits
@@ -29,6 +29,9 @@ PORT = "8080"
 @click.option("--metrics", is_flag=True, help="Answer /metrics, too, in the format of Prometheus.")
 @click.option("--dashboard", is_flag=True, help="Show the dashboard at /dashboard/, too.")
 @click.option("--act", is_flag=True, help="Let visitors of the dashboard do what their tokens allow, too.")
+@click.option(
+    "--discord", metavar="MODULE:NAME", help="Take Discord's interactions at /discord/interactions, too."
+)
 @log_options
 @database_options
 @app_option
@@ -39,6 +42,7 @@ def serve(
     metrics: bool,
     dashboard: bool,
     act: bool,
+    discord: str | None,
     log_level: str | None,
     log_format: str | None,
 ) -> int:
@@ -61,7 +65,7 @@ def serve(
             serve_until_told(
                 app,
                 at,
-                lambda: _made(app, at, metrics=metrics, dashboard=dashboard, act=act),
+                lambda: _with_discord(discord, _made(app, at, metrics=metrics, dashboard=dashboard, act=act)),
                 lambda place: _banner(place, dashboard=dashboard, act=act),
             )
         )
@@ -78,6 +82,23 @@ def _made(app: App, at: ServedAt, *, metrics: bool, dashboard: bool, act: bool) 
     from fencerow.web.dashboard.beside import GatewayBeside
 
     return GatewayBeside(gateway, Dashboard(app, read_only=not act, secured=at.secured))
+
+
+def _with_discord(name: str | None, served: Serves) -> Serves:
+    if name is None:
+        return served
+    from fencerow.web.discord.beside import DiscordBeside
+    from fencerow.web.discord.endpoint import Discord
+
+    found = loaded(
+        name,
+        Discord,
+        "endpoint of Discord",
+        title="Discord",
+        usual="discord",
+        arguments="app, public_key=...",
+    )
+    return DiscordBeside(served, found)
 
 
 def _banner(place: str, *, dashboard: bool, act: bool) -> Sequence[str]:

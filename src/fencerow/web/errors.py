@@ -202,3 +202,31 @@ class AnswerBusy(FencerowError):
     def __init__(self, what: str, why: str = "", fix: str = "", *, job_ids: tuple[str, ...] = ()) -> None:
         super().__init__(what, why, fix)
         self.job_ids = job_ids
+
+
+class InteractionRefused(FencerowError):
+    """A request to the endpoint of Discord's interactions is not its own, was altered, or is old. Nothing was done."""
+
+    code = "FR-976"
+    status: ClassVar[int] = 401
+
+
+class DiscordRefused(FencerowError):
+    """Discord did not take a message of a job. `retryable` and `retry_after` say whether and when it is tried again."""
+
+    code = "FR-977"
+
+    def __init__(
+        self,
+        what: str,
+        why: str = "",
+        fix: str = "",
+        *,
+        status_code: int = 0,
+        retryable: bool = True,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(what, why, fix)
+        self.status_code = status_code
+        self.retryable = retryable
+        self.retry_after = retry_after

@@ -140,3 +140,7 @@ class WebSettings(Settings):
         "By what the gateway signs addresses of results that expire, 32 characters or more; the same for all gateways.",
         secret=True,
     )
+    discord_public_key: str | None = text(
+        None,
+        "The public key of your application at Discord, 64 hexadecimal digits, by which interactions are verified.",
+    )
