@@ -177,3 +177,8 @@ from fencerow.web.inbound.errors import SecretMissing as SecretMissing
 from fencerow.web.webhooks.errors import PostFailed as PostFailed
 from fencerow.web.webhooks.errors import WebhookRefused as WebhookRefused
 from fencerow.web.webhooks.errors import WebhookUrlRefused as WebhookUrlRefused
+from fencerow.web.worked.errors import AttemptOver as AttemptOver
+from fencerow.web.worked.errors import AttemptUnknown as AttemptUnknown
+from fencerow.web.worked.errors import WorkedFailed as WorkedFailed
+from fencerow.web.worked.errors import WorkedOverdue as WorkedOverdue
+from fencerow.web.worked.errors import WorkedUnfit as WorkedUnfit

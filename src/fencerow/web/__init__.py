@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fencerow.web.webhooks.seen import SeenWebhooks
     from fencerow.web.webhooks.verbs import Webhooks
     from fencerow.web.webhooks.verifying import verify_webhook
+    from fencerow.web.worked.declared import worked_over_http
 else:
     __getattr__ = lazily(
         __name__,
@@ -52,6 +53,7 @@ else:
             "receive_webhooks": "fencerow.web.inbound.declared",
             "told_to": "fencerow.web.webhooks.declared",
             "verify_webhook": "fencerow.web.webhooks.verifying",
+            "worked_over_http": "fencerow.web.worked.declared",
         },
     )
 
@@ -79,4 +81,5 @@ __all__ = [
     "receive_webhooks",
     "told_to",
     "verify_webhook",
+    "worked_over_http",
 ]

@@ -27,9 +27,10 @@ def _purges(engine: Engine, config: CoreConfig, _telemetry: Telemetry) -> Sequen
     from fencerow.core.removal import removed
     from fencerow.web.tokens.operations import forget
     from fencerow.web.webhooks.keeping import purges
+    from fencerow.web.worked.attempts import worked_purges
 
     tokens = partial(removed, engine, forget(age_s=TOKENS_KEPT_S, limit=PURGE_ROWS), limit=PURGE_ROWS)
-    return (tokens, *purges(engine, config))
+    return (tokens, *purges(engine, config), *worked_purges(engine))
 
 
 def _checks() -> Sequence[Check]:
@@ -96,6 +97,7 @@ WING = Wing(
     queries=(
         "fencerow.web.tokens",
         "fencerow.web.webhooks",
+        "fencerow.web.worked",
         "fencerow.web.maintenance",
         "fencerow.web.dashboard.bulk",
         "fencerow.web.dashboard.counting",

@@ -18,7 +18,7 @@ TABLES = (
     "unique_jobs", "handovers", "job_steps", "job_waits", "job_signals", "job_approvals", "job_output", "sagas",
     "saga_steps", "api_tokens",
     "flows", "flow_jobs", "flow_edges", "flow_callbacks", "flow_waits",
-    "webhook_endpoints", "webhook_deliveries", "webhook_attempts", "gateway_maintenance", "audit",
+    "webhook_endpoints", "webhook_deliveries", "webhook_attempts", "worked_attempts", "gateway_maintenance", "audit",
     "moves", "move_parts",
 )  # fmt: skip
 

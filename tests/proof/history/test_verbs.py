@@ -115,6 +115,20 @@ UNRECORDED = {
         ),
         "webhooks: what is sent is judged by receivers, tests/web/webhooks; their jobs come by submit",
     ),
+    **dict.fromkeys(
+        (
+            *(
+                "open_worked",
+                "defer_worked",
+                "close_worked",
+                "answer_worked",
+                "beat_worked",
+                "progress_worked",
+            ),
+            *("worked_seen", "purge_worked"),
+        ),
+        "attempts that endpoints answer later: tests/proof/race/test_worked.py; suspend and wake move the jobs",
+    ),
     "mark_awaited": "says only that the end is to be announced",
     "keep_key": "goes with revive, in one transaction",
     "purge_row_leases": "which attempt claimed a row of the user's; its fence lies in the row itself",

@@ -46,6 +46,7 @@ RACES = {
     85: "The probe of an open circuit",
     90: "What an attempt emits, and whoever claims its job anew, ends it or reads its output meanwhile",
     91: "The answer of a person by an address, and another answer, by this address or by another one for the same wait",
+    94: "The answer of an endpoint that works an attempt, and whoever answers, cancels, suspends or reclaims meanwhile",
 }
 WHOLE = frozenset({2, 3, 8, 13, 15, 17, 22})
 """Played to the last order in every run of the tests, where whole statements are ordered; by `dev.py race --long` held

@@ -89,7 +89,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `repeat`: whether the very same request may be sent again: "yes" (nothing was stored), "ask" (it is unknown: send it
     again under the same idempotency key, or look up `job_ids`), "no" (it would fail again). `where`: the part of the
     body that is refused, as a path below `$`, or of the query, behind `?`. `state` is that of the job that was found,
-    and `error` what its last attempt reported, if it failed.
+    and `error` what its last attempt reported, if it failed. `reason`: one word for why an attempt that is
+    worked over HTTP takes nothing any more.
     """
 
     type: str
@@ -103,6 +104,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: str | None = None
     error: ErrorDocument | None = None
     job_ids: tuple[str, ...] = ()
+    reason: str = ""
     request_id: str
 
 
@@ -137,6 +139,7 @@ def problem_of(error: FencerowError, request_id: str) -> Problem:
         state=None if state is None else str(state),
         error=error_document(_reported(error)),
         job_ids=tuple(getattr(error, "job_ids", ())),
+        reason=error.reason if isinstance(error, wings.AttemptOver) else "",
         request_id=request_id,
     )
 

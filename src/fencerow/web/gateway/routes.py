@@ -23,6 +23,7 @@ from fencerow.web.gateway.schedules import ROUTES as SCHEDULES
 from fencerow.web.gateway.shares import ROUTES as SHARES
 from fencerow.web.gateway.steps import ROUTES as STEPS
 from fencerow.web.gateway.streams import ROUTES as STREAMS
+from fencerow.web.gateway.worked import ROUTES as WORKED
 from fencerow.web.gateway.workers import ROUTES as WORKERS
 
 
@@ -46,6 +47,7 @@ def routes() -> tuple[Route, ...]:
         *EVENTS,
         *CONFIRMING,
         *APPROVALS,
+        *WORKED,
         *ENDPOINTS,
         *DELIVERIES,
         *MAINTENANCE,

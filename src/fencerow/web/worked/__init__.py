@@ -1,0 +1,1 @@
+"""Jobs that an HTTP endpoint works, in any language: `worked_over_http`."""
