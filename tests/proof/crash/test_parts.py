@@ -1,4 +1,4 @@
-"""Whatever dies at whatever point of an operation on flows or steps: who waits goes on, and memory is whole."""
+"""Whatever dies in an operation on flows, steps or endpoints, at any point: who waits goes on, and memory is whole."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ import pytest
 
 from fencerow.flows import moving, removal, storing, waits, waking
 from fencerow.steps import memory, reviving, signals, waker
+from fencerow.web.worked import answers, attempts
+from fencerow.web.worked import waker as overdue
 from fencerow_proof.arena.crash import Unrecovered, crash_everywhere
 from tests.proof.crash.parts import FLOW_CASES, STEP_CASES
 from tests.proof.crash.sagas import SAGA_CASES
+from tests.proof.crash.worked import WORKED_CASES
 
 BY_NAME = {
     **{f"flows: {case.name}": case for case in FLOW_CASES},
     **{f"steps: {case.name}": case for case in STEP_CASES},
     **{f"saga: {case.name}": case for case in SAGA_CASES},
+    **{f"worked: {case.name}": case for case in WORKED_CASES},
 }
 # `mend` heals what no case may begin with (tests/flows/test_running.py); `forget_from` is a part of `revive_from`.
 ELSEWHERE = {"mend", "forget_from"}
@@ -35,11 +39,11 @@ def test_every_point_of_it_is_survived(
     record_property("crash", json.dumps({**facts, "seconds": seconds}))
 
 
-def test_every_operation_of_flows_and_steps_is_among_them() -> None:
+def test_every_operation_of_these_parts_is_among_them() -> None:
     modules = (storing, waking, moving, removal, waits, memory, reviving, signals, waker)
     verbs = {
         name
-        for module in modules
+        for module in (*modules, attempts, answers, overdue)
         for name, verb in inspect.getmembers(module, inspect.isfunction)
         if hasattr(verb, "__wrapped__") and verb.__module__ == module.__name__
     }
@@ -76,5 +80,16 @@ def test_nothing_is_undone_when_the_end_does_not_say_so(arenas: Mapping[str, Any
     try:
         with pytest.raises(Unrecovered, match="its compensation is None"):
             crash_everywhere(arena, BY_NAME["saga: fail"])
+    finally:
+        arena.queries = whole
+
+
+def test_an_endpoint_is_slept_through_when_its_answer_wakes_nobody(arenas: Mapping[str, Any]) -> None:
+    arena = arenas["plain"]
+    whole = arena.queries
+    arena.queries = whole.altered("wake", "sent.answered_at IS NOT NULL", "false")
+    try:
+        with pytest.raises(Unrecovered, match="nobody wakes it"):
+            crash_everywhere(arena, BY_NAME["worked: answer"])
     finally:
         arena.queries = whole
