@@ -49,6 +49,21 @@ def shown(
     return capsys.readouterr().out.splitlines()
 
 
+def test_a_terminal_shows_the_end_of_an_id_and_a_pipe_all_of_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns, rows = (Column("id", short=True), Column("job")), [(ID, ID), ("(no id)", "x")]
+
+    output.table(columns, rows)
+    monkeypatch.setattr(output, "is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "100")
+    output.table(columns, rows)
+    output.table(columns, rows, full=True)
+
+    ids = [line.split("  ")[0] for line in capsys.readouterr().out.splitlines() if "id" not in line.split()]
+    assert ids == [ID, "(no id)", "4c363d8e", "(no id)", ID, "(no id)"]
+
+
 def test_a_column_that_may_be_cut_ends_in_an_ellipsis(
     terminal: None, capsys: pytest.CaptureFixture[str]
 ) -> None:

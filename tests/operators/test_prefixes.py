@@ -1,4 +1,4 @@
-"""The beginning of an id means the one job or worker whose id begins so; of several it means none."""
+"""The beginning or the end of an id means the one job whose id begins or ends so; of several it means none."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.queries import pyformat
 from fencerow.core.db.run import Operation
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.errors import AmbiguousId, InvalidInput
+from fencerow.core.errors import AmbiguousId, InvalidInput, JobNotFound
 from fencerow.core.model.ids import parse_prefix
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow.operators.prefixes import job_meant, jobs_between, workers_between
+from fencerow.operators.prefixes import job_meant, jobs_between, jobs_ending, workers_between
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
 from tests.kit import jobs
@@ -123,15 +123,41 @@ def test_what_begins_no_id_is_refused_without_a_look(cli: Cli, typed: str) -> No
     assert cli("jobs", "show", typed).error == "FR-201", "although no database was named"
 
 
-def test_the_end_of_an_id_is_not_looked_for_and_the_error_says_so(
+def test_the_end_of_an_id_names_a_job_live_or_finished(cli: Cli, url: str, engine: AnyEngine) -> None:
+    submitted(engine, FIRST, SECOND, OTHER)
+    cli("jobs", "cancel", SECOND)
+
+    shown = [cli("jobs", "show", each, "--json").json["job"]["id"] for each in ("2c4d5e", SECOND[-8:])]
+    missing = cli("jobs", "show", "abcdef")
+    short = cli("jobs", "show", FIRST[-5:])
+
+    assert shown == [FIRST, SECOND]
+    assert (missing.error, missing.code) == ("FR-301", 1) and "begins or ends with abcdef" in missing.err
+    assert short.error == "FR-301" and "ends" not in short.err, "five digits are a beginning or nothing"
+
+
+def test_an_end_that_is_the_beginning_of_another_id_too_is_refused(
     cli: Cli, url: str, engine: AnyEngine
 ) -> None:
-    submitted(engine, FIRST)
+    submitted(engine, OTHER, f"{FIRST[:-8]}{OTHER[:8]}")
 
-    missing = cli("jobs", "show", FIRST[-12:])
+    refused = cli("jobs", "cancel", OTHER[:8])
 
-    assert (missing.error, missing.code) == ("FR-301", 1)
-    assert "never its end" in missing.err
+    assert refused.error == "FR-214" and OTHER in refused.err and f"{FIRST[:-8]}{OTHER[:8]}" in refused.err
+
+
+def test_where_older_jobs_were_not_looked_at_a_short_end_is_refused(
+    engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitted(engine, FIRST, SECOND, OTHER)
+    monkeypatch.setattr("fencerow.operators.prefixes.LOOKED_AT", 2)
+    client = ClientBase(engine)
+
+    assert client.run(job_meant(parse_prefix(SECOND[-8:]))) == SECOND
+    with pytest.raises(AmbiguousId, match="give the last 8 digits"):
+        client.run(job_meant(parse_prefix(SECOND[-6:])))
+    with pytest.raises(JobNotFound, match="among the newest 2"):
+        client.run(job_meant(parse_prefix(FIRST[-8:])))
 
 
 def test_a_worker_is_named_by_the_beginning_of_its_id(cli: Cli, url: str, engine: AnyEngine) -> None:
@@ -189,6 +215,7 @@ def plan(engine: AnyEngine, operation: Operation[Any]) -> str:
 
 RANGE = parse_prefix("0190b2c4")
 JOBS = jobs_between(RANGE.first, RANGE.last, limit=6)
+ENDING = jobs_ending("6a1b2c4d", look=1_000, limit=6)
 WORKERS = workers_between(RANGE.first, RANGE.last, limit=6)
 FILL = (
     "INSERT INTO fencerow.{} (id, queue, name, state, run_at, attempts_max, crashes_max, snoozes_max,"
@@ -218,6 +245,12 @@ def test_on_sqlite_a_beginning_is_a_range_of_each_primary_key(lite: SqliteEngine
 
     assert found.count("(id>? AND id<?)") == 2, found
     assert "SCAN" not in found and "TEMP B-TREE" not in found, found
+
+
+def test_on_sqlite_an_end_reads_so_many_entries_of_each_primary_key(lite: SqliteEngine) -> None:
+    found = plan(lite, ENDING)
+
+    assert found.count("USING COVERING INDEX") == 2 and "MERGE" in found, found
 
 
 def test_on_sqlite_workers_are_found_by_their_primary_key(lite: SqliteEngine) -> None:

@@ -14,7 +14,7 @@ from fencerow.core.model.text import percent
 from fencerow.unique.keys import UniqueKey
 
 COLUMNS = (
-    Column("id"),
+    Column("id", short=True),
     Column("state"),
     Column("when"),
     Column("job", least=8),

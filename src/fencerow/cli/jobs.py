@@ -19,7 +19,14 @@ from fencerow.command import output
 from fencerow.command.app_loading import load_app
 from fencerow.command.database import asked_app, times, working
 from fencerow.command.documents import instants, plain
-from fencerow.command.options import CommandOptions, asked, limit_option, usual_options, utc_option
+from fencerow.command.options import (
+    CommandOptions,
+    asked,
+    full_option,
+    limit_option,
+    usual_options,
+    utc_option,
+)
 from fencerow.core.app.declare import DeclaredBase
 from fencerow.core.model.ids import parse_prefix
 from fencerow.core.model.job import Happening
@@ -48,6 +55,7 @@ def list_options(command: F) -> F:
                 metavar="NAME,...",
                 help=f"Show these columns, in this order: {', '.join(NAMES)}.",
             ),
+            full_option,
             utc_option,
             usual_options,
         )
@@ -185,7 +193,7 @@ def _list(context: click.Context, limit: int, columns: str | None, options: dict
         output.say_json([instants(listed(job).items()) for job in found])
         return
     rows = [row_of(job, at, shown, unique.get(job.id, ())) for job in found]
-    output.table(shown, rows, none="no such jobs")
+    output.table(shown, rows, none="no such jobs", full=asked(context).full)
     if len(found) == limit:
         output.warn(f"the next page: --before {found[-1].id}")
 

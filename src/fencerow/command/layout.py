@@ -18,6 +18,7 @@ class Column:
     `least`: where the width does not do, the column may become as narrow as this; None: it is never cut, as an id.
     `folds`: what is too long goes on below, word by word; else it ends in `…`. `lines`: at most so many lines below
     each other, the last of them with `…`; None: as many as it takes.
+    `short`: an id, of which a terminal shows the end, unless somebody asks for all of it.
     `rank`: 0 is always shown; where the width does not do, the highest rank is left out first.
     """
 
@@ -26,6 +27,7 @@ class Column:
     folds: bool = False
     rank: int = 0
     lines: int | None = None
+    short: bool = False
 
     def written(self, text: str, width: int) -> list[str]:
         """A cell of this column: one line, or more where it folds."""

@@ -28,6 +28,7 @@ class CommandOptions:
     app: str | None = None
     json: bool = False
     utc: bool = False
+    full: bool = False
     debug: bool = False
     arguments: tuple[str, ...] = ()  # all of the command line, as it was given
 
@@ -139,6 +140,19 @@ def utc_option(command: F) -> F:
         callback=_keep,
         expose_value=False,
         help="Show exact times in UTC instead of `3 s ago`.",
+    )(command)
+
+
+def full_option(command: F) -> F:
+    """--full: whole ids at a terminal. Pipes and JSON have them anyway."""
+    return click.option(
+        "--full",
+        "full",
+        is_flag=True,
+        envvar=f"{COMMAND_PREFIX}FULL",
+        callback=_keep,
+        expose_value=False,
+        help="Show whole ids at a terminal, too, instead of their last eight digits.",
     )(command)
 
 

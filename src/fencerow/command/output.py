@@ -15,6 +15,7 @@ import msgspec
 from fencerow.command.documents import plain
 from fencerow.command.layout import FOLD_LEAST, GAP, Column, Layout, fitted, folded, width_of
 from fencerow.core.errors import FencerowError
+from fencerow.core.model.ids import is_id, short_id
 from fencerow.core.telemetry import clean
 
 COLOURS = {
@@ -67,13 +68,22 @@ def report(error: FencerowError, *, stream: TextIO | None = None) -> None:
 
 
 def table(
-    headers: Sequence[str | Column], rows: Sequence[Sequence[object]], *, none: str = "nothing found"
+    headers: Sequence[str | Column],
+    rows: Sequence[Sequence[object]],
+    *,
+    none: str = "nothing found",
+    full: bool = False,
 ) -> None:
-    """Aligned columns that keep to `width()`; each says whether it is cut, goes on below, or is left out."""
+    """Aligned columns that keep to `width()`; each says whether it is cut, goes on below, or is left out.
+
+    `full`: ids are shown whole at a terminal too, as everywhere else.
+    """
     if not rows:
         say(f"({none})")
         return
     columns = [each if isinstance(each, Column) else Column(each) for each in headers]
+    if is_terminal() and not full:
+        rows = [_shortened(columns, row) for row in rows]
     cells = [[_shown(value) for value in row] for row in rows]
     layout = fitted(columns, cells, width())
     numbers = {each for each in layout.shown if _are_numbers([row[each] for row in rows])}
@@ -126,6 +136,13 @@ def _shown(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return clean(str(value))
+
+
+def _shortened(columns: Sequence[Column], row: Sequence[object]) -> list[object]:
+    return [
+        short_id(value) if column.short and isinstance(value, str) and is_id(value) else value
+        for column, value in zip(columns, row, strict=True)
+    ]
 
 
 def _are_numbers(values: Sequence[object]) -> bool:

@@ -9,7 +9,7 @@ from fencerow.command.database import acting, working
 from fencerow.command.documents import plain
 from fencerow.command.groups import group_of
 from fencerow.command.layout import Column
-from fencerow.command.options import asked, limit_option, usual_options, utc_option
+from fencerow.command.options import asked, full_option, limit_option, usual_options, utc_option
 from fencerow.command.times import Times
 from fencerow.core.client.base import ClientBase
 from fencerow.core.db.engine import Engine
@@ -22,7 +22,7 @@ from fencerow.operators.prefixes import job_meant
 LIMIT = 50
 LIMIT_MAX = 10_000
 COLUMNS = (
-    Column("job"),
+    Column("job", short=True),
     Column("name", least=8, rank=3),
     Column("receiver", least=8, rank=1),
     Column("key", least=8),
@@ -36,6 +36,7 @@ COLUMNS = (
 @click.option("--receiver", metavar="NAME", help="Only those of this receiver.")
 @click.option("--key", metavar="KEY", help="Only those of this key.")
 @limit_option(LIMIT, most=LIMIT_MAX)
+@full_option
 @utc_option
 @usual_options
 @click.pass_context
@@ -52,6 +53,7 @@ def list_(
         COLUMNS,
         [_row(each, Times(each.now_us, asked(context).utc)) for each in found],
         none="every handover is confirmed",
+        full=asked(context).full,
     )
 
 

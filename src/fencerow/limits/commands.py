@@ -12,7 +12,7 @@ from fencerow.command.database import acting, working
 from fencerow.command.documents import plain
 from fencerow.command.groups import group_of
 from fencerow.command.layout import Column
-from fencerow.command.options import asked, usual_options, utc_option
+from fencerow.command.options import asked, full_option, usual_options, utc_option
 from fencerow.command.times import Times
 from fencerow.core.client.base import ClientBase
 from fencerow.core.db.engine import Engine
@@ -65,6 +65,7 @@ limits = group_of(list_, "limits", "List, show, set and remove limits. Without a
     show_default=True,
     help="Show so many of those that wait.",
 )
+@full_option
 @utc_option
 @usual_options
 @click.pass_context
@@ -96,7 +97,7 @@ def show(context: click.Context, name: str, waiting: int) -> int:
             "starts again": _closed(turns, at),
         }
     )
-    say_turns(turns.holders[:HOLDERS_SHOWN], turns.waiting, at)
+    say_turns(turns.holders[:HOLDERS_SHOWN], turns.waiting, at, full=asked(context).full)
     return exits.OK
 
 

@@ -1,25 +1,44 @@
-"""Which job or worker a person means who typed the beginning of an id: the only one whose id begins so.
+"""Which job or worker a person means who typed a part of an id: the only one whose id begins or ends so.
 
-Only a beginning is looked for. The index of the ids finds it as a range; the end of an id would take a look at every
-row, or one more index that every job pays for.
+The index of the ids finds a beginning as a range, however many jobs there are. No index has the ends, and one that has
+would cost each job a write. So an end is looked for among the newest jobs, `LOOKED_AT` of them. If there are more, an
+older one may have the same end: then the end must have eight digits, so that this is not to be expected.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from fencerow.core.db.run import Procedure, Steps, ask, execute, first_column, operation
+from fencerow.core.db.run import Procedure, Steps, as_int, ask, execute, first_column, operation
 from fencerow.core.errors import AmbiguousId, JobNotFound
-from fencerow.core.model.ids import IdRange
+from fencerow.core.model.ids import END_DIGITS, IdRange
 from fencerow.core.model.state import WorkerState
 
 CANDIDATES_SHOWN = 5
+LOOKED_AT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The ids that end so, the newest first. `not_all`: there may be older jobs than those that were looked at."""
+
+    ids: list[str]
+    not_all: bool
 
 
 @operation(alone=True, repeatable=True, writes="")
 def jobs_between(first: str, last: str, *, limit: int) -> Steps[list[str]]:
     """The ids of jobs in this range, both ends included, live and finished together, in order."""
     return first_column((yield from execute("jobs_between", first=first, last=last, limit=limit)))
+
+
+@operation(alone=True, repeatable=True, writes="")
+def jobs_ending(end: str, *, look: int, limit: int) -> Steps[Ending]:
+    """Those of the newest `look` jobs, live and finished together, whose ids end so. It reads so many entries of an
+    index, whatever it finds."""
+    rows = yield from execute("jobs_ending", digits=end, look=look, limit=limit)
+    return Ending([str(each) for _, each in rows if each is not None], not_all=as_int(rows[0][0]) >= look)
 
 
 @operation(alone=True, repeatable=True, writes="workers")
@@ -33,17 +52,37 @@ def job_meant(meant: IdRange) -> Procedure[str]:
     """The id of the job that is meant. A whole id is not looked up: what is done with the job tells if it is gone.
 
     Raises:
-        AmbiguousId: the ids of several jobs begin so.
-        JobNotFound: no job's id begins so.
+        AmbiguousId: the ids of several jobs begin or end so, or older ones may.
+        JobNotFound: no job's id begins so, and none of the newest ends so.
     """
     if meant.is_whole:
         return meant.first
     found = yield from ask(jobs_between(meant.first, meant.last, limit=CANDIDATES_SHOWN + 1))
+    if meant.end is None:
+        return _the_one(found, meant, "neither live nor finished")
+    ending = yield from ask(jobs_ending(meant.end, look=LOOKED_AT, limit=CANDIDATES_SHOWN + 1))
+    among = f"neither live nor finished; ends are looked for among the newest {LOOKED_AT:,}"
+    job_id = _the_one(
+        [*found, *(each for each in ending.ids if each not in found)],
+        meant,
+        among if ending.not_all else "neither live nor finished",
+    )
+    if ending.not_all and not found and len(meant.end) < END_DIGITS:
+        raise AmbiguousId(
+            f"of the newest {LOOKED_AT:,} jobs only {job_id} ends with {meant.typed}",
+            "there are older ones, which were not looked at: with so few digits one of them may end so too",
+            f"give the last {END_DIGITS} digits, or the whole id",
+            candidates=(job_id,),
+        )
+    return job_id
+
+
+def _the_one(found: Sequence[str], meant: IdRange, why: str) -> str:
     if not found:
         raise JobNotFound(
-            f"no job has an id that begins with {meant.typed}",
-            "neither live nor finished; only the beginning of an id is looked for, never its end",
-            "check it, or copy the whole id: `fencerow jobs list` shows it",
+            f"no job has an id that begins{'' if meant.end is None else ' or ends'} with {meant.typed}",
+            why,
+            "check it, or copy the whole id: `fencerow jobs list --full` shows it",
         )
     return only_one(found, meant, "jobs")
 
@@ -88,8 +127,9 @@ def only_one(found: Sequence[str], meant: IdRange, what: str) -> str:
         return found[0]
     shown = tuple(found[:CANDIDATES_SHOWN])
     more = len(found) > CANDIDATES_SHOWN
+    begin = "begin" if meant.end is None or what == "workers" else "begin or end"
     raise AmbiguousId(
-        f"{'more than ' if more else ''}{len(shown)} {what} have an id that begins with {meant.typed}",
+        f"{'more than ' if more else ''}{len(shown)} {what} have ids that {begin} with {meant.typed}",
         f"they are {', '.join(shown)}" + (" and more" if more else ""),
         "give more of its digits: ids that were made at about the same time begin alike",
         candidates=shown,

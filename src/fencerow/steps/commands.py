@@ -14,7 +14,7 @@ from fencerow.command.database import acting, working
 from fencerow.command.documents import instants, plain
 from fencerow.command.groups import group_of
 from fencerow.command.layout import Column
-from fencerow.command.options import asked, limit_option, usual_options, utc_option
+from fencerow.command.options import asked, full_option, limit_option, usual_options, utc_option
 from fencerow.command.times import Times
 from fencerow.core.client.base import ClientBase
 from fencerow.core.client.refs import reading
@@ -32,7 +32,7 @@ from fencerow.steps.signals import signalling, signals_of
 LIMIT = 50
 LIMIT_MAX = 10_000
 WAITS = (
-    Column("job"),
+    Column("job", short=True),
     Column("name", least=8, rank=2),
     Column("queue", least=8, rank=3),
     Column("waits for", least=12),
@@ -59,6 +59,7 @@ SIGNALS = (
 @click.command("list")
 @click.option("--signal", metavar="NAME", help="Only jobs that wait for this signal.")
 @limit_option(LIMIT, most=LIMIT_MAX)
+@full_option
 @utc_option
 @usual_options
 @click.pass_context
@@ -71,7 +72,7 @@ def list_(context: click.Context, signal: str | None = None, limit: int = LIMIT)
         return
     at = [Times(each.now_us, asked(context).utc) for each in found]
     rows = [_wait_row(*each) for each in zip(found, at, strict=True)]
-    output.table(WAITS, rows, none="no job sleeps or waits for a signal")
+    output.table(WAITS, rows, none="no job sleeps or waits for a signal", full=asked(context).full)
 
 
 steps = group_of(

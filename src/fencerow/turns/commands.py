@@ -10,7 +10,7 @@ from fencerow.command.database import working
 from fencerow.command.documents import plain
 from fencerow.command.groups import group_of
 from fencerow.command.layout import Column
-from fencerow.command.options import asked, limit_option, usual_options, utc_option
+from fencerow.command.options import asked, full_option, limit_option, usual_options, utc_option
 from fencerow.command.times import Times
 from fencerow.core.client.base import ClientBase
 from fencerow.core.db.engine import Engine
@@ -75,6 +75,7 @@ def _keys(engine: Engine) -> list[str]:
     show_default=True,
     help="Show so many of those that wait.",
 )
+@full_option
 @utc_option
 @usual_options
 @click.pass_context
@@ -96,7 +97,7 @@ def show(context: click.Context, key: str, waiting: int) -> None:
     if not found.holders and not found.waiting:
         output.say()
         output.say("No live job has this key.")
-    say_turns(found.holders, found.waiting, at, with_strict=True)
+    say_turns(found.holders, found.waiting, at, full=asked(context).full, with_strict=True)
 
 
 def _key(found: KeySummary, at: Times) -> tuple[object, ...]:

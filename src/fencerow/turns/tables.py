@@ -11,7 +11,7 @@ from fencerow.turns.keys import Holder, Waiter
 from fencerow.turns.telling import doing
 
 HOLDERS = (
-    Column("has a turn"),
+    Column("has a turn", short=True),
     Column("job", least=8),
     Column("queue", least=8, rank=2),
     Column("attempt", rank=3),
@@ -19,7 +19,7 @@ HOLDERS = (
     Column("now", least=20, folds=True),
 )
 WAITERS = (
-    Column("waits"),
+    Column("waits", short=True),
     Column("job", least=8),
     Column("queue", least=8, rank=1),
     Column("priority", rank=2),
@@ -29,7 +29,12 @@ STRICT = Column("strict", rank=3)
 
 
 def say_turns(
-    holders: Sequence[Holder], waiters: Sequence[Waiter], at: Times, *, with_strict: bool = False
+    holders: Sequence[Holder],
+    waiters: Sequence[Waiter],
+    at: Times,
+    *,
+    full: bool,
+    with_strict: bool = False,
 ) -> None:
     """Who has a turn, and who waits, the next one first; a table that would be empty is left out."""
     columns = (*WAITERS, STRICT) if with_strict else WAITERS
@@ -39,7 +44,7 @@ def say_turns(
     ):
         if rows:
             output.say()
-            output.table(head, rows)
+            output.table(head, rows, full=full)
 
 
 def _holder(found: Holder, at: Times) -> tuple[object, ...]:

@@ -15,6 +15,8 @@ LOW_BITS = 0x7FFFFFFF
 DIGITS = 32
 PREFIX = re.compile(r"[0-9a-f-]+", re.ASCII)
 PREFIX_DIGITS_MIN = 4
+END_DIGITS_MIN = 6  # 16 million ends: of ten thousand jobs hardly two share one
+END_DIGITS = 8  # as a screen shows it
 
 
 def new_ids(count: int) -> list[str]:
@@ -33,11 +35,15 @@ def new_ids(count: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class IdRange:
-    """The ids that begin with what a person typed: from `first` to `last`, both among them."""
+    """The ids that begin with what a person typed: from `first` to `last`, both among them.
+
+    `end`: the digits with which an id may end instead; None where it is too short, or whole, or has hyphens.
+    """
 
     typed: str
     first: str
     last: str
+    end: str | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -48,6 +54,11 @@ class IdRange:
 def may_be_ours(job_id: str) -> bool:
     """Whether `new_id` may have made this id: it is a UUIDv7. Those of other versions are somebody else's."""
     return job_id[14] == "7"
+
+
+def is_id(text: str) -> bool:
+    """Whether it is a whole id as we write it."""
+    return len(text) == len("0190b2c4-7f3a-7c21-9d5e-3f6a1b2c4d5e") and SHAPE.fullmatch(text) is not None
 
 
 def parse_id(text: object) -> str:
@@ -72,6 +83,7 @@ def parse_prefix(text: object) -> IdRange:
     """The ids that begin so: with at least four hexadecimal digits, hyphens at their places or none at all.
 
     Ids are ordered by their digits, so those with one beginning stand side by side: an index finds them as a range.
+    Six digits or more without a hyphen may be the end of an id as well.
 
     Raises:
         InvalidInput: no id begins so, or it is too short.
@@ -84,10 +96,16 @@ def parse_prefix(text: object) -> IdRange:
         raise InvalidInput(
             f"{_shown(text)} is not an id",
             "an id is a UUID such as 0190b2c4-7f3a-7c21-9d5e-3f6a1b2c4d5e, "
-            f"or its beginning, of at least {PREFIX_DIGITS_MIN} digits",
+            f"or its beginning, of at least {PREFIX_DIGITS_MIN} digits, or its end, of at least {END_DIGITS_MIN}",
             "copy the id from `fencerow jobs list`, or what submit returned",
         )
-    return IdRange(lowered, first, last)
+    may_end = lowered == digits and END_DIGITS_MIN <= len(digits) < DIGITS
+    return IdRange(lowered, first, last, digits if may_end else None)
+
+
+def short_id(job_id: str) -> str:
+    """The end of an id, as a screen shows it: its last eight digits differ also in the ids of one submit."""
+    return job_id[-END_DIGITS:]
 
 
 def _hyphened(digits: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from fencerow.command.layout import Column, cut, fitted
 from fencerow.command.times import Times, exact, span
+from fencerow.core.model.ids import short_id
 from fencerow.core.model.job import WorkerRecord
 from fencerow.core.telemetry import clean
 from fencerow.operators.top.look import FailedJob, Glance, QueueNow
@@ -55,6 +56,7 @@ def frame(look: Glance, width: int, height: int | None = None, *, note: str = ""
     """
     at = Times(look.now_us)
     queues, workers, failures = _rooms(look, height)
+    shown = [_failure(each, at, short=height is not None) for each in look.failures[:failures]]
     lines = [
         cut(_title(look), width),
         "",
@@ -64,7 +66,12 @@ def frame(look: Glance, width: int, height: int | None = None, *, note: str = ""
         *_table(WORKERS, [_worker(each, at) for each in look.workers[:workers]], width, "no worker is alive"),
         *_more(len(look.workers) - workers, "workers"),
         "",
-        *_table(FAILURES, [_failure(each, at) for each in look.failures[:failures]], width, "no job failed"),
+        *_table(
+            FAILURES,
+            shown,
+            width,
+            "no job failed",
+        ),
     ]
     if note:
         lines += ["", cut(clean(note), width)]
@@ -153,8 +160,15 @@ def _state(worker: WorkerRecord) -> str | None:
     return "paused" if worker.stated.paused else None
 
 
-def _failure(each: FailedJob, at: Times) -> tuple[object, ...]:
-    return at.when(each.ended_at_us), each.id, each.name, each.message, each.queue, each.attempt
+def _failure(each: FailedJob, at: Times, *, short: bool) -> tuple[object, ...]:
+    return (
+        at.when(each.ended_at_us),
+        short_id(each.id) if short else each.id,
+        each.name,
+        each.message,
+        each.queue,
+        each.attempt,
+    )
 
 
 def _table(columns: Sequence[Column], rows: Sequence[Sequence[object]], width: int, none: str) -> list[str]:
