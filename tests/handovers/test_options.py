@@ -40,7 +40,7 @@ def by_channel(channel: str, **_: object) -> str | None:
 
 def test_the_key_is_computed_from_the_arguments_or_said(engine: AnyEngine) -> None:
     app = app_on(engine)
-    job = answer(app, handover=HandoverTo("bot", by=by_channel, hold_s=5))
+    job = answer(app, handover=HandoverTo("bot", key=by_channel, wait_for_earlier_s=5))
     job.submit("a")
     job.submit("")
     job.using(handover="said").submit("b")
@@ -76,7 +76,7 @@ def test_an_id_whose_job_ended_and_is_gone_keeps_its_place_and_has_not_ended(eng
     (before,) = rows(engine, state)
     rows(engine, "DELETE FROM {finished_jobs} RETURNING id")
 
-    job.using(id=own, handover=HandoverTo("bot", by=by_channel, hold_s=5)).submit("b")
+    job.using(id=own, handover=HandoverTo("bot", key=by_channel, wait_for_earlier_s=5)).submit("b")
 
     assert before["state"] == "succeeded"
     assert [tuple(each.values()) for each in rows(engine, state)] == [(None, None, 5.0)]
@@ -97,7 +97,7 @@ def test_a_job_that_is_replaced_keeps_its_place_and_takes_the_new_key(engine: An
     app.close()
 
 
-@pytest.mark.parametrize("wrong", [7, "", HandoverTo(by=lambda nothing: "k")])
+@pytest.mark.parametrize("wrong", [7, "", HandoverTo(key=lambda nothing: "k")])
 def test_what_cannot_be_used_is_refused_where_it_is_declared(engine: AnyEngine, wrong: Any) -> None:
     app = app_on(engine)
     with pytest.raises((DeclarationError, InvalidInput)):
@@ -105,10 +105,10 @@ def test_what_cannot_be_used_is_refused_where_it_is_declared(engine: AnyEngine, 
     app.close()
 
 
-@pytest.mark.parametrize("given", [{"hold_s": -1}, {"receiver": ""}, {"by": ""}])
+@pytest.mark.parametrize("given", [{"wait_for_earlier_s": -1}, {"receiver": ""}, {"key": ""}])
 def test_a_handover_that_cannot_be_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
-        HandoverTo(**{"by": "k", **given})
+        HandoverTo(**{"key": "k", **given})
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ async def test_nothing_is_raised_in_a_store_that_a_plain_handler_uses(app: App, 
 
 
 async def test_a_handover_is_read_beside_the_event_loop(app: App, store: Hanging) -> None:
-    @app.job(handover=HandoverTo("bot", by="k"))
+    @app.job(handover=HandoverTo("bot", key="k"))
     async def big(size: int) -> str:
         return "x" * size
 

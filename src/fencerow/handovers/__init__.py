@@ -1,6 +1,6 @@
 """Handovers: the ends of jobs, handed to a receiver in the order of the submits, and kept until they are confirmed.
 
-    @app.job(handover=HandoverTo("bot", by=lambda channel, **_: channel, hold_s=1080))
+    @app.job(handover=HandoverTo("bot", key=lambda channel, **_: channel, wait_for_earlier_s=1080))
     async def answer(channel: str, message: str) -> str: ...
 
     for handover in app.client.handovers("bot"):

@@ -18,36 +18,36 @@ from fencerow.handovers.terms import DEFAULT_RECEIVER, HOLD_S, HandoverTerms
 RECEIVER_LENGTH_MAX: Final = 100
 KEY_LENGTH_MAX: Final = 256
 HOLD_S_MAX: Final = 365 * DAY_S
-By = str | Callable[..., str | None]
+HandoverKey = str | Callable[..., str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class HandoverTo:
     """Who is to have the end of each job, be it a success, a failure or a cancel, and confirm that he has it.
 
-    `by`: the key, a text or a function of the job's arguments that gives one, or None for a job that is not handed
-    over. Of one key the ends are handed over in the order of the submits. An end waits for those before it, but no
-    longer than `hold_s` seconds from when its own job ended; what comes later than that is handed over when it comes.
+    `key`: a text, or a function of the job's arguments that gives one, or None for a job that is not handed over. Of
+    one key the ends are handed over in the order of the submits. An end waits for those before it, but no longer than
+    `wait_for_earlier_s` seconds from when its own job ended; what comes later than that is handed over when it comes.
 
     Raises:
         InvalidInput: one of these cannot be used.
     """
 
     receiver: str = DEFAULT_RECEIVER
-    by: By = ""
-    hold_s: Seconds = HOLD_S
+    key: HandoverKey = ""
+    wait_for_earlier_s: Seconds = HOLD_S
 
     def __post_init__(self) -> None:
         check_text(self.receiver, "the receiver of a handover", RECEIVER_LENGTH_MAX)
-        if not callable(self.by):
-            check_text(self.by, "the key of a handover", KEY_LENGTH_MAX)
+        if not callable(self.key):
+            check_text(self.key, "the key of a handover", KEY_LENGTH_MAX)
         try:
-            check_number("hold_s", in_seconds(self.hold_s), 0.0, HOLD_S_MAX)
+            check_number("wait_for_earlier_s", in_seconds(self.wait_for_earlier_s), 0.0, HOLD_S_MAX)
         except ConfigError as error:
             raise InvalidInput(error.what, error.why, error.fix) from None
 
 
-HandoverOption = By | HandoverTo | Literal[False]
+HandoverOption = HandoverKey | HandoverTo | Literal[False]
 
 
 class GivenHandover(TypedDict, total=False):
@@ -70,17 +70,19 @@ class HandoverOptions(Options):
         if option is None or option is False or isinstance(option, HandoverTo):
             return option
         if isinstance(option, str) or callable(option):
-            return HandoverTo(by=cast("By", option))  # what it returns is looked at where it is called
+            return HandoverTo(
+                key=cast("HandoverKey", option)
+            )  # what it returns is looked at where it is called
         raise InvalidInput(
             f"handover is of type {type(option).__name__}",
             "a text, a function of the job's arguments, or HandoverTo is expected",
-            'pass handover=lambda channel, **_: channel, or HandoverTo("bot", by=...)',
+            'pass handover=lambda channel, **_: channel, or HandoverTo("bot", key=...)',
         )
 
     def functions(self, said: Any) -> Iterator[tuple[str, object]]:
         """The one that computes the key."""
         if said:
-            yield "handover", said.by
+            yield "handover", said.key
 
     def refuse(self, agreed: HandoverTo, limits: Defaults) -> None:  # noqa: ARG002 - whatever it says
         """An ephemeral job leaves nothing behind that could be handed over later.
@@ -101,10 +103,10 @@ class HandoverOptions(Options):
         Raises:
             InvalidInput: the user's function failed, or gave something else.
         """
-        key = agreed.by
+        key = agreed.key
         if callable(key):
             found = computed(key, "handover", args, handler.arguments)
             if found is None:
                 return None
             key = check_text(found, "what the function in handover= gave", KEY_LENGTH_MAX)
-        return HandoverTerms(agreed.receiver, key, in_seconds(agreed.hold_s)).term
+        return HandoverTerms(agreed.receiver, key, in_seconds(agreed.wait_for_earlier_s)).term

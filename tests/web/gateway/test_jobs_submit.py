@@ -33,7 +33,7 @@ EVERYTHING = {
     "exclusive_slots": 2,
     "strict": True,
     "share": "tenant-7",
-    "handover": {"key": "channel-1", "receiver": "bot", "hold_s": 5},
+    "handover": {"key": "channel-1", "receiver": "bot", "wait_for_earlier_s": 5},
     "tags": ["eu", "new"],
     "metadata": {"customer": 17},
 }

@@ -37,7 +37,7 @@ async def answer(job: Job, message: str) -> Reply:
     queue="ai-requests",
     timeout_s=1200,
     retention_s=24 * 3600,
-    handover=HandoverTo("bot", by=lambda channel, **_: channel, hold_s=18 * 60),
+    handover=HandoverTo("bot", key=lambda channel, **_: channel, wait_for_earlier_s=18 * 60),
 )
 async def converse(channel: str, message: str) -> Reply:
     return Reply(True, await llm.ask(message))

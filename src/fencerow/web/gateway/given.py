@@ -42,7 +42,7 @@ class HandoverGiven(Given, frozen=True):
 
     key: str
     receiver: str = DEFAULT_RECEIVER
-    hold_s: float = HOLD_S
+    wait_for_earlier_s: float = HOLD_S
 
 
 class Submit(Given, frozen=True):
@@ -108,7 +108,7 @@ def _option(given: Any) -> Any:
         return given
     fields = msgspec.structs.asdict(given)
     if isinstance(given, HandoverGiven):
-        return HandoverTo(given.receiver, given.key, given.hold_s)
+        return HandoverTo(given.receiver, given.key, given.wait_for_earlier_s)
     if isinstance(given, UniqueGiven):
         return Unique(**fields)
     try:
