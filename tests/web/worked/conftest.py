@@ -27,6 +27,7 @@ def endpoint(serving: Endpoint, monkeypatch: pytest.MonkeyPatch) -> Endpoint:
     serving.got.clear()
     serving.replies()
     serving.free.clear()
+    serving.left.clear()
     return serving
 
 

@@ -38,6 +38,7 @@ def says(value: Any, status: int = 200, **headers: str) -> Reply:
 
 LATER = says({}, 202)
 NO_REPLY = Reply(body=None)
+TILL_LEFT = Reply(body=None)  # and it waits until whoever asks has left
 
 
 @dataclass
@@ -71,6 +72,7 @@ class Endpoint:
     reply: Callable[[Request], Reply] = lambda _request: Reply()
 
     free: threading.Event = field(default_factory=threading.Event)
+    left: threading.Event = field(default_factory=threading.Event)
 
     def hold(self, _request: Request) -> Reply:
         """Reply nothing until it is `free`: who waits runs out of time."""
@@ -94,6 +96,9 @@ def endpoint_serving() -> Iterator[Endpoint]:
             request = Request(headers, json.loads(body))
             endpoint.got.append(request)
             reply = endpoint.reply(request)
+            if reply is TILL_LEFT:
+                self.rfile.read(1)  # comes to its end when the worker hangs up
+                endpoint.left.set()
             if reply.body is None:
                 self.close_connection = True
                 return

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from fencerow import App
-from fencerow.core.errors import InvalidArguments
-from fencerow.errors import DeclarationError, WebhookUrlRefused
+from fencerow import App, Backoff
+from fencerow.errors import DeclarationError, InvalidArguments, JobCancelled, WebhookUrlRefused
 from fencerow.testing import adrain
 from fencerow.web.worked.declared import worked_over_http
-from tests.web.worked.stage import NO_REPLY, SECRET, SECRET_ENV, Endpoint, Reply, render_job, says
+from tests.kit.pace import PATIENCE_S
+from tests.web.worked.stage import (
+    NO_REPLY,
+    SECRET,
+    SECRET_ENV,
+    TILL_LEFT,
+    Endpoint,
+    Reply,
+    render_job,
+    says,
+)
 
 
 async def ended(app: App, job_id: str) -> tuple[str, Any, str]:
@@ -51,39 +61,43 @@ AGAIN, NEVER = ("retried", "failed")
 PROBLEM = {"content_type": "application/problem+json"}
 
 
-@pytest.mark.parametrize(
-    ("reply", "outcome", "told", "delay_s"),
-    [
-        (says({"title": "No", "detail": "no such\npage"}, 404, **PROBLEM), NEVER, "404: no such page", None),
-        (says({}, 410), NEVER, "answered 410", None),
-        (says({}, 301, location="http://127.0.0.1/other"), NEVER, "answered 301", None),
-        (says({}, 429, retry_after="120"), AGAIN, "answered 429", 120.0),
-        (says({}, 409), AGAIN, "answered 409", None),
-        (Reply(503, b"<html>busy</html>"), AGAIN, "answered 503", None),
-        (says({"retry": False, "detail": "broken"}, 500), NEVER, "500: broken", None),
-        (says({"retry": True, "retry_after_s": 7.5}, 400), AGAIN, "answered 400", 7.5),
-        (says({}, 202), NEVER, "names no gateway", None),
-        (Reply(200, b"<html>"), AGAIN, "no JSON", None),
-        (says([1, 2]), NEVER, "does not fit", None),
-        (Reply(200, b'{"a": "' + b"x" * 600 + b'"}'), NEVER, "larger than", None),
-        (Reply(200, b'{"a": 1', {"content-length": "100"}), AGAIN, "ended before", None),
-        (NO_REPLY, AGAIN, "did not answer", None),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-async def test_what_a_reply_makes_of_the_attempt(
-    lite: App, endpoint: Endpoint, reply: Reply, outcome: str, told: str, delay_s: float | None
-) -> None:
-    render = render_job(lite, endpoint, reply_bytes_max=500, attempts_max=2)
-    endpoint.replies(reply)
-    await render.asubmit("a.pdf")
+# By the name of its document: the reply, what becomes of the attempt, what its error tells, the pause that it asks for.
+REPLIES: dict[str, tuple[Reply, str, str, float]] = {
+    "not found": (
+        says({"title": "No", "detail": "no such\npage"}, 404, **PROBLEM),
+        NEVER,
+        "404: no such page",
+        0.0,
+    ),
+    "gone": (says({}, 410), NEVER, "answered 410", 0.0),
+    "moved": (says({}, 301, location="http://127.0.0.1/other"), NEVER, "answered 301", 0.0),
+    "too many": (says({}, 429, retry_after="3600"), AGAIN, "answered 429", 3600.0),
+    "conflict": (says({}, 409), AGAIN, "answered 409", 0.0),
+    "busy": (Reply(503, b"<html>busy</html>"), AGAIN, "answered 503", 0.0),
+    "broken": (says({"retry": False, "detail": "broken"}, 500), NEVER, "500: broken", 0.0),
+    "patience": (says({"retry": True, "retry_after_s": 7200}, 400), AGAIN, "answered 400", 7200.0),
+    "later": (says({}, 202), NEVER, "names no gateway", 0.0),
+    "a page": (Reply(200, b"<html>"), AGAIN, "no JSON", 0.0),
+    "of another type": (says([1, 2]), NEVER, "does not fit", 0.0),
+    "too long": (Reply(200, b'{"a": "' + b"x" * 600 + b'"}'), NEVER, "larger than", 0.0),
+    "cut": (Reply(200, b'{"a": 1', {"content-length": "100"}), AGAIN, "ended before", 0.0),
+    "nothing": (NO_REPLY, AGAIN, "did not answer", 0.0),
+}
 
-    (ran, *_) = await adrain(lite)
 
-    assert ran.outcome == outcome and ran.error is not None
-    assert told in ran.error.message
-    assert delay_s is None or (ran.delay_s is not None and ran.delay_s >= delay_s)
-    assert SECRET not in ran.error.message and "127.0.0.1" not in ran.error.message
+async def test_what_a_reply_makes_of_the_attempt(lite: App, endpoint: Endpoint) -> None:
+    render = render_job(lite, endpoint, reply_bytes_max=500, attempts_max=2, backoff=Backoff(base_s=1000.0))
+    endpoint.reply = lambda request: REPLIES[request.data["args"]["document"]][0]
+    names = {(await render.asubmit(name)).id: name for name in REPLIES}
+
+    ran = {names[each.id]: each for each in await adrain(lite)}
+
+    assert ran.keys() == REPLIES.keys()
+    for name, (_, outcome, told, delay_s) in REPLIES.items():
+        error = ran[name].error
+        assert ran[name].outcome == outcome and error is not None, name
+        assert told in error.message and SECRET not in error.message and "127.0.0.1" not in error.message
+        assert not delay_s or delay_s <= (ran[name].delay_s or 0.0) < 1.5 * delay_s, name
 
 
 async def test_an_endpoint_that_is_too_slow_fails_the_attempt(lite: App, endpoint: Endpoint) -> None:
@@ -95,6 +109,23 @@ async def test_an_endpoint_that_is_too_slow_fails_the_attempt(lite: App, endpoin
     endpoint.free.set()
 
     assert ran.error is not None and "took too long" in ran.error.message
+
+
+async def test_a_cancel_of_a_running_attempt_closes_the_connection(app: App, endpoint: Endpoint) -> None:
+    render = render_job(app, endpoint)
+    endpoint.replies(TILL_LEFT)
+    handle = await render.asubmit("a.pdf")
+
+    async with app.worker():
+        async with asyncio.timeout(PATIENCE_S):
+            while not endpoint.got:
+                await asyncio.sleep(0.01)
+        await app.client.acancel(handle.id)
+        heard = await asyncio.to_thread(endpoint.left.wait, PATIENCE_S)
+        with pytest.raises(JobCancelled):
+            await handle.aresult(timeout_s=PATIENCE_S)
+
+    assert heard
 
 
 async def test_a_worker_without_the_secret_uses_up_no_attempt(
