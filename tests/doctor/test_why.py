@@ -112,8 +112,8 @@ def test_a_job_that_waits_for_its_turn_names_the_gate(engine: AnyEngine) -> None
 
     answer = ask(engine, job_id)
 
-    assert false(answer) == {"it is its turn"}
-    assert answer.summary.startswith("a turn of the exclusive key shelf-7 is free; it is the next")
+    assert false(answer) == {"its key and limits let it start"}
+    assert answer.summary.startswith("the exclusive key shelf-7 has room; it is the next")
 
 
 def test_a_paused_worker_is_told_with_the_way_out(engine: AnyEngine) -> None:
@@ -255,11 +255,11 @@ def test_full_slots_and_the_place_in_the_lane_are_told(engine: AnyEngine) -> Non
 
     answer = ask(engine, last)
 
-    assert false(answer) == {"a slot is free", "is next in its lane"}
+    assert false(answer) == {"a slot is free", "is next in its queue"}
     assert found(answer, "a slot is free").startswith(
         "0 of 1 slot free in the workers that would take it: they run send (1), the longest since "
     )
-    assert found(answer, "is next in its lane").startswith("due jobs of queue mail that come before it: 1;")
+    assert found(answer, "is next in its queue").startswith("due jobs of queue mail that come before it: 1;")
 
 
 def test_an_expired_job_is_told(engine: AnyEngine, clock: DatabaseClock) -> None:
@@ -306,7 +306,7 @@ def test_a_running_job_of_the_dead_and_a_cancel_that_was_asked_are_told(
     answer = ask(engine, job.id)
 
     assert false(answer) == {"holder is alive", "deadline is ahead", "is still wanted"}
-    assert "holder is gone" in answer.summary
+    assert "worker is gone" in answer.summary
     assert "by ada" in found(answer, "is still wanted")
 
 

@@ -32,24 +32,24 @@ def test_turns_that_go_on_are_well(engine: AnyEngine, clock: DatabaseClock) -> N
     hand_over(engine)
     clock.advance(checks.LATE_S + 1)
     found = findings(engine)
-    assert set(found) == {"gates"}
-    assert found["gates"].found == "1 gate, of which nobody needs 0"
+    assert set(found) == {"keys and limits"}
+    assert found["keys and limits"].found == "1 row of exclusive keys and limits, of which nobody needs 0"
 
 
 def test_a_turn_that_nobody_gives_is_told(engine: AnyEngine, clock: DatabaseClock) -> None:
     first, _ = gated(engine, 2)
-    assert "turn that nobody gives" not in findings(engine), "it has just come"
+    assert "key that lets nobody start" not in findings(engine), "it has just come"
     clock.advance(checks.LATE_S + 1)
-    found = findings(engine)["turn that nobody gives"]
+    found = findings(engine)["key that lets nobody start"]
     assert found.level is Level.WARN
-    assert f"key k is free, and job {first} waits" in found.found
+    assert f"key k has room, and job {first} waits" in found.found
 
 
 def test_a_gate_that_is_due_and_nobody_looks_at_is_told(engine: AnyEngine, clock: DatabaseClock) -> None:
     gated(engine, 1, delay_s=10.0)
     hand_over(engine)
     clock.advance(11 + checks.LATE_S)
-    assert "a gate that is due for 1 min" in findings(engine)["turns"].found
+    assert "one that is due for 1 min" in findings(engine)["keys and limits not looked at"].found
 
 
 def test_a_key_held_for_long_names_the_job(engine: AnyEngine, clock: DatabaseClock) -> None:
@@ -67,14 +67,20 @@ def test_gates_that_nobody_needs_are_counted_and_go(engine: AnyEngine, clock: Da
     gated(engine, 1)
     gated(engine, 1, exclusive="later", delay_s=60.0)
     hand_over(engine)
-    assert findings(engine)["gates"].found == "7 gates, of which nobody needs 5"
+    assert (
+        findings(engine)["keys and limits"].found
+        == "7 rows of exclusive keys and limits, of which nobody needs 5"
+    )
 
     after, rounds = "", 0
     while after or not rounds:
         after, rounds = engine.run(looks.forget_gates(after, limit=3)).after, rounds + 1
 
     assert rounds == 3
-    assert findings(engine)["gates"].found == "2 gates, of which nobody needs 0"
+    assert (
+        findings(engine)["keys and limits"].found
+        == "2 rows of exclusive keys and limits, of which nobody needs 0"
+    )
     clock.advance(61)
     assert len(hand_over(engine)) == 1
 

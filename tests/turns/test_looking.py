@@ -23,7 +23,7 @@ from tests.turns.test_turns import gated, hand_over, retried
 
 _clean, cli, url = command_line._clean, command_line.cli, command_line.url  # fixtures
 
-TURN = "it is its turn"
+TURN = "its key and limits let it start"
 
 
 def held(engine: AnyEngine, count: int = 2, **changes: Any) -> list[str]:
@@ -119,7 +119,7 @@ def test_why_names_who_has_the_turn_and_how_many_come_before(engine: AnyEngine) 
     answer = ask(engine, third)
     assert false(answer) >= {TURN}
     said = found(answer, TURN)
-    assert said.startswith("1 of 1 turns of the exclusive key k are taken")
+    assert said.startswith("the exclusive key k is taken, 1 of 1")
     assert f"by job {first} (send), which runs for" in said and "in w1 on h1" in said
     assert "; due jobs that come before it: 1. " in said
     assert answer.summary.startswith(said)
@@ -132,16 +132,16 @@ def test_why_says_what_else_keeps_a_job_from_its_turn(engine: AnyEngine) -> None
     assert TURN not in false(ask(engine, later)) and "is due" in false(ask(engine, later))
     assert TURN not in false(ask(engine, paused)) and "queue is open" in false(ask(engine, paused))
     (due,) = gated(engine, 1)
-    assert "free; it is the next; no worker is alive" in found(ask(engine, due), TURN)
+    assert "has room; it is the next; no worker is alive" in found(ask(engine, due), TURN)
     worker(engine)
-    assert "a worker gives it within a moment" in found(ask(engine, due), TURN)
+    assert "a worker queues it within a moment" in found(ask(engine, due), TURN)
 
 
 def test_why_names_a_gate_that_is_of_no_key(engine: AnyEngine) -> None:
     engine.run(limits.define(Limit("github", slots=4), actor=None, reason=None))
     (limited,) = gated(engine, 1, exclusive=None, limits=("github",))
     assert found(ask(engine, limited), TURN) == (
-        "a turn of the limit github is free; it is the next; no worker is alive: start `fencerow worker`"
+        "the limit github has room; it is the next; no worker is alive: start `fencerow worker`"
     )
 
 

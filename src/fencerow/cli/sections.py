@@ -13,7 +13,7 @@ from fencerow.core.errors import InvalidInput, exits
 SECTIONS = {
     "Jobs": ("dev", "worker", "serve", "submit", "jobs"),
     "What goes on, and why": ("top", "queues", "workers", "why", "saga", "doctor", "canary", "audit"),
-    "Schedules, turns, events": (
+    "Schedules, keys and limits, events": (
         *("schedules", "exclusive", "limits", "shares"),
         *("flows", "handovers", "events", "webhooks", "mutexes", "steps", "output", "signal"),
     ),

@@ -54,7 +54,7 @@ def show_job(
             "job": job.name,
             "queue": job.queue,
             "state": job.state.value,
-            "gate": None if job.gate is None else told_gate(job.gate),
+            "waits at": None if job.gate is None else told_gate(job.gate),
             "waits": waits,
             "damaged": f"{', '.join(job.damaged)}: cannot be read" if job.damaged else None,
             "priority": job.priority or None,
@@ -68,9 +68,7 @@ def show_job(
             "failures": f"{job.failures} of {job.attempts_max}",
             "crashes": f"{job.crashes} of {job.crashes_max}" if job.crashes or job.suspect else None,
             "snoozes": f"{job.snoozes} of {job.snoozes_max}" if job.snoozes else None,
-            "suspect": "yes: its last process died while it ran"
-            if job.suspect and not job.is_final
-            else None,
+            "runs apart": "yes: a process died while it ran" if job.suspect and not job.is_final else None,
             "cancel asked": _with(at.full(job.cancel_requested_at_us), job.cancel_requested_by),
             "expires": at.full(job.expires_at_us),
             "revived": at.full(job.revived_at_us),

@@ -104,7 +104,7 @@ def _workers(alive: Sequence[WorkerRecord], counts: Sequence[Count]) -> Iterator
         yield warn(
             "workers",
             f"{amount(silent, 'has', 'have')} not renewed within a lease, and nobody has declared that dead",
-            "start a worker: each sweeps",
+            "start a worker: each looks after the others",
         )
 
 
@@ -184,13 +184,13 @@ def _orphans(engine: Engine, config: CoreConfig) -> Iterator[Finding]:
     number, oldest_s = engine.run(orphans())
     bound_s = config.lease_s + config.sweep_s
     if not number:
-        yield ok("leases", "no running job has a dead holder")
+        yield ok("leases", "no running job has a dead worker")
     elif oldest_s <= bound_s:
-        yield info("leases", f"{number} running jobs have a dead holder; a sweep takes them back soon")
+        yield info("leases", f"{number} running jobs have a dead worker; a living one takes them back soon")
     else:
         yield fail(
             "leases",
-            f"{number} running jobs have a dead holder, the oldest for {oldest_s:.0f} s",
+            f"{number} running jobs have a dead worker, the oldest for {oldest_s:.0f} s",
             f"within {bound_s:.0f} s a living worker takes them back: start one",
         )
 

@@ -26,7 +26,7 @@ AHEAD_MAX = 1_000
 NAMES_SHOWN = 5
 HOLDERS_NAMED = 100
 CHANGED = {"run_at_us": "when it is due", "priority": "priority", "queue": "queue", "args_bytes": "arguments"}
-SWEEP = "a worker's sweep finds what commits late within max(1 s, 50 × the sweep's cost)"
+LATE = "what is committed late is found within max(1 s, 50 × the time of a look at the whole queue)"
 
 
 class Condition(msgspec.Struct, frozen=True):
@@ -89,23 +89,23 @@ def turn(
 ) -> Condition:
     """Whether a job at a gate gets its turn: who has those that there are, and who comes before it."""
     facts: dict[str, Any] = {"gate": place.gate, "before": place.before}
-    name = "it is its turn"
+    name = "its key and limits let it start"
     if job.run_at_us > now_us:
-        return Condition(name, None, f"it asks for a turn of {place.what} when it is due", facts)
+        return Condition(name, None, f"{place.what} is asked when it is due", facts)
     if pause is not None:
         return Condition(name, None, f"jobs of open queues go before it at {place.what}", facts)
     before = f"due jobs that come before it: {counted(place.before)}" if place.before else "it is the next"
     key = place.key
-    to_do = "a worker gives it within a moment" if living else "no worker is alive: start `fencerow worker`"
+    to_do = "a worker queues it within a moment" if living else "no worker is alive: start `fencerow worker`"
     if place.limit is not None:
         return _turn_of_limit(place.limit, place.what, before, to_do, facts, now_us)
     if key is None:
-        return Condition(name, False, f"it waits for a turn of {place.what}; {before}", facts)
+        return Condition(name, False, f"it waits at {place.what}; {before}", facts)
     facts |= {"taken": len(key.holders), "slots": key.slots, "holders": [each.id for each in key.holders]}
     if len(key.holders) < key.slots:
-        return Condition(name, False, f"a turn of {place.what} is free; {before}; {to_do}", facts)
+        return Condition(name, False, f"{place.what} has room; {before}; {to_do}", facts)
     first = key.holders[0]
-    found = f"{len(key.holders)} of {key.slots} turns of {place.what} are taken, since {ago(first.since_us, now_us)} "
+    found = f"{place.what} is taken, {len(key.holders)} of {key.slots}, since {ago(first.since_us, now_us)} "
     found += f"by job {first.id} ({first.name}), which {doing(first, now_us)}; {before}. "
     found += f"`fencerow why {first.id}` says what keeps that one; `fencerow exclusive show` shows the key"
     return Condition(name, False, found, facts)
@@ -115,15 +115,15 @@ def _turn_of_limit(
     limit: LimitTurns, what: str, before: str, to_do: str, facts: dict[str, Any], now_us: int
 ) -> Condition:
     """Whether a limit gives a turn: who has those that there are, and what else keeps it from giving one."""
-    name = "it is its turn"
+    name = "its key and limits let it start"
     facts |= {"taken": len(limit.holders), "holders": [each.id for each in limit.holders[:HOLDERS_NAMED]]}
     try:
         room = limit.room
     except InvalidInput as error:
         return Condition(name, False, f"{what} cannot be read: {error.what}; `fencerow doctor`", facts)
     if room.count:
-        return Condition(name, False, f"a turn of {what} is free; {before}; {to_do}", facts)
-    found = f"{what} gives no turn now: {room.why}"
+        return Condition(name, False, f"{what} has room; {before}; {to_do}", facts)
+    found = f"{what} lets none start now: {room.why}"
     if room.again_us is not None:
         found += f"; there may be one in {span(max(0, room.again_us - now_us) / 1e6)}"
     if limit.holders:
@@ -197,7 +197,9 @@ def unexpired(job: JobRecord, now_us: int) -> Condition:
     if job.expires_at_us is None:
         return Condition("is still in time", True, "it never expires")
     left_s = (job.expires_at_us - now_us) / 1e6
-    found = f"expires in {span(left_s)}" if left_s > 0 else f"expired {span(-left_s)} ago: a sweep ends it"
+    found = (
+        f"expires in {span(left_s)}" if left_s > 0 else f"expired {span(-left_s)} ago: a worker ends it soon"
+    )
     return Condition("is still in time", left_s > 0, found, {"expires_at_us": job.expires_at_us})
 
 
@@ -290,7 +292,7 @@ def free(serving: list[WorkerLoad], busy: Sequence[HeldJob], now_us: int) -> Con
 def alone(job: JobRecord, serving: list[WorkerLoad]) -> Condition:
     name = "may run beside others"
     if not job.suspect:
-        return Condition(name, True, "it is no suspect")
+        return Condition(name, True, "no worker has died while it ran")
     idle = [each for each in serving if not each.runs_suspect]
     return Condition(
         name,
@@ -302,16 +304,16 @@ def alone(job: JobRecord, serving: list[WorkerLoad]) -> Condition:
 
 
 def first(job: JobRecord, before: int, serving: list[WorkerLoad], now_us: int) -> Condition:
-    name = "is next in its lane"
+    name = "is next in its queue"
     if job.suspect:
-        return Condition(name, None, "suspects have a lane of their own")
+        return Condition(name, None, "a worker died while it ran: such jobs wait apart from the others")
     if job.run_at_us > now_us:
         return Condition(name, None, "its place in the queue is known when it is due")
     if job.gate is not None or job.state is State.WAITING:
-        return Condition(name, None, "it is in no lane until it is its turn")
+        return Condition(name, None, "it has no place in the queue until its key and its limits let it start")
     free = sum(each.free or 0 for each in serving)
     shown = f"{before}" if before < AHEAD_MAX else f"{AHEAD_MAX} or more"
-    found = f"due jobs of queue {job.queue} that come before it: {shown}; {SWEEP}"
+    found = f"due jobs of queue {job.queue} that come before it: {shown}; {LATE}"
     return Condition(name, before == 0 or before < free, found, {"ahead": before})
 
 

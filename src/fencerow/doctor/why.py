@@ -18,7 +18,7 @@ from fencerow.core.store.read import clock, read, releases
 from fencerow.core.store.workers import held_jobs, holdings, list_workers
 from fencerow.doctor import conditions
 from fencerow.doctor.affinity import for_a_label, waits_for_a_label
-from fencerow.doctor.conditions import SWEEP, Condition, WorkerLoad
+from fencerow.doctor.conditions import LATE, Condition, WorkerLoad
 from fencerow.doctor.places import GatePlace, place
 from fencerow.doctor.waits import suspended_by_wings
 from fencerow.operators.looking import ahead, events
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 WORKERS_MAX = 1_000
 BUSY_MAX = 5
 PATIENCE_S = 1.0  # for who asks beside something else: no answer is better than a late one
-OVERDUE = "its worker ends it; or the worker reports it overdue by its own clock, and a sweep ends it"
+OVERDUE = "its worker ends it; or the worker reports it overdue by its own clock, and another worker ends it"
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
@@ -140,7 +140,7 @@ def _busy(claiming: list[WorkerLoad]) -> Steps[list[HeldJob]]:
 
 
 def _summary(looked: list[Condition]) -> str:
-    return _false(looked) or f"every condition holds: it is claimed at the next look; {SWEEP}"
+    return _false(looked) or f"every condition holds: it is claimed at the next look; {LATE}"
 
 
 def _false(looked: list[Condition]) -> str:
@@ -200,7 +200,7 @@ def _running(job: JobRecord, workers: list[WorkerRecord], now_us: int) -> Diagno
 
 def _how_it_runs(job: JobRecord, holder: WorkerRecord | None, looked: list[Condition], now_us: int) -> str:
     if holder is None or holder.state != WorkerState.ALIVE or holder.lease_until_us <= holder.now_us:
-        return "it is marked running, but its holder is gone: a sweep takes it back"
+        return "it is marked running, but its worker is gone: another worker takes it back"
     where = f"{holder.name} on {holder.host}, pid {holder.pid}"
     since = f"attempt {job.attempt}, claimed {conditions.ago(job.claimed_at_us, now_us)} by {where}"
     return "; ".join([since, *(each.found for each in looked if each.holds is False)])

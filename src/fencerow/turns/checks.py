@@ -61,25 +61,29 @@ def _gates(counts: GateCounts) -> Iterator[Finding]:
     late_s = counts.late_us / 1e6
     if late_s > LATE_S or counts.arrivals >= COUNTED_MAX:
         yield warn(
-            "turns",
-            f"nobody has looked at {_many(counts.arrivals, 'arrival')} at gates"
-            + (f", and at a gate that is due for {span(late_s)}" if late_s > 0 else ""),
+            "keys and limits not looked at",
+            f"nobody has looked at {_many(counts.arrivals, 'change')} at exclusive keys and limits"
+            + (f", and at one that is due for {span(late_s)}" if late_s > 0 else ""),
             "every worker does that: start one, or more",
         )
     if counts.idle >= COUNTED_MAX:
         yield info(
-            "gates", f"nobody needs {COUNTED_MAX} gates or more; each worker removes them, once a minute"
+            "keys and limits",
+            f"nobody needs {COUNTED_MAX} rows of keys and limits or more; each worker removes them, once a minute",
         )
     else:
-        yield ok("gates", f"{_many(counts.gates, 'gate')}, of which nobody needs {counts.idle}")
+        yield ok(
+            "keys and limits",
+            f"{_many(counts.gates, 'row')} of exclusive keys and limits, of which nobody needs {counts.idle}",
+        )
 
 
 def _unreadable(ids: list[str]) -> Iterator[Finding]:
     if ids:
         yield warn(
-            "jobs that get no turn",
-            f"the exclusive key and the limits of {', '.join(ids)} name no gate: somebody's own SQL wrote these rows",
-            f"submit them anew through a client, then `fencerow jobs cancel {ids[0]}`",
+            "jobs that never start",
+            f"the exclusive key and the limits of {', '.join(ids)} cannot be read: somebody's own SQL wrote these rows",
+            f"submit them again through a client, then `fencerow jobs cancel {ids[0]}`",
         )
 
 
@@ -97,9 +101,9 @@ def _given_by_nobody(engine: Engine, found: list[KeySummary]) -> Iterator[Findin
     for key, waiter in first.items():
         if waiter is not None and waiter == _next_of(engine, key):
             yield warn(
-                "turn that nobody gives",
-                f"a turn of the exclusive key {key} is free, and job {waiter} waits for it",
-                f"every worker gives turns: start one; `fencerow why {waiter}` looks at the job",
+                "key that lets nobody start",
+                f"the exclusive key {key} has room, and job {waiter} waits there",
+                f"every worker lets jobs start: start one; `fencerow why {waiter}` looks at the job",
             )
 
 
@@ -124,7 +128,7 @@ def _held(look: ExclusiveKey) -> Finding:
     first = look.holders[0]
     return warn(
         "key held for long",
-        f"job {first.id} ({first.name}) has a turn of the exclusive key {look.key} for "
+        f"job {first.id} ({first.name}) has the exclusive key {look.key} for "
         f"{span((look.now_us - first.since_us) / 1e6)}: it {doing(first, look.now_us)}; "
         f"{counted(look.waiting_count)} wait",
         f"`fencerow exclusive show {look.key}` shows all; `fencerow jobs cancel {first.id}` ends it, and "
