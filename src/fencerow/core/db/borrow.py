@@ -35,7 +35,7 @@ T = TypeVar("T")
 PROXIES_MAX = 10  # one around the other
 ACCEPTED = (
     "psycopg Connection and AsyncConnection, asyncpg Connection, sqlite3 and aiosqlite Connection, "
-    "SQLAlchemy Session, AsyncSession, Connection and AsyncConnection"
+    "SQLAlchemy Session, AsyncSession, Connection and AsyncConnection, Django's connection"
 )
 
 
@@ -203,6 +203,8 @@ def borrowed(connection: object, engine: Engine) -> Borrowed:
                 return _sqlalchemy(connection, engine, name)
             case "sqlalchemy.AsyncSession" | "sqlalchemy.AsyncConnection" | "sqlalchemy.async_scoped_session":
                 return _async_sqlalchemy(connection, engine, name)
+            case "django.ConnectionProxy" | "django.DatabaseWrapper" | "django.BaseDatabaseWrapper":
+                return _django(connection, engine)
             case _:
                 continue
     kind = f"{type(connection).__module__}.{type(connection).__qualname__}"
@@ -274,6 +276,12 @@ def _async_sqlalchemy(connection: Any, engine: Engine, name: str) -> Borrowed:
         )
     _same_dialect(dialect_of(sync), engine, name)
     return SwitchedBorrowed(lender, engine, name)
+
+
+def _django(connection: Any, engine: Engine) -> Borrowed:
+    from fencerow.core.db.adapters.lent_django import driver_of
+
+    return borrowed(driver_of(connection), engine)
 
 
 def _same_dialect(found: str, engine: Engine, name: str) -> None:
