@@ -69,9 +69,9 @@ from fencerow.core.errors.workers import OutOfResources as OutOfResources
 from fencerow.core.errors.workers import WorkerGone as WorkerGone
 from fencerow.core.errors.workers import WorkerNotFound as WorkerNotFound
 from fencerow.core.errors.workers import WorkersNotStarted as WorkersNotStarted
-from fencerow.doctor.errors import CanaryRefused as CanaryRefused
 from fencerow.django.errors import InvalidDjangoSettings as InvalidDjangoSettings
 from fencerow.django.errors import UnusableDjangoDatabase as UnusableDjangoDatabase
+from fencerow.doctor.errors import CanaryRefused as CanaryRefused
 from fencerow.events.errors import DeliveryTimeout as DeliveryTimeout
 from fencerow.events.errors import EventNotFound as EventNotFound
 from fencerow.events.errors import EventTransactionMisuse as EventTransactionMisuse
