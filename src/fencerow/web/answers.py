@@ -29,7 +29,7 @@ R_co = TypeVar("R_co", covariant=True)
 H_co = TypeVar("H_co", covariant=True)
 T = TypeVar("T")
 
-_given_up: set[asyncio.Task[Any]] = set()  # the loop itself keeps no task alive
+_left: set[asyncio.Task[Any]] = set()  # the loop itself keeps no task alive
 
 
 class Answered(msgspec.Struct, Generic[R_co], frozen=True):
@@ -50,17 +50,17 @@ async def answer(app: JobsApp, call: Call[R], *, within_s: Seconds) -> Answered[
 
     The seconds count from here, and storing the job takes part of them. A call without `id=` and `key=` goes under an
     id that is made here, so a repeat under that id finds the job, if it was stored. A caller that is cancelled loses
-    nothing: the job is stored whole or not at all, and once stored it runs.
+    nothing: its submit goes on.
 
     Raises:
-        AnswerBusy: the job was not known to be stored when the time was over. `job_ids` has its id: submit again under
-            it, or look. Usually nothing was stored.
+        AnswerBusy: the job was not known to be stored when the time was over. Its submit goes on, and comes to its end
+            as the database does. `job_ids` has its id: submit again under it, or look.
         JobFailed, JobCancelled: it ended so, in time.
         InvalidInput: it is no call, is part of the caller's own transaction, or cannot be stored.
         KeyConflict, Unavailable, OutcomeUnknown and others: what `submit` raises, if it did so in time.
     """
     call, until = _identified(checked(call)), asyncio.get_running_loop().time() + checked_bound_s(within_s)
-    storing = await done_by(until, app.asubmit(call))
+    storing = await done_by(until, app.asubmit(call), goes_on=True)
     if storing is None:
         raise busy(call.recipe.options.id, in_seconds(within_s))
     handle = storing.result()
@@ -89,8 +89,10 @@ def _identified(call: Call[R]) -> Call[R]:
     return msgspec.structs.replace(call, recipe=recipe)
 
 
-async def done_by(until: float, work: Coroutine[Any, Any, T]) -> asyncio.Task[T] | None:
-    """The work, done by then; else it is cancelled, and None.
+async def done_by(
+    until: float, work: Coroutine[Any, Any, T], *, goes_on: bool = False
+) -> asyncio.Task[T] | None:
+    """The work, done by then; else None, and it is cancelled, unless it `goes_on`.
 
     It is not waited for how long that takes: a database that is silent answers no cancellation either.
     """
@@ -99,18 +101,19 @@ async def done_by(until: float, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]
         await asyncio.wait({task}, timeout=max(0.0, until - asyncio.get_running_loop().time()))
     finally:
         if not task.done():
-            _give_up(task)
+            _leave(task, cancel=not goes_on)
     return task if task.done() else None
 
 
-def _give_up(task: asyncio.Task[Any]) -> None:
-    task.cancel()
-    _given_up.add(task)
+def _leave(task: asyncio.Task[Any], *, cancel: bool) -> None:
+    if cancel:
+        task.cancel()
+    _left.add(task)
     task.add_done_callback(_forget)
 
 
 def _forget(task: asyncio.Task[Any]) -> None:
-    _given_up.discard(task)
+    _left.discard(task)
     if not task.cancelled():
         task.exception()  # it is no news to anybody
 
@@ -133,7 +136,7 @@ def busy(job_id: str | None, within_s: float) -> AnswerBusy:
     """The error when it was not known in time whether the job is stored."""
     return AnswerBusy(
         f"the job{f' {job_id}' if job_id else ''} was not stored within {within_s:g} s",
-        "the database answers slowly or not at all; the job may have been stored",
+        "the database answers slowly or not at all; the job may be stored a little later",
         "submit again under the same id or key, or look the id up",
         job_ids=() if job_id is None else (job_id,),
     )

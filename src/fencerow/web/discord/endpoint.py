@@ -122,6 +122,9 @@ class Discord:
         """Take no new interactions. It may be repeated."""
         self._leaving = True
 
+    async def aclose(self) -> None:
+        """For who serves it alone. The app stays open."""
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         until = asyncio.get_running_loop().time() + self._busy_s
         request = Request(scope, receive)
@@ -166,8 +169,7 @@ class Discord:
         if taken is None:
             return _whisper(self._words.unknown)
         try:
-            with self._room.seat("discord"):
-                storing = await done_by(until, self._store(taken.take, interaction))
+            storing = await done_by(until, self._store(taken.take, interaction), goes_on=True)
             handle = None if storing is None else storing.result()
         except TRANSIENT as error:
             log.warning("interaction %s was told to come again: %s", interaction.id, error)
@@ -189,7 +191,9 @@ class Discord:
         call = checked(await made if inspect.isawaitable(made) else made)
         options = replace(call.recipe.options, id=interaction.job_id)
         recipe = Recipe(call.recipe.declaration, options)
-        return await self._app.asubmit(msgspec.structs.replace(call, recipe=recipe))
+        # The seat is its own until the submit has ended, also after "busy": a silent database collects no more of them.
+        with self._room.seat("discord"):
+            return await self._app.asubmit(msgspec.structs.replace(call, recipe=recipe))
 
 
 def _deferred(interaction: Interaction, taken: _Taken) -> dict[str, Any]:
