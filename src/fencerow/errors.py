@@ -130,6 +130,11 @@ from fencerow.output.errors import OutputNotPossible as OutputNotPossible
 from fencerow.output.errors import OutputSpent as OutputSpent
 from fencerow.planning.errors import InvalidPlan as InvalidPlan
 from fencerow.planning.errors import NothingMeasured as NothingMeasured
+from fencerow.relay.errors import BrokerAway as BrokerAway
+from fencerow.relay.errors import BrokerRefused as BrokerRefused
+from fencerow.relay.errors import PositionGone as PositionGone
+from fencerow.relay.errors import RelayPartLost as RelayPartLost
+from fencerow.relay.errors import UnknownRelay as UnknownRelay
 from fencerow.saga.errors import InvalidSaga as InvalidSaga
 from fencerow.saga.errors import UndoMissing as UndoMissing
 from fencerow.saga.errors import UndoNotPossible as UndoNotPossible

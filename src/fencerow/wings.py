@@ -22,6 +22,7 @@ from fencerow.output.wing import WING as OUTPUT
 from fencerow.payloads.wing import WING as PAYLOADS
 from fencerow.planning.wing import WING as PLANNING
 from fencerow.processes.wing import WING as PROCESSES
+from fencerow.relay.wing import WING as RELAY
 from fencerow.retention.wing import WING as RETENTION
 from fencerow.saga.wing import WING as SAGA
 from fencerow.schedules.wing import WING as SCHEDULES
@@ -55,6 +56,7 @@ WINGS = (
     MIGRATIONS,
     SCHEDULES,
     PLANNING,
+    RELAY,
     METRICS,
     WEB,
     AUDIT,

@@ -29,6 +29,7 @@ LAZY = (
     "fencerow.limits",
     "fencerow.migrations",
     "fencerow.planning",
+    "fencerow.relay",
     "fencerow.web",
     "fencerow_proof",
 )

@@ -35,6 +35,10 @@ def is_prometheus_there() -> bool:
     return all(shutil.which(name) for name in ("prometheus", "promtool", "amtool"))
 
 
+def is_redis_there() -> bool:
+    return shutil.which("redis-server") is not None
+
+
 @dataclass(frozen=True)
 class Program:
     is_there: Callable[[], bool]
@@ -49,6 +53,7 @@ PROGRAMS = {
         "Prometheus and its Alertmanager with their tools, which are",
         "prometheus prometheus-alertmanager",
     ),
+    "Redis": Program(is_redis_there, "the Redis server, which is", "redis-server"),
     "Spin": Program(is_spin_there, "Spin and a C compiler, which are", "spin gcc libc6-dev"),
     "systemd": Program(is_systemd_there, "systemd-analyze, which is", "systemd"),
 }
@@ -60,7 +65,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--outside",
         choices=("if there", "demanded"),
         default="if there",
-        help="tests that need PgBouncer, Prometheus, Spin or systemd: left out where that is missing, or failing",
+        help="tests that need PgBouncer, Prometheus, Redis, Spin or systemd: left out where that is missing, or failing",
     )
 
 

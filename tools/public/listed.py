@@ -51,6 +51,7 @@ PAGES = (
         used="`App.schedule` declares; `App.schedules` and `Client.schedules` have the verbs.",
     ),
     Page("planning", "fencerow.planning", "planning"),
+    Page("relay", "fencerow.relay", "relay"),
     Page("traces", "fencerow.traces"),
     Page(
         "metrics", "fencerow.metrics", "metrics", settings="metrics_",

@@ -69,7 +69,7 @@ def consumer(
     def declare(function: F) -> F:
         refuse_uncallable(function, "@consumer(...)")
         refuse_generators(function)
-        _register(
+        register(
             app,
             Consumer(
                 name,
@@ -88,8 +88,12 @@ def consumer(
     return declare
 
 
-def _register(app: JobsApp, declared: Consumer) -> None:
-    """Put it among those that the app's events chore reads for."""
+def register(app: JobsApp, declared: Consumer) -> None:
+    """Put it among those that the app's events chore reads for.
+
+    Raises:
+        DeclarationError: its group is declared already.
+    """
     chore = next((each for each in app.chores if isinstance(each, EventsChore)), None)
     if chore is None:
         chore = EventsChore(Surroundings(lambda: app.engine, app.config, app.telemetry), [])

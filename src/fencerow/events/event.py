@@ -100,6 +100,15 @@ class Event:
             ) from None
         return value
 
+    @property
+    def raw(self) -> bytes:
+        """The data as JSON in bytes, as they were published.
+
+        Raises:
+            SealKeyUnknown, PayloadAltered: as for `data`.
+        """
+        return self._plain
+
     @cached_property
     def _plain(self) -> bytes:
         return plain_data(self._stored, self._packing)

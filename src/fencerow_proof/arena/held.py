@@ -20,6 +20,7 @@ TABLES = (
     "flows", "flow_jobs", "flow_edges", "flow_callbacks", "flow_waits",
     "webhook_endpoints", "webhook_deliveries", "webhook_attempts", "worked_attempts", "gateway_maintenance", "audit",
     "moves", "move_parts",
+    "relays", "relay_readers", "relay_parts", "relay_unread",
 )  # fmt: skip
 
 # Everything here is for tests alone and is made by the owner of the schema, who need not be a superuser.

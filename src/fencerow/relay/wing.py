@@ -1,0 +1,58 @@
+"""Relays, as the core is told of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fencerow.core.wing import Change, Check, Wing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import click
+
+    from fencerow.core.config import CoreConfig
+    from fencerow.core.db.engine import Engine
+    from fencerow.core.db.run import Param, Rows
+    from fencerow.core.telemetry import Telemetry
+    from fencerow.core.wing import Purge
+
+
+def _purges(engine: Engine, config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
+    from fencerow.relay.removal import purges
+
+    return purges(engine, config)
+
+
+def _checks() -> Sequence[Check]:
+    from fencerow.relay.checks import examine_relays
+
+    return (Check("relays", examine_relays),)
+
+
+def _commands() -> Sequence[click.Command]:
+    from fencerow.relay.commands import relay
+
+    return (relay,)
+
+
+def _moved(params: Mapping[str, Param], _rows: Rows) -> Sequence[str]:
+    return [f"{params['relay']!s}/{params['part']!s}"]
+
+
+CHANGES = (
+    Change("pause_relay", "relay", "paused", "relay"),
+    Change("resume_relay", "relay", "resumed", "relay", shown=()),
+    Change("set_relay_position", "relay", "moved", targets=_moved, shown=("position", "again")),
+    Change("discard_unread", "relay", "unread messages discarded", "relay", shown=("ids",)),
+    Change("remove_relay", "relay", "removed", "relay", shown=()),
+)
+WING = Wing(
+    "relay",
+    queries=("fencerow.relay",),
+    purges=_purges,
+    used="relay_used",
+    checks=_checks,
+    changes=CHANGES,
+    commands=_commands,
+)

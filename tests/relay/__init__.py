@@ -1,0 +1,1 @@
+"""Relays to and from brokers."""
