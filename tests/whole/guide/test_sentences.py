@@ -100,6 +100,11 @@ PLAYED = {
         "schedules next nightly": ["T03:00:00"],
     },
     "guide/sqlalchemy.md: `fencerow sql` prints the text": {"sql": ["CREATE TABLE"]},
+    "guide/two-programs.md: The declared jobs' queues": {"doctor": ["news"]},
+    "guide/two-programs.md: `fencerow why JOB` counts": {
+        "why {paused}": ["living workers that know", "living workers that serve queue news"]
+    },
+    "guide/two-programs.md: `fencerow workers` lists all": {"workers": ["web-1", "mail"]},
     "guide.md: `fencerow doctor` finds what is wrong": {
         "doctor": ["news"],
         "why {paused}": ["queue news was paused"],
@@ -112,6 +117,7 @@ DOCTOR, PAYLOADS = "doctor/test_doctor.py", "payloads/test_outside.py"
 DESCRIPTORS = "cli/test_descriptors.py"
 SHOWN_BY = {
     "deploy.md: `fencerow doctor` says how many are in use": "doctor/test_connections.py::test_what_all_workers",
+    "guide/two-programs.md: `fencerow why JOB` says so": f"{DOCTOR}::test_a_name_nobody_knows",
     "errors.md: `fencerow doctor` run as that role": "doctor/test_doctor.py::test_missing_privileges",
     "errors.md: `fencerow webhooks list` shows": "web/webhooks/test_endpoints.py::test_the_commands_make",
     "guide/webhooks.md: `fencerow webhooks rotate shop`": "web/webhooks/test_endpoints.py::test_the_commands_make",
