@@ -9,13 +9,14 @@ from fencerow.testing.binding import Clock, bound
 from fencerow.testing.drain import Ran, adrain, drain
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.scratch import ScratchDatabase
-from fencerow.testing.submissions import assert_submitted, submitted
+from fencerow.testing.submissions import assert_submitted, asubmitted, submitted
 
 __all__ = [
     "drain",
     "adrain",
     "Ran",
     "submitted",
+    "asubmitted",
     "assert_submitted",
     "bound",
     "Clock",

@@ -8,25 +8,56 @@ from typing import Any
 import msgspec
 
 from fencerow.app import App
+from fencerow.core.db.run import Procedure, ask
 from fencerow.core.errors import InvalidInput, UnknownJob
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store import store
 from fencerow.declaring import DeclaredJob
+from fencerow.operators.finding import chosen_by, listing
 
 Named = DeclaredJob[..., ..., Any, Any] | str
 PAGE = 500
 SHOWN_MAX = 10
 
 
-def submitted(app: App, job: Named | None = None, *, queue: str | None = None) -> list[JobRecord]:
-    """The jobs in the database, live and finished, in the order in which they were submitted."""
+def submitted(
+    app: App, job: Named | None = None, *, queue: str | None = None, connection: object | None = None
+) -> list[JobRecord]:
+    """The jobs in the database, live and finished, in the order in which they were submitted.
+
+    `connection`: of a test that is rolled back, which alone sees what it has submitted: any that a submit takes.
+    """
     name = None if job is None else _name(app, job)
+    return app.client.run(_reading(name, queue), connection)
+
+
+async def asubmitted(
+    app: App, job: Named | None = None, *, queue: str | None = None, connection: object | None = None
+) -> list[JobRecord]:
+    """`submitted` for async code, and for an async connection or session."""
+    name = None if job is None else _name(app, job)
+    return await app.client.arun(_reading(name, queue), connection)
+
+
+def _reading(name: str | None, queue: str | None) -> Procedure[list[JobRecord]]:
     found: list[JobRecord] = []
     before: str | None = None
-    while page := app.client.list_jobs(name=name, queue=queue, before_id=before, limit=PAGE):
+    while True:
+        chosen = chosen_by(
+            queue=queue,
+            name=name,
+            states=None,
+            tags=(),
+            metadata=None,
+            scope=None,
+            key=None,
+            before_id=before,
+        )
+        if not (page := (yield from listing(chosen, PAGE))):
+            break
         found += page
         before = page[-1].id
-    whole = app.engine.run(store.read([each.id for each in found])) if found else {}
+    whole = (yield from ask(store.read([each.id for each in found]))) if found else {}
     return [whole[each.id] for each in reversed(found) if each.id in whole]
 
 
@@ -39,11 +70,12 @@ def assert_submitted(
     key: str | None = None,
     tags: Sequence[str] = (),
     count: int | None = None,
+    connection: object | None = None,
 ) -> list[JobRecord]:
     """Assert that such a job was submitted, and return all that were: `count` of them, or at least one.
 
     `args` names those arguments that matter, by parameter; their values are compared as they are stored. What
-    is not named does not matter. `count=0` asserts that there is none.
+    is not named does not matter. `count=0` asserts that there is none. `connection` is that of `submitted`.
 
     Raises:
         AssertionError: there are fewer or more. The message shows what was submitted, and how it differs.
@@ -51,7 +83,7 @@ def assert_submitted(
     name = _name(app, job)
     wanted = {"queue": queue, "key": key}
     wanted_args = {key: _stored(value, key) for key, value in (args or {}).items()}
-    everything = submitted(app)
+    everything = submitted(app, connection=connection)
     mine = [each for each in everything if each.name == name]
     fits = [each for each in mine if not _differences(each, wanted, wanted_args, tags)]
     if len(fits) == count or (count is None and fits):
