@@ -84,7 +84,7 @@ def _visitor(scope: Scope) -> Any:
 
     close_old_connections()
     try:
-        request = HttpRequest()
+        request: Any = HttpRequest()
         store: Any = import_module(settings.SESSION_ENGINE).SessionStore
         request.session = store(_cookie(scope, settings.SESSION_COOKIE_NAME))
         user: Any = get_user(request)
