@@ -18,7 +18,7 @@ SECTIONS = {
         *("flows", "handovers", "events", "webhooks", "mutexes", "steps", "output", "signal"),
     ),
     "Over HTTP": ("dashboard", "metrics", "tokens", "maintenance"),
-    "Databases": ("migrate", "sql", "move", "shards", "backfills"),
+    "Databases": ("migrate", "sql", "move", "audit-celery", "shards", "backfills"),
     "Measure and check": ("plan", "bench", "check", "history", "demo"),
     "This command": ("completion", "version"),
 }

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 
 def _commands() -> Sequence[click.Command]:
+    from fencerow.moving.celery.commands import audit_celery
     from fencerow.moving.commands import move
 
-    return (move,)
+    return (move, audit_celery)
 
 
 def _checks() -> Sequence[Check]:
