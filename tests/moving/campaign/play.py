@@ -1,0 +1,112 @@
+"""One move with workers on both sides, killed again and again; then each effect is counted."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import time
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+
+from tests.kit.forking import context
+from tests.kit.pace import PATIENCE_S
+from tests.moving.campaign.load import bring, make_effects, submit_all, work
+
+LOOK_S = 0.1
+
+
+@dataclass
+class Found:
+    """What was counted."""
+
+    jobs: int
+    kills: dict[str, int] = field(default_factory=dict)  # by the step at which the move was
+    seconds: float = 0.0  # of the moves, with all kills
+    in_file: int = 0  # effects
+    in_server: int = 0
+    fires: int = 0  # of the schedule, that made a job
+    wrong: list[str] = field(default_factory=list)
+
+
+def play(folder: Path, url: str, *, jobs: int, kills: int, seed: int, unfenced: bool = False) -> Found:
+    """Submit, put a worker on each side, move with so many kills, and wait until nothing is left."""
+    chance, found = random.Random(seed), Found(jobs)
+    file = folder / "jobs.db"
+    ids = submit_all(f"sqlite:///{file}", jobs)
+    make_effects(url)
+    ends = {side: folder / side for side in ("file", "server")}
+    workers = [
+        context.Process(target=work, args=(where, ends[side]), daemon=True)
+        for side, where in (("file", f"sqlite:///{file}"), ("server", url))
+    ]
+    for each in workers:
+        each.start()
+    try:
+        begun = time.monotonic()
+        while _moved(
+            folder, file, url, chance, found, kill=sum(found.kills.values()) < kills, unfenced=unfenced
+        ):
+            pass
+        found.seconds = round(time.monotonic() - begun, 1)
+        _until_idle(url)
+        if not unfenced:
+            workers[0].join(PATIENCE_S)
+            if (said := ends["file"].read_text()) != "moved":
+                found.wrong.append(f"the worker of the file ended so: {said}")
+    finally:
+        for each in workers:
+            each.kill()
+            each.join()
+    _judge(file, url, ids, found)
+    return found
+
+
+def _moved(
+    folder: Path, file: Path, url: str, chance: random.Random, found: Found, *, kill: bool, unfenced: bool
+) -> bool:
+    """Let the move run, to its end or to a kill; whether it was killed."""
+    steps = folder / "steps"
+    after = chance.randint(1, 9) if kill else None
+    options = (str(file), url, after, chance.uniform(0, 0.03), steps, unfenced)
+    mover = context.Process(target=bring, args=options, daemon=True)
+    mover.start()
+    mover.join(PATIENCE_S)
+    at = steps.read_text() if steps.exists() else "before its first step"
+    if mover.exitcode == 0:
+        return False
+    assert mover.exitcode == -9, f"the move ended with {mover.exitcode} at {at}"
+    found.kills[at] = found.kills.get(at, 0) + 1
+    return True
+
+
+def _until_idle(url: str) -> None:
+    """Until the schedule is paused and no job is left."""
+    seen, by = None, time.monotonic() + PATIENCE_S
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE fencerow.schedules SET paused_at = now(), paused_by = 'campaign', version = version + 1"
+        )
+        while (left := connection.execute("SELECT count(*) FROM fencerow.jobs").fetchone()) != (0,):
+            if left != seen:
+                seen, by = left, time.monotonic() + PATIENCE_S
+            assert time.monotonic() < by, f"{left} jobs are left, and none ends"
+            time.sleep(LOOK_S)
+
+
+def _judge(file: Path, url: str, ids: list[str], found: Found) -> None:
+    with closing(sqlite3.connect(file)) as connection:
+        here = [row[0] for row in connection.execute("SELECT job FROM effects")]
+    with psycopg.connect(url) as connection:
+        there = [str(row[0]) for row in connection.execute("SELECT job FROM fencerow.effects")]
+        fired = "SELECT job_id FROM fencerow.schedule_ticks WHERE job_id IS NOT NULL"
+        ticks = [str(row[0]) for row in connection.execute(fired)]
+    found.in_file, found.in_server, found.fires = len(here), len(there), len(ticks)
+    times = Counter(here + there)
+    wanted = set(ids) | set(ticks)
+    found.wrong += [f"{count} times: {job}" for job, count in times.items() if count > 1]
+    found.wrong += [f"never: {job}" for job in sorted(wanted - set(times))]
+    found.wrong += [f"from nowhere: {job}" for job in sorted(set(times) - wanted)]
