@@ -43,6 +43,13 @@ class Shop:
         def unpack(box: str) -> None:
             self.heard.append(f"unpack {box}")
 
+        async def book(_connection: object, number: int) -> Receipt:
+            self.heard.append(f"book {number}")
+            return Receipt(number)
+
+        def unbook(booked: Receipt) -> None:
+            self.heard.append(f"unbook {booked.number}")
+
         async def stranger(_: Receipt) -> None: ...
 
         @app.job(attempts_max=1)
@@ -52,6 +59,9 @@ class Shop:
                 async with job.transaction():
                     await job.step("pack", pack, undo=unpack)
             await job.step("pack", pack, undo=unpack)
+            if word == "book":
+                await job.step_in_transaction("book", book, 9, undo=unbook)
+                raise Fail("out of stock")
             if word == "fail":
                 raise Fail("out of stock")
             if word == "sleep":
@@ -59,7 +69,7 @@ class Shop:
             return word
 
         self.order, self.refund, self.unpack = order, refund, unpack
-        self.undo = app.saga(order, undo=[refund, unpack], attempts_max=1)
+        self.undo = app.saga(order, undo=[refund, unpack, unbook], attempts_max=1)
 
 
 @pytest.fixture

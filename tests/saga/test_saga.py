@@ -57,6 +57,14 @@ def test_a_job_that_fails_is_undone_in_reverse(shop: Shop, engine: AnyEngine, cl
     ]
 
 
+def test_a_step_whose_effects_were_committed_with_its_memory_is_undone_first(shop: Shop) -> None:
+    shop.order.submit("book")
+
+    drain(shop.app)
+
+    assert shop.heard == [*DONE, "book 9", "unbook 9", *UNDONE]
+
+
 def test_a_job_that_is_cancelled_while_it_sleeps_is_undone(shop: Shop) -> None:
     sleeping = shop.order.submit("sleep")
     drain(shop.app)

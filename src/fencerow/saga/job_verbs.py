@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
+UNDO = """
+            UndoNotPossible: `undo` is not among the functions of the job's saga. Nothing was done.
+
+        `undo`: a function of `app.saga(job, undo=[...])`, called with this result if the job ends without success.
+        """
+
 
 class SagaVerbs(StepVerbs):
     """A running job that remembers, and whose steps can be undone."""
@@ -59,14 +65,33 @@ class SagaVerbs(StepVerbs):
         beside = None if undo is None else self._undone_by(name, undo)
         return self._step(name, fn, args, retries, backoff, beside)
 
-    step.__doc__ = (
-        (StepVerbs.step.__doc__ or "").rstrip()
-        + """
-            UndoNotPossible: `undo` is not among the functions of the job's saga. Nothing was done.
+    step.__doc__ = (StepVerbs.step.__doc__ or "").rstrip() + UNDO
 
-        `undo`: a function of `app.saga(job, undo=[...])`, called with this result if the job ends without success.
-        """
-    )
+    @overload
+    def step_in_transaction(
+        self,
+        name: str,
+        fn: Callable[[Any, *Ts], Awaitable[T]],
+        *args: *Ts,
+        undo: Callable[[T], Any] | None = None,
+    ) -> Awaitable[T]: ...
+
+    @overload
+    def step_in_transaction(
+        self, name: str, fn: Callable[[Any, *Ts], T], *args: *Ts, undo: Callable[[T], Any] | None = None
+    ) -> T: ...
+
+    def step_in_transaction(
+        self,
+        name: str,
+        fn: Callable[[Any, *Ts], Any],
+        *args: *Ts,
+        undo: Callable[[Any], Any] | None = None,
+    ) -> Any:
+        beside = None if undo is None else self._undone_by(name, undo)
+        return self._step_in_transaction(name, fn, args, beside)
+
+    step_in_transaction.__doc__ = (StepVerbs.step_in_transaction.__doc__ or "").rstrip() + UNDO
 
     def _undone_by(self, name: str, undo: Callable[[Any], Any]) -> Beside:
         """What is written beside the memory of a step.

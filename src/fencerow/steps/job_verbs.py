@@ -132,9 +132,15 @@ class StepVerbs(Job):
         Raises:
             LeaseLost: this attempt no longer holds the job; everything was rolled back. And as `step`.
         """
+        return self._step_in_transaction(name, fn, args)
+
+    def _step_in_transaction(
+        self, name: str, fn: Callable[..., Any], args: tuple[Any, ...], beside: Beside | None = None
+    ) -> Any:
+        """`beside`: what is written in that transaction, too."""
         run = self._run_of(f"job.step_in_transaction({shown(name)})")
         self._check_kind(name, fn)
-        return self._said(lambda history: run.step_in_transaction(history, name, fn, args))
+        return self._said(lambda history: run.step_in_transaction(history, name, fn, args, beside))
 
     def sleep(self, seconds: Seconds, *, name: str = "sleep") -> Awaitable[None]:
         """Sleep without a slot, a lease or a turn: the attempt ends here, and the job goes on in another one.

@@ -113,7 +113,12 @@ class Run:
             history.left()
 
     def step_in_transaction(
-        self, history: History, name: str, function: Callable[..., T], args: tuple[Any, ...]
+        self,
+        history: History,
+        name: str,
+        function: Callable[..., T],
+        args: tuple[Any, ...],
+        beside: Beside | None = None,
     ) -> Script[T]:
         """The remembered result of a step whose effects were committed with it, or its function's, which is now."""
         codec = codec_of(function)
@@ -129,7 +134,8 @@ class Run:
                 result = packed(self._packing, self._fencing.id, name, encoded)
                 history.check_room(name, result)
                 stored[:] = encoded, result.encode()
-                return memory.remember(self._fencing, _as_asked(asked, result, time.monotonic() - began))
+                step = _as_asked(asked, result, time.monotonic() - began)
+                return memory.remember(self._fencing, step, beside)
 
             fence = self._fencing
             hold = hold_fence(fence.id, holder=fence.holder, attempt=fence.attempt)
