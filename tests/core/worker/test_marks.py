@@ -6,14 +6,14 @@ import pytest
 from msgspec import structs
 
 from fencerow.core.model.job import Lane
-from fencerow.core.store.attempts import Mark
+from fencerow.core.store.attempts import NIL, Mark
 from fencerow.core.worker import marks
 from fencerow.core.worker.marks import LOOKS_AFTER_HINT_S, QueueView
 from tests.core.worker.test_parts import claimed
 
 
 class Clock:
-    """A microsecond passes between two looks at it, and no more."""
+    """A microsecond passes between two looks at it, and no more than a test lets pass."""
 
     def __init__(self) -> None:
         self._now = 1000.0
@@ -21,6 +21,9 @@ class Clock:
     def monotonic(self) -> float:
         self._now += 1e-6
         return self._now
+
+    def pass_(self, seconds: float) -> None:
+        self._now += seconds
 
 
 clock = Clock()
@@ -36,6 +39,47 @@ def view_of_an_empty_queue() -> QueueView:
     view.swept([], 0, clock.monotonic())
     view.swept([Lane(0, 10_000_000)], 5_000_000, clock.monotonic())
     return view
+
+
+def test_a_job_stored_just_now_is_looked_for_from_the_look_on_that_found_nothing() -> None:
+    """It was given its instant before its commit, and the hint came after: a mark at the hint would lie behind it."""
+    view = view_of_an_empty_queue()
+    view.swept([], 0, clock.monotonic())
+    stored_us = 5_000_000  # in the instant of the look; its commit takes half a second
+    clock.pass_(0.5)
+    view.hint(0, None)
+    assert stored_us - 200_000 < view.marks()[0].run_at_us < stored_us
+
+    view.swept([], 0, clock.monotonic())
+    clock.pass_(30.0)
+    view.hint(0, None)
+    assert view.marks()[0].run_at_us > 34_000_000, "what committed long ago is found by the look after the hint"
+
+
+def test_a_job_stored_just_now_lowers_a_mark_by_what_commits_overtake_one_another() -> None:
+    view = view_of_an_empty_queue()
+    clock.pass_(6.0)
+    view.swept([Lane(0, 10_000_000)], 11_000_000, clock.monotonic())
+    view.claimed([structs.replace(claimed(), run_at_us=11_000_000)], 1)
+
+    view.hint(0, None)
+    assert 10_900_000 < view.marks()[0].run_at_us < 11_000_000
+
+    clock.pass_(9.0)
+    earlier = view.marks()[0]
+    view.hint(0, None)
+    assert view.marks() == [earlier]
+
+
+def test_a_lane_whose_mark_was_given_up_is_looked_at_from_there() -> None:
+    view = view_of_an_empty_queue()
+    view.swept([Lane(0, 4_000_000), Lane(7, 4_000_000)], 5_000_000, clock.monotonic())
+    view.claimed([structs.replace(claimed(), run_at_us=4_900_000)], 5, lanes=[Mark(0, 3_999_999, NIL)])
+    assert [mark.priority for mark in view.marks()] == [7]
+
+    view.hint(0, None)
+
+    assert 4_700_000 < view.marks()[1].run_at_us < 4_900_000
 
 
 def test_a_hint_whose_claim_finds_nothing_is_looked_after_soon() -> None:

@@ -37,7 +37,6 @@ T = TypeVar("T")
 PATIENCE_S = 5.0
 IDS_SHOWN = 3
 COPY_ROWS_MIN = 500  # below, what COPY asks first costs more than it saves: decision 28 has both prices
-HINT_US = 10_000  # a hint may name an earlier instant: a little coarser, those of a burst are one
 ARRIVED = encode(Arrived())
 FIRST_PAUSE_S = 0.05
 PAUSE_S_MAX = 1.0
@@ -244,21 +243,25 @@ def hints_of(jobs: Iterable[NewJob]) -> list[str]:
             waits = True
         else:
             free[id(job.template), lane_of(job.share, job.affinity)] = job.template
-    now_us = time.time_ns() // 1000  # this host's, for hints: it decides nothing
+    now_us = time.time_ns() // 1000  # this host's: whatever starts later needs no hint
     hints = _due_lanes(((template, lane) for (_, lane), template in free.items()), now_us)
     return [*hints, ARRIVED] if waits else hints
 
 
 def _due_lanes(templates: Iterable[tuple[Template, str]], now_us: int) -> list[str]:
-    """One per queue, priority and name of a lane. Workers find later ones in time themselves."""
-    first: dict[tuple[str, int, str], int] = {}
+    """One per queue, priority and name of a lane. Workers find later ones in time themselves.
+
+    Of what is due at once no instant is told: the job has one by the database's clock, and by this host's it might seem
+    to be before its own job, or to come.
+    """
+    first: dict[tuple[str, int, str], int | None] = {}
     for template, name in templates:
-        due_us = now_us if template.run_at_us is None else template.run_at_us
-        if template.delay_s > 0 or due_us > now_us:
+        due_us = template.run_at_us
+        if template.delay_s > 0 or (due_us is not None and due_us > now_us):
             continue
         lane = (template.queue, template.priority, name)
-        hinted_us = due_us // HINT_US * HINT_US
-        first[lane] = min(hinted_us, first.get(lane, hinted_us))
+        known_us = first.get(lane)
+        first[lane] = known_us if due_us is None else min(due_us, known_us or due_us)
     return [
         encode(Queued(queue, priority, due_us, lane)) for (queue, priority, lane), due_us in first.items()
     ]

@@ -23,12 +23,12 @@ class Queued(
     rename={"queue": "q", "priority": "p", "run_at_us": "t", "lane": "l"},
     omit_defaults=True,
 ):
-    """Jobs were queued in the lane of this priority and name, the first of them due at `run_at_us`. Those of all shares
-    are one."""
+    """Jobs were queued in the lane of this priority and name, the first of them due at `run_at_us`; None: as they were
+    stored, just now. Those of all shares are one."""
 
     queue: str
     priority: int
-    run_at_us: int
+    run_at_us: int | None = None
     lane: str = ""
 
 

@@ -30,7 +30,7 @@ class QueueLook:
         """Look at once, without knowing more than that there may be reason to."""
         self.woken.set()
 
-    def hint(self, queue: str, priority: int, run_at_us: int, lane: str = ANYBODYS) -> None:
+    def hint(self, queue: str, priority: int, run_at_us: int | None, lane: str = ANYBODYS) -> None:
         """A job was put there: look, from no later than its place on."""
         view = self.views.get(queue)
         if view is not None:

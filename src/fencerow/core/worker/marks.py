@@ -25,6 +25,11 @@ SWEEP_S_MAX = 5.0  # whatever it costs: without wake-ups this is how late work m
 # When to look again after a hint whose claim came back short: the row may have been locked for an instant, by
 # somebody who marked it as awaited or by a cancel, and a claim skips what is locked.
 LOOKS_AFTER_HINT_S = (0.008, 0.06)
+# A job that was stored just now has an instant before that of its hint: those that are stored at once commit in any
+# order, and a commit takes a while. Where a lane was seen empty a later mark would save nothing: it lies further back.
+OVERTAKEN_US = 10_000
+EMPTY_US = 100_000
+STORED_US_MAX = 1_000_000  # what took longer to commit is found by the look after the hint
 LOCKED_AGAIN_S = 0.5  # after a claim that waited for a locked row in vain
 
 
@@ -38,13 +43,18 @@ class QueueView:
         self.suspect_due_at: float | None = None
         self._suspects: dict[Key, Mark] = {}
         self._marks: dict[Key, Mark] = {}
+        # Where marks stood that were given up since the last look, and when that was, by the database's clock.
+        self._left_us: dict[Key, int] = {}
+        self._looked_us = 0
         self._dry = True
         self._due_at: float | None = None
         self._sweep_at = 0.0
         self._looks_left: tuple[float, ...] = ()
         self._hinted_at = 0.0
         self._costs_s = (0.0, 0.0)  # of the last two looks
-        self._ahead_us: int | None = None  # the database's clock minus this host's monotonic one
+        # The database's clock minus this host's monotonic one: the most that it may be, and the least.
+        self._ahead_us: int | None = None
+        self._ahead_least_us = 0
         # What hints told of, and when the last of them came: an answer that was on its way then knows nothing of it.
         self._hinted: dict[Key, tuple[Mark, float]] = {}
         self._hinted_due: tuple[float, float] | None = None
@@ -69,6 +79,7 @@ class QueueView:
             # As if the clock had been read when the question was sent. Too early a look finds nothing and looks again;
             # had it been read when the answer came, a hint of what is due might look like the future.
             self._ahead_us = now_us - int(began * 1e6)
+            self._ahead_least_us = now_us - int(now * 1e6)
         now_us = max(now_us, due_us)
         marks: dict[Key, Mark] = {}
         self.heads = Heads()
@@ -98,7 +109,8 @@ class QueueView:
         if self._hinted_due is not None and self._hinted_due[1] >= began:
             later.append(self._hinted_due[0])
         self._hinted_due = None
-        self._marks = marks
+        self._marks, self._left_us = marks, {}
+        self._looked_us = 0 if self._ahead_us is None else self._ahead_least_us + int(began * 1e6)
         self._lower_to_hints(began)
         self._dry = not self._marks
         if self._dry and self._hinted_at < began:
@@ -109,28 +121,41 @@ class QueueView:
         self._costs_s = (self._costs_s[1], now - began)
         self._sweep_at = now + self._sweep_pause_s(self._poll_max_s if self._dry else SWEEP_S_MIN)
 
-    def hint(self, priority: int, run_at_us: int, lane: str = ANYBODYS) -> None:
-        """Somebody queued a job in this lane: lower its mark, or remember when it is due."""
+    def hint(self, priority: int, run_at_us: int | None, lane: str = ANYBODYS) -> None:
+        """Somebody queued a job in this lane: lower its mark, or remember when it is due. None: just now, and due."""
         now = time.monotonic()
         if lane.startswith(SUSPECT):
             self._due_at, self._hinted_due = now, (now, now)  # a look tells of all suspects
             return
-        if self._ahead_us is not None:
+        key = priority, family_of(lane)
+        if self._ahead_us is None:
+            # Without the database's clock a later start cannot be told from one that is due.
+            self._sweep_at = 0.0
+        elif run_at_us is not None:
             due_at = (run_at_us - self._ahead_us) / 1e6
             if due_at > now:
                 self._due_at = due_at if self._due_at is None else min(self._due_at, due_at)
                 self._hinted_due = self._due_at, now
                 return
-        else:
-            # Without the database's clock a later start cannot be told from one that is due.
-            self._sweep_at = 0.0
         self._looks_left = LOOKS_AFTER_HINT_S
         self._hinted_at = now
-        lowered = Mark(priority, run_at_us - 1, NIL, family_of(lane))
+        from_us = self._stored_us(key, now) if run_at_us is None else run_at_us - 1
+        lowered = Mark(priority, from_us, NIL, key[1])
         earlier, _ = self._hinted.get(key_of(lowered), (lowered, now))
         self._hinted[key_of(lowered)] = min(earlier, lowered, key=_place), now
         self._lower(lowered)
         self._dry = False
+
+    def _stored_us(self, key: Key, now: float) -> int:
+        """Before which instant no job of this lane lies that was stored just now; also where the lane has no mark, for
+        one that began at this instant would lie behind the job."""
+        if self._ahead_us is None:
+            return 0
+        now_us = self._ahead_least_us + int(now * 1e6)
+        if key in self._marks:
+            return now_us - OVERTAKEN_US
+        seen_us = self._left_us.get(key, self._looked_us) - EMPTY_US
+        return max(min(seen_us, now_us - OVERTAKEN_US), now_us - STORED_US_MAX)
 
     def is_idle(self) -> bool:
         """Whether the last look from the beginning found nothing due, and no hint has come that it may have missed."""
@@ -178,7 +203,7 @@ class QueueView:
         turns = self._turns_of(priority)
         turns.looked(ring, anybodys=(priority, ANYBODYS) in self._marks)
         if turns.is_over:
-            self._marks.pop((priority, SHARE), None)
+            self._give_up((priority, SHARE))
             self._dry = not self._marks
             self._note_dry((), 0.0)
         for member in ring.members:
@@ -249,7 +274,7 @@ class QueueView:
         more = not self._marks.keys() <= ran_out
         for key in ran_out:
             if more or key[1] == SHARE:
-                self._marks.pop(key, None)
+                self._give_up(key)
         self._lower_to_hints(sent)
         self._dry = not more
         self._note_dry(jobs, now - sent)
@@ -300,6 +325,11 @@ class QueueView:
         """What was passed over could not be had: look again, but not at once."""
         look_at = time.monotonic() + LOCKED_AGAIN_S
         self._due_at = look_at if self._due_at is None else min(self._due_at, look_at)
+
+    def _give_up(self, key: Key) -> None:
+        """Nothing is due in this lane beyond its mark."""
+        if (mark := self._marks.pop(key, None)) is not None:
+            self._left_us[key] = mark.run_at_us
 
     def _lower(self, mark: Mark) -> None:
         known = self._marks.get(key_of(mark))

@@ -73,7 +73,7 @@ class WakeUps:
         if ids:
             self._engine.wake(encode_ended(ids))
 
-    def _hint(self, queue: str, priority: int, run_at_us: int, lane: str) -> None:
+    def _hint(self, queue: str, priority: int, run_at_us: int | None, lane: str) -> None:
         label = label_of(lane)
         if label is not None and label not in self._labels:
             return  # it waits for others
