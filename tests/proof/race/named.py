@@ -46,6 +46,7 @@ RACES = {
     85: "The probe of an open circuit",
     90: "What an attempt emits, and whoever claims its job anew, ends it or reads its output meanwhile",
     91: "The answer of a person by an address, and another answer, by this address or by another one for the same wait",
+    92: "A step that is remembered with what undoes it, and whoever ends its job meanwhile: its time limit or a cancel",
     94: "The answer of an endpoint that works an attempt, and whoever answers, cancels, suspends or reclaims meanwhile",
 }
 WHOLE = frozenset({2, 3, 8, 13, 15, 17, 22})
