@@ -65,7 +65,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--outside",
         choices=("if there", "demanded"),
         default="if there",
-        help="tests that need PgBouncer, Prometheus, Redis, Spin or systemd: left out where that is missing, or failing",
+        help="tests that want PgBouncer, Prometheus, Redis, Spin or systemd: left out where it is missing, or failing",
     )
 
 

@@ -53,7 +53,9 @@ def test_a_job_stored_just_now_is_looked_for_from_the_look_on_that_found_nothing
     view.swept([], 0, clock.monotonic())
     clock.pass_(30.0)
     view.hint(0, None)
-    assert view.marks()[0].run_at_us > 34_000_000, "what committed long ago is found by the look after the hint"
+    assert view.marks()[0].run_at_us > 34_000_000, (
+        "what committed long ago is found by the look after the hint"
+    )
 
 
 def test_a_job_stored_just_now_lowers_a_mark_by_what_commits_overtake_one_another() -> None:
