@@ -5,12 +5,13 @@ Documents come over HTTP (`fencerow serve -A examples.documents.jobs:app`), and 
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Annotated
 
 from msgspec import Meta
 
-from examples.documents import reading
 from examples.documents.files import file_of, keep
 from examples.documents.reading import Place
 from fencerow import App, Backoff, Job
@@ -19,6 +20,7 @@ from fencerow.web import deliver_webhooks
 
 app = App()  # FENCEROW_URL
 deliver_webhooks(app)
+reading = import_module(os.environ.get("DOCUMENTS_READING", "examples.documents.reading"))  # or yours
 
 Pdf = Annotated[str, Meta(pattern="^JVBERi0")]  # `%PDF-` in base64: all else is refused at the door
 
@@ -54,7 +56,8 @@ def page_places(file: str, number: int, torn: int) -> list[Place]:
     """One page of the second stage. `torn` is a page that cannot be read, for the show."""
     if number == torn:
         raise DocumentError("unreadable", f"page {number} is torn")
-    return reading.places_of(file_of(file), number)
+    places: list[Place] = reading.places_of(file_of(file), number)
+    return places
 
 
 @app.job(queue="boxes", attempts_max=3, timeout_s=600)

@@ -1,4 +1,4 @@
-"""Part A of the four systems over HTTP: flydocs, rebuilt in flydocs_served.py, behind gateways of their own."""
+"""Part A of the four systems over HTTP: flydocs, rebuilt as examples/documents, behind gateways of its own."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from pathlib import Path
 import httpx
 import pytest
 
+from examples.documents.files import FOLDER
 from fencerow.core.model.ids import new_id
 from fencerow.web.webhooks.looking import Delivery
 from fencerow.web.webhooks.verbs import Webhooks
 from tests.kit.pace import PATIENCE_S, slower
 from tests.web.webhooks.stage import Answer, Got, Receiver, hooks_of, is_signed, receiving
-from tests.whole.systems import flydocs_served as flydocs
+from tests.whole.systems import documents
+from tests.whole.systems.documents import args, note, places, posted_as
 from tests.whole.systems.outside import until
 from tests.whole.systems.serving import WAIT_S, posted, result_of, serving, told
 from tests.whole.systems.stage import QUICK, STEADY, Stage
@@ -31,9 +33,13 @@ def customer() -> Iterator[Receiver]:
 
 
 @pytest.fixture
-async def stage(url: str, monkeypatch: pytest.MonkeyPatch, customer: Receiver) -> AsyncIterator[Stage]:
+async def stage(
+    url: str, monkeypatch: pytest.MonkeyPatch, customer: Receiver, tmp_path: Path
+) -> AsyncIterator[Stage]:
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    monkeypatch.setenv("DOCUMENTS_READING", "tests.whole.systems.documents_reading")
     monkeypatch.setenv("FENCEROW_WEBHOOK_ALLOW", customer.url.removesuffix("/hooks"))
-    made = Stage(flydocs, url, monkeypatch)
+    made = Stage(documents, url, monkeypatch)
     await made.open()
     yield made
     await made.close()
@@ -49,32 +55,32 @@ async def test_of_two_ends_of_one_job_one_counts_and_one_webhook_tells_it(
     what it brings is of an attempt that is not the job's any more."""
     lease_s = slower(3.0)
     await stage.open(lease_s=lease_s, renew_s=0.2)
-    added = await hooks_of(stage.app).aadd("customer", customer.url, queues=["extractions"])
-    flydocs.model.script("hang", "hang", "ok")
+    added = await hooks_of(stage.app).aadd("customer", customer.url, queues=["documents"])
+    documents.model.script("hang", "hang", "ok")
     async with serving(stage, tmp_path) as (http,):
-        deed = await posted(http, "extract", {"document": "deed"})
+        deed = await posted(http, "extract", args("deed"))
         with stage.process(tmp_path / "first.log", lease_s=300, renew_s=100) as first:
-            await until(flydocs.model.calls, "the first claim")
-            async with flydocs.app.worker() as second:
+            await until(documents.model.calls, "the first claim")
+            async with documents.app.worker() as second:
                 await until(lambda: stage.age_s(second.holder) > lease_s + 5 * QUICK["sweep_s"])
                 await stage.freeze(first)
                 stage.pass_time(600)
-                await until(lambda: len(flydocs.model.calls()) == 2, "the second claim")
-                flydocs.model.release(0)
+                await until(lambda: len(documents.model.calls()) == 2, "the second claim")
+                documents.model.release(0)
                 first.send_signal(signal.SIGCONT)
                 first.send_signal(signal.SIGTERM)
                 await asyncio.to_thread(first.wait, PATIENCE_S)
                 between = (await http.get(deed)).json()
-                flydocs.model.release(1)
-                assert (await result_of(http, deed)).json() == "pages of deed"
+                documents.model.release(1)
+                assert note(await result_of(http, deed)) == "pages of deed"
                 # Events are told in their order: once this one's has come, no more is to come of those before it.
-                later = await posted(http, "extract", {"document": "a later one"})
+                later = await posted(http, "extract", args("a later one"))
                 await until(lambda: len(customer.got) >= 2 and _ended(customer.got[-1]) in later)
         job = (await http.get(deed)).json()
 
     assert (between["state"], between["attempt"]) == ("running", 2), "an end of another attempt counted"
     assert (job["state"], job["attempt"]) == ("succeeded", 2)
-    assert flydocs.model.calls() == ["deed", "deed", "a later one"]
+    assert documents.model.calls() == ["deed", "deed", "a later one"]
     assert [_ended(got) in deed for got in customer.got] == [True, False]
     assert all(is_signed(got, added.secret) for got in customer.got)
     (delivery,) = await hooks_of(stage.app).adeliveries(job=job["id"])
@@ -88,7 +94,7 @@ async def test_ten_concurrent_posts_under_one_key_are_one_job(stage: Stage, tmp_
     async def post(http: httpx.AsyncClient) -> httpx.Response:
         return await http.post(
             "/v1/jobs",
-            json={"job": "extract", "args": {"document": "invoice"}},
+            json={"job": "extract", "args": args("invoice")},
             headers={"Idempotency-Key": '"request-1"'},
         )
 
@@ -101,7 +107,7 @@ async def test_ten_concurrent_posts_under_one_key_are_one_job(stage: Stage, tmp_
     assert len({answer.content for answer in answers}) == 1
     assert sum("idempotent-replayed" in answer.headers for answer in answers) == 9
     assert (job["id"], job["state"]) == (answers[0].json()["id"], "succeeded")
-    assert flydocs.model.calls() == ["invoice"]
+    assert documents.model.calls() == ["invoice"]
 
 
 @pytest.mark.scenario("A.12")
@@ -121,8 +127,8 @@ async def test_a_webhook_is_sent_again_under_its_id_until_it_is_taken_or_its_att
         path: (await hooks.aadd(path[1:], at + path, attempts_max=attempts)).secret
         for path, attempts in (("/flaky", 5), ("/picky", 1), ("/broken", 5))
     }
-    async with serving(stage, tmp_path) as (http,), flydocs.app.worker():
-        deed = await posted(http, "extract", {"document": "deed"})
+    async with serving(stage, tmp_path) as (http,), documents.app.worker():
+        deed = await posted(http, "extract", args("deed"))
         await until(lambda: len(customer.got) >= 3, "the first attempts")
         for attempt in range(1, 6):
             await _passed_over(stage, (await _deliveries(hooks))["broken"], attempt)
@@ -146,13 +152,13 @@ async def test_a_webhook_is_sent_again_under_its_id_until_it_is_taken_or_its_att
 @pytest.mark.scenario("A.13")
 async def test_what_a_cancel_and_an_early_question_are_answered(stage: Stage, tmp_path: Path) -> None:
     """flydocs cancels what nobody runs. Besides, whoever wants it may ask the worker of a running job to stop it."""
-    flydocs.model.script("hang")
+    documents.model.script("hang")
     queued_only = {"only": "queued"}
     async with serving(stage, tmp_path) as (http,):
-        queued = await posted(http, "extract", {"document": "draft"}, delay_s=3600)
-        running = await posted(http, "extract", {"document": "deed"})
-        async with flydocs.app.worker():
-            await until(flydocs.model.calls, "the run")
+        queued = await posted(http, "extract", args("draft"), delay_s=3600)
+        running = await posted(http, "extract", args("deed"))
+        async with documents.app.worker():
+            await until(documents.model.calls, "the run")
             answers = [
                 await http.delete(queued, params=queued_only),
                 await http.get(f"{queued}/result"),
@@ -181,38 +187,105 @@ async def test_a_long_poll_is_answered_when_the_second_stage_ends_or_when_its_ti
 ) -> None:
     """The document is extracted, then refined. One who polls with little time gets what the first stage found; one who
     polls with more gets the second one's result as soon as it is there."""
-    flydocs.boxes.script("hang")
-    document = {"name": "document", "jobs": [_stage("extract"), _stage("refine", needs=["extract"])]}
-    async with serving(stage, tmp_path) as (http,), flydocs.app.worker():
-        submitted = await http.post("/v1/flows", json=document, headers={"Idempotency-Key": "deed"})
+    documents.boxes.script("hang")
+    async with serving(stage, tmp_path) as (http,), documents.app.worker():
+        submitted = await http.post("/v1/flows", json=posted_as("deed"), headers={"Idempotency-Key": "deed"})
         assert submitted.status_code == 202, submitted.text
         deed = submitted.json()["url"]
         early = await result_of(http, deed)
-        await until(flydocs.boxes.calls, "the second stage")
-        in_time = await http.get(f"{deed}/result", params={"wait_for": "refine", "wait": 0.1})
+        await until(documents.boxes.calls, "the second stage")
+        in_time = await http.get(f"{deed}/result", params={"wait_for": "places", "wait": 0.1})
 
         began = time.monotonic()
         polling = asyncio.create_task(
-            http.get(f"{deed}/result", params={"wait_for": "refine", "wait": WAIT_S})
+            http.get(f"{deed}/result", params={"wait_for": "places", "wait": WAIT_S})
         )
         assert (await http.get(f"{deed}/result")).content == early.content
-        flydocs.boxes.release()
+        documents.boxes.release()
         late = await polling
         took_s = time.monotonic() - began
         ended = (await http.get(deed, params={"wait": WAIT_S})).json()
 
     assert [answer.status_code for answer in (early, in_time, late)] == [200, 200, 200]
-    assert [answer.json() for answer in (early, in_time, late)] == ["pages of deed"] * 2 + ["boxes of deed"]
-    assert [answer.headers["fencerow-stage"] for answer in (in_time, late)] == ["running", "succeeded"]
+    assert [note(answer) for answer in (early, in_time, late)] == ["pages of deed"] * 3
+    assert [places(answer) for answer in (early, in_time, late)] == [[], [], ["boxes of deed"]]
+    assert [answer.headers["fencerow-stage"] for answer in (in_time, late)] == ["waiting", "succeeded"]
     assert took_s < WAIT_S - 10, "nobody told it of the end"
     assert (ended["state"], ended["counts"]["succeeded"]) == ("succeeded", 2)
 
 
+@pytest.mark.prove
+@pytest.mark.scenario("A.10")
+async def test_a_second_stage_that_fails_for_good_leaves_the_fields_readable(
+    stage: Stage, tmp_path: Path
+) -> None:
+    await stage.open(**STEADY)
+    documents.counting.script("runtime error")
+    async with serving(stage, tmp_path) as (http,), documents.app.worker():
+        deed = (await http.post("/v1/flows", json=posted_as("deed"))).json()["url"]
+        await result_of(http, deed)
+        stages = (await http.get(f"{deed}/jobs")).json()["jobs"]
+        second = documents.app.client.handle(next(each["id"] for each in stages if each["name"] == "places"))
+        for attempt in (1, 2, 3):
+            stage.pass_until((await stage.attempted(second, attempt)).run_at_us)
+        after = await http.get(f"{deed}/result", params={"wait_for": "places", "wait": WAIT_S})
+        told_of = {each["name"]: each for each in (await http.get(f"{deed}/jobs")).json()["jobs"]}
+
+    assert (after.status_code, after.headers["fencerow-stage"]) == (200, "failed")
+    assert note(after) == "pages of deed"
+    assert {name: each["state"] for name, each in told_of.items()} == {
+        "fields": "succeeded",
+        "places": "failed",
+    }
+    assert told_of["places"]["error"]["code"] == "attempts_exhausted"
+    assert len(documents.counting.calls()) == 3
+
+
+@pytest.mark.prove
+@pytest.mark.scenario("A.11")
+@pytest.mark.parametrize(
+    ("trouble", "delays_s"), [("value error", []), ("runtime error", [5, 10])], ids=["for good", "again"]
+)
+async def test_what_cannot_be_mended_is_tried_once_and_what_may_pass_three_times(
+    stage: Stage, tmp_path: Path, trouble: str, delays_s: list[float]
+) -> None:
+    await stage.open(**STEADY)
+    documents.model.script(trouble)
+    async with serving(stage, tmp_path) as (http,), documents.app.worker():
+        scan = await posted(http, "extract", args("scan"))
+        handle = documents.app.client.handle(scan.rpartition("/")[2])
+        delays: list[float] = []
+        while not (job := await stage.attempted(handle, len(delays) + 1)).is_final:
+            delays.append(stage.delay_s(handle, "retried"))
+            stage.pass_until(job.run_at_us)
+        ended = (await http.get(scan)).json()
+        result = await http.get(f"{scan}/result")
+
+    assert (ended["state"], ended["attempt"]) == ("failed", len(delays_s) + 1)
+    assert told(result) == (409, "FR-305")
+    assert [least <= found <= least * 1.2 + 0.001 for least, found in zip(delays_s, delays, strict=True)] == [
+        True
+    ] * len(delays_s)
+
+
+@pytest.mark.prove
+@pytest.mark.scenario("A.6")
+async def test_what_is_no_document_is_refused_before_anything_is_stored(stage: Stage, tmp_path: Path) -> None:
+    bad = posted_as("notes")
+    bad["jobs"][0]["args"]["content"] = "bm8gUERG"
+    async with serving(stage, tmp_path) as (http,):
+        refused = [
+            await http.post("/v1/flows", json=bad, headers={"Idempotency-Key": "notes"}),
+            await http.post("/v1/jobs", json={"job": "extract", "args": {"name": "notes"}}),
+        ]
+        jobs = (await http.get("/v1/jobs")).json()["jobs"]
+
+    assert [told(each) for each in refused] == [(422, "FR-203")] * 2
+    assert refused[0].json()["where"] == "$.jobs[0].args.content"
+    assert jobs == []
+
+
 # --- short ways ---------------------------------------------------------------------------------------
-
-
-def _stage(job: str, **edges: list[str]) -> dict[str, object]:
-    return {"name": job, "job": job, "args": {"document": "deed"}, "stage": True, **edges}
 
 
 def _ended(got: Got) -> str:
@@ -234,5 +307,5 @@ async def _is_delivered(hooks: Webhooks, endpoint: str) -> bool:
 
 async def _passed_over(stage: Stage, delivery: Delivery, attempt: int) -> None:
     """Wait for this attempt of the delivery, and go to when the next one is due."""
-    job = await stage.attempted(flydocs.app.client.handle(delivery.job_id), attempt)
+    job = await stage.attempted(documents.app.client.handle(delivery.job_id), attempt)
     stage.pass_until(job.run_at_us)
