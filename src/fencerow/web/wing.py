@@ -36,8 +36,13 @@ def _purges(engine: Engine, config: CoreConfig, _telemetry: Telemetry) -> Sequen
 def _checks() -> Sequence[Check]:
     from fencerow.web.tokens.checks import examine_tokens
     from fencerow.web.webhooks.checks import examine_webhooks
+    from fencerow.web.worked.checks import examine_worked
 
-    return Check("API tokens", examine_tokens), Check("webhooks", examine_webhooks)
+    return (
+        Check("API tokens", examine_tokens),
+        Check("webhooks", examine_webhooks),
+        Check("jobs worked over HTTP", examine_worked),
+    )
 
 
 def _commands() -> Sequence[click.Command]:

@@ -95,6 +95,21 @@ def look(fencing: Fencing) -> Steps[Answered | Overdue | None]:
     return Answered(fencing.attempt, str(outcome), str(answer))
 
 
+class Standing(NamedTuple):
+    """How many attempts wait for an answer; how many are overdue for long, the first for how many seconds."""
+
+    waiting: int
+    late: int
+    late_s: float
+
+
+@operation(alone=True, repeatable=True, writes="")
+def standing(*, look: int, late_s: float) -> Steps[Standing]:
+    """How the attempts stand whose endpoints answer later. So many are looked at."""
+    ((waiting, late, first_s),) = yield from execute("waiting_worked", look=look, late_s=late_s)
+    return Standing(as_int(waiting), as_int(late), float(str(first_s or 0.0)))
+
+
 @operation(repeatable=True)
 def purge_worked(after: str, *, limit: int) -> Steps[Looked[str]]:
     """Remove what is kept of jobs that are gone, among so many after this one; after the last from the begin."""

@@ -48,7 +48,6 @@ class WorkedOverHttp:
             Suspend: the endpoint answers later.
             Snooze: nothing here can sign. LeaseLost: the job belongs to a newer attempt.
         """
-        signers = self._signers()
         fencing = Fencing(job.id, job.holder, job.attempt)
         token = None if self._endpoint.callbacks is None else AttemptToken.new()
         if token is not None:
@@ -57,7 +56,7 @@ class WorkedOverHttp:
                 return self._answered(job, before)
         from fencerow.web.worked.judging import Later  # with h11: only where something is sent
 
-        came = await self._came(job, args, signers, token)
+        came = await self._came(job, args, self._signers(), token)
         if isinstance(came, Later):
             return await self._later(job, fencing)
         if token is not None:

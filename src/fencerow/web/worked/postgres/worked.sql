@@ -180,3 +180,15 @@ WHERE sent.job_id > CAST(:after AS uuid)
   AND sent.job_id <= CAST(:last AS uuid)
   AND NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = sent.job_id)
 RETURNING CAST(sent.job_id AS text);
+
+-- name: waiting_worked
+-- Of the first :look attempts whose answers are to come later: how many, how many are overdue for :late_s, and the first for how
+-- long. The index of those that are looked at finds them.
+SELECT count(*),
+       count(*) FILTER (WHERE few.over_s > CAST(:late_s AS double precision)),
+       max(few.over_s)
+FROM (SELECT CAST(extract(epoch FROM (SELECT fencerow.now()) - sent.look_at) AS double precision) AS over_s
+      FROM fencerow.worked_attempts AS sent
+      WHERE sent.look_at IS NOT NULL
+      ORDER BY sent.look_at
+      LIMIT CAST(:look AS integer)) AS few;

@@ -165,3 +165,13 @@ WHERE job_id > :after
   AND job_id <= :last
   AND NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = fencerow.worked_attempts.job_id)
 RETURNING job_id;
+
+-- name: waiting_worked
+-- Of the first :look attempts whose answers are to come later: how many, how many are overdue for :late_s, and the first for how
+-- long. The index of those that are looked at finds them.
+SELECT count(*), count(*) FILTER (WHERE few.over_s > :late_s), max(few.over_s)
+FROM (SELECT (fencerow.now() - sent.look_at) / 1000000.0 AS over_s
+      FROM fencerow.worked_attempts AS sent
+      WHERE sent.look_at IS NOT NULL
+      ORDER BY sent.look_at
+      LIMIT :look) AS few;
