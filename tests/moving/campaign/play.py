@@ -12,11 +12,13 @@ from pathlib import Path
 
 import psycopg
 
-from tests.kit.forking import context
+from tests.kit.forking import Fork, context
 from tests.kit.pace import PATIENCE_S
 from tests.moving.campaign.load import bring, make_effects, submit_all, work
 
 LOOK_S = 0.1
+STEPS_AT_FIRST = 5
+CLOSED_BY = 2  # so many kills the new database knows of the move
 
 
 @dataclass
@@ -39,18 +41,17 @@ def play(folder: Path, url: str, *, jobs: int, kills: int, seed: int, unfenced: 
     ids = submit_all(f"sqlite:///{file}", jobs)
     make_effects(url)
     ends = {side: folder / side for side in ("file", "server")}
-    workers = [
-        context.Process(target=work, args=(where, ends[side]), daemon=True)
-        for side, where in (("file", f"sqlite:///{file}"), ("server", url))
-    ]
-    for each in workers:
-        each.start()
+    workers = [_worker(f"sqlite:///{file}", ends["file"])]
     try:
+        _until_under_way(file, jobs // 50)
         begun = time.monotonic()
         while _moved(
             folder, file, url, chance, found, kill=sum(found.kills.values()) < kills, unfenced=unfenced
         ):
-            pass
+            if (
+                sum(found.kills.values()) == CLOSED_BY
+            ):  # before that it would fire the schedule of its own accord
+                workers.append(_worker(url, ends["server"]))
         found.seconds = round(time.monotonic() - begun, 1)
         _until_idle(url)
         if not unfenced:
@@ -65,12 +66,19 @@ def play(folder: Path, url: str, *, jobs: int, kills: int, seed: int, unfenced: 
     return found
 
 
+def _worker(url: str, ended: Path) -> Fork:
+    made = context.Process(target=work, args=(url, ended), daemon=True)
+    made.start()
+    return made
+
+
 def _moved(
     folder: Path, file: Path, url: str, chance: random.Random, found: Found, *, kill: bool, unfenced: bool
 ) -> bool:
     """Let the move run, to its end or to a kill; whether it was killed."""
     steps = folder / "steps"
-    after = chance.randint(1, 9) if kill else None
+    # The first steps are few: each is the last one of a move once, before chance decides.
+    after = (1 if sum(found.kills.values()) < STEPS_AT_FIRST else chance.randint(1, 9)) if kill else None
     options = (str(file), url, after, chance.uniform(0, 0.03), steps, unfenced)
     mover = context.Process(target=bring, args=options, daemon=True)
     mover.start()
@@ -83,10 +91,27 @@ def _moved(
     return True
 
 
+def _until_under_way(file: Path, effects: int) -> None:
+    """Until the worker of the file has run so many jobs, and its schedule has fired."""
+    by = time.monotonic() + PATIENCE_S
+    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
+        asked = (
+            "SELECT (SELECT count(*) FROM effects) >= ? AND EXISTS (SELECT 1 FROM fencerow_schedule_ticks)"
+        )
+        while connection.execute(asked, (effects,)).fetchone() != (1,):
+            assert time.monotonic() < by, "the worker of the file does nothing"
+            time.sleep(LOOK_S)
+
+
 def _until_idle(url: str) -> None:
-    """Until the schedule is paused and no job is left."""
+    """Until the schedule has fired here too and is paused, and no job is left."""
     seen, by = None, time.monotonic() + PATIENCE_S
     with psycopg.connect(url, autocommit=True) as connection:
+        since = "tick.at > move.since"
+        newest = f"SELECT count(*) FROM fencerow.schedule_ticks AS tick, fencerow.moves AS move WHERE {since}"
+        while connection.execute(f"{newest} + INTERVAL '1 second'").fetchone() == (0,):
+            assert time.monotonic() < by, "the schedule does not fire any more"
+            time.sleep(LOOK_S)
         connection.execute(
             "UPDATE fencerow.schedules SET paused_at = now(), paused_by = 'campaign', version = version + 1"
         )
