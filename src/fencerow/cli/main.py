@@ -82,11 +82,12 @@ class Commands(click.Group):
         from fencerow.cli.canary import canary
         from fencerow.cli.demo import demo
         from fencerow.cli.proof import proof_commands
+        from fencerow.mcp.commands import mcp
 
         for name in OFTEN:
             self._load_often(name)
         of_wings = (command for wing in wings() for command in wing.commands())
-        for command in (demo, bench, canary, *proof_commands(), *of_wings):
+        for command in (demo, bench, canary, mcp, *proof_commands(), *of_wings):
             self.add_command(command)
 
     def _load_often(self, name: str) -> None:

@@ -17,7 +17,7 @@ SECTIONS = {
         *("schedules", "exclusive", "limits", "shares"),
         *("flows", "handovers", "events", "webhooks", "mutexes", "steps", "output", "signal"),
     ),
-    "Over HTTP": ("dashboard", "metrics", "tokens", "maintenance"),
+    "Over HTTP": ("dashboard", "metrics", "tokens", "maintenance", "mcp"),
     "Databases": ("migrate", "sql", "move", "audit-celery", "shards", "backfills"),
     "Measure and check": ("plan", "bench", "check", "history", "demo"),
     "This command": ("completion", "version"),
