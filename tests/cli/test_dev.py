@@ -109,9 +109,9 @@ def test_a_change_starts_the_worker_anew_and_what_ran_runs_again(
     job = job_of(engine, job_id)
     assert job.result == [2, 2, 0], "the second attempt, of the new code, and no failure was counted"
     said = running.said()
-    assert (board.status_code, said.count(place)) == (200, 2), "its address stays when the worker starts anew"
+    assert (board.status_code, said.count(place)) == (200, 2), "its address stays when it starts again"
     assert "fencerow submit -A shop:app answer" in said
-    assert "changed: shop.py; the worker starts anew" in said
+    assert "changed: shop.py; the worker starts again" in said
     assert f"1 job that still runs is cancelled and released: {job_id}" in said
     assert f"shop: at work on version 2  job=answer job_id={job_id} attempt=2" in said
 

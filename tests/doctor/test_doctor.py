@@ -101,7 +101,9 @@ def test_an_index_that_was_not_built_to_its_end_is_seen_and_mended(
     found = finding(cli("doctor", "--json"), "tables")
     assert "jobs_holder was not built to its end" in found["found"]
     assert "fencerow migrate" in found["fix"]
-    assert cli("migrate", "--plan").out == "index jobs_holder was not built to its end: would be built anew\n"
+    assert (
+        cli("migrate", "--plan").out == "index jobs_holder was not built to its end: would be built again\n"
+    )
     assert "building jobs_holder" in cli("migrate").err
     assert levels(cli("doctor", "--json"))["tables"] == "ok"
 

@@ -77,7 +77,7 @@ def test_doctor_counts_those_that_it_does_not_name(engine: AnyEngine, clock: Dat
     assert len(found["schedule in trouble"]) == 6
     assert found["schedule in trouble"][-1] == "2 more schedules are in trouble"
     assert found["overdue schedules"][0].startswith("7 should have fired")
-    assert told(engine, Level.OK) == {"schedules": ["7 fire, as far as they are not paused"]}
+    assert told(engine, Level.OK) == {"schedules": ["7 fire, unless they are paused"]}
 
 
 def test_doctor_tells_of_those_that_fired_while_the_clock_was_ahead(

@@ -91,7 +91,7 @@ def test_a_finished_job_goes_on_from_a_step(engine: AnyEngine, cli: Cli) -> None
     assert read(engine, job_id).state == "failed", "nothing is changed"
     told = cli("steps", "revive", job_id, "--from", "pack")
 
-    assert told.out.strip() == f"job {job_id} is queued; it does anew: pack, ship"
+    assert told.out.strip() == f"job {job_id} is queued; it does again: pack, ship"
     assert read(engine, job_id).state == "queued"
     assert [step.name for step in engine.run(memory.steps_of(job_id))] == ["charge"]
 

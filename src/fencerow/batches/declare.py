@@ -165,6 +165,6 @@ def _checked_batch_wait(batch_wait_s: object) -> float:
         raise DeclarationError(
             f"batch_wait_s is {shown(batch_wait_s)}",
             f"a number of seconds from 0 to {BATCH_WAIT_S_MAX:g} is expected",
-            "correct batch_wait_s; jobs that shall wait longer are submitted with delay_s, or with debounce_s",
+            "correct batch_wait_s; jobs that are to wait longer are submitted with delay_s, or with debounce_s",
         )
     return float(wait_s)

@@ -84,7 +84,7 @@ def list_(context: click.Context, /, limit: int, columns: str | None, **options:
 
     At a terminal, and without --limit, as many as its window shows.
 
-    The column `when` says when a job is due, was claimed or has ended, as its state is.
+    The column `when` says when a job is due, was claimed or has ended.
     """
     _list(context, limit, columns, options)
 
@@ -129,7 +129,7 @@ def show(context: click.Context, job_id: str) -> None:
 @bulk_options
 @click.pass_context
 def revive(context: click.Context, /, **options: Any) -> int:
-    """Queue finished jobs again: budgets start anew, the number of the attempt goes on.
+    """Queue finished jobs again: budgets are full again, the number of the attempt goes on.
 
     A filter means only failed jobs, unless --state says otherwise.
     """

@@ -1,4 +1,4 @@
-"""`fencerow dev`: a worker in a process of its own, which starts anew when a source file of the application changes.
+"""`fencerow dev`: a worker in a process of its own, which starts again when a source file of the application changes.
 
 The old process leaves as at a SIGTERM: it lets running jobs end, and releases those that take too long, so that no work
 is lost. Then the new one starts. If it cannot, it has said why, and the next change starts another.
@@ -150,7 +150,7 @@ class Reloader:
 
     def _reload(self, names: list[str], now: float) -> None:
         more = f" and {len(names) - NAMES_MAX} more" if len(names) > NAMES_MAX else ""
-        log.info("changed: %s%s; the worker starts anew", ", ".join(names[:NAMES_MAX]), more)
+        log.info("changed: %s%s; the worker starts again", ", ".join(names[:NAMES_MAX]), more)
         if self._member is None:
             self._start_at = now
         elif not self._is_reloading:

@@ -46,7 +46,7 @@ def migrate(context: click.Context, plan: bool) -> int:
         for index in each.built_concurrently:
             output.say(f"      index {index}: built beside the work of others")
     for index in broken:
-        output.say(f"index {index} was not built to its end: would be built anew")
+        output.say(f"index {index} was not built to its end: would be built again")
     if not migrations and not broken:
         output.say("the schema is up to date")
     return exits.OK

@@ -77,7 +77,7 @@ def supervised(
 
 
 def reloaded(wanted: CommandOptions, level: str | None, log_format: str | None) -> int:
-    """Run this very command in a process that starts anew when a source file changes; returns the exit code."""
+    """Run this very command in a process that starts again when a source file changes; returns the exit code."""
     logs.set_up(wanted.config(), level, log_format)
     secret = os.environ.get(developing.VARIABLE) or developing.new_secret()
     first = iter([True])
@@ -91,7 +91,7 @@ def reloaded(wanted: CommandOptions, level: str | None, log_format: str | None) 
 
 @contextlib.contextmanager
 def developed(worker: Worker, lifeline: Lifeline | None) -> Iterator[None]:
-    """Tell who starts this process anew how the worker is, and leave when told, while the block lasts."""
+    """Tell who starts this process again how the worker is, and leave when told, while the block lasts."""
     if lifeline is None:
         yield
         return

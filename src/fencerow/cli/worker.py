@@ -37,7 +37,7 @@ def log_options(command: F) -> F:
         click.option(
             "--log-level",
             type=click.Choice(LOG_LEVELS),
-            help="From which level on the log is written; by default info.  [env: FENCEROW_LOG_LEVEL]",
+            help="The lowest level that is logged; by default info.  [env: FENCEROW_LOG_LEVEL]",
         ),
         click.option(
             "--log-format",
@@ -65,7 +65,7 @@ def log_options(command: F) -> F:
     type=click.IntRange(1, PROCESSES_MAX),
     default=1,
     metavar="N",
-    help="Run so many worker processes, each with its own slots, and start those again that die.",
+    help="Run this many worker processes, each with its own slots, and restart those that die.",
 )
 @click.option(
     "--health",
@@ -160,7 +160,7 @@ def worker(
     "reload",
     default=True,
     show_default=True,
-    help="Start the worker anew when a source file changes. Without it a debugger has the terminal.",
+    help="Start the worker again when a source file changes. Without it a debugger has the terminal.",
 )
 @click.option(
     "--dashboard/--no-dashboard",

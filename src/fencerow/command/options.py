@@ -168,7 +168,7 @@ def limit_option(default: int, *, most: int = 10_000) -> Callable[[F], F]:
         type=click.IntRange(1, most),
         default=default,
         show_default=True,
-        help="Show at most so many.",
+        help="Show at most this many.",
     )
 
 

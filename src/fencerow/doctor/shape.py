@@ -71,7 +71,7 @@ def examine_shape(engine: PostgresEngine | SqliteEngine) -> Iterator[Finding]:
             yield fail(
                 "tables",
                 f"{what} was not built to its end, so nothing uses it",
-                "run `fencerow migrate`, which builds it anew beside the work of others",
+                "run `fencerow migrate`, which builds it again beside the work of others",
             )
         else:
             yield fail("tables", f"{what} was changed: {instead}"[:300], f"it should be: {text}"[:400])

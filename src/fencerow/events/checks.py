@@ -23,7 +23,7 @@ def examine_events(engine: Engine, config: CoreConfig) -> Iterator[Finding]:
             yield fail(
                 "event group",
                 f"which topics group {known.name} reads cannot be read, as its row was changed by hand",
-                "start a worker with its consumer: it writes them anew",
+                "start a worker with its consumer: it writes them again",
             )
     found = engine.run(lags())
     for group in found:

@@ -138,7 +138,7 @@ def _not_revivable(flow_id: str, state: str, gone: str | None) -> FlowEnded:
         return FlowEnded(
             f"flow {flow_id} cannot be run again: job {gone} of it is gone",
             "retention or a person removed it, so those behind it would wait for ever",
-            "submit the flow anew",
+            "submit the flow again",
         )
     return FlowEnded(
         f"flow {flow_id} has nothing to run again: {state}",

@@ -32,7 +32,7 @@ def examine_limits(engine: Engine, _config: CoreConfig) -> Iterator[Finding]:
             yield fail(
                 "limit",
                 f"{each.name}: {', '.join(each.damaged)} cannot be read, as its row was changed by hand",
-                f"`fencerow limits set {each.name} ...` writes it anew; if that is refused, correct the row by hand",
+                f"`fencerow limits set {each.name} ...` writes it again; if that is refused, correct the row by hand",
             )
         try:
             limit = each.limit

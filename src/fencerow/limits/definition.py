@@ -283,7 +283,7 @@ class Limit:
             raise InvalidInput(
                 f"the stored limit {name} cannot be read: {error}",
                 "its row was changed by hand",
-                f"`fencerow limits set {name} ...` writes it anew",
+                f"`fencerow limits set {name} ...` writes it again",
             ) from None
         return cls(
             name,

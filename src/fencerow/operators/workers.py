@@ -143,7 +143,7 @@ class Workers(Verbs):
         gone, or hangs and renews all the same.
 
         Its jobs are queued again as suspects, as after a death, and those of which a cancel was asked are cancelled.
-        What the process still writes is refused; if it lives, it is told, ends its handlers and registers anew. Until
+        What the process still writes is refused; if it lives, it is told, ends its handlers and registers again. Until
         then the next attempts may run beside them. May be repeated; of several callers each job is taken by one.
 
         Raises:

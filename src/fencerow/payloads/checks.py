@@ -39,7 +39,7 @@ def examine_payloads(engine: Engine, _config: CoreConfig) -> Iterator[Finding]:
             "altered payloads",
             f"{amount(count, 'job')} failed within {AGE_S / 86400:.0f} days, as the stored arguments were not what was "
             f"sealed or signed, such as {job_id}",
-            "find out who wrote to the database: `fencerow jobs show` has each; then submit the work anew",
+            "find out who wrote to the database: `fencerow jobs show` has each; then submit the work again",
         )
     places = engine.run(packed_keys(look=LOOK_MAX))
     if any(key is not None for keys in places.values() for key in keys):

@@ -83,7 +83,7 @@ class Seal:
             raise PayloadAltered(
                 "a sealed payload does not open",
                 f"it was changed, or sealed for another job, or the key {key!r} is another one now",
-                "find out who wrote to the database; then submit the work anew",
+                "find out who wrote to the database; then submit the work again",
             ) from None
 
     def mark(self, data: bytes) -> str:

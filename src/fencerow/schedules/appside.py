@@ -106,7 +106,7 @@ class AppSchedules(ScheduleVerbs):
         """Make a schedule, or change it; returns it as it stands then. May be repeated.
 
         A change keeps its pause. What is overdue stays due; else it waits for the next fire of its new times. What code
-        declares is changed only with `take_over`: from then on it is a person's, and code leaves it alone.
+        declares is changed only with `take_over`: from then on it belongs to a person, and code leaves it alone.
 
         Raises:
             InvalidSchedule, UnknownZone: it says nothing that can be kept. InvalidInput: a name cannot be used.

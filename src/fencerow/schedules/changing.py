@@ -53,7 +53,9 @@ class HasSchedules(Protocol):
 @click.option(
     "--late", "late_s", type=float, metavar="SECONDS", help="With --misfire skip: late, but not missed."
 )
-@click.option("--catchup-max", type=int, metavar="N", help="With --misfire all: at most so many in one pass.")
+@click.option(
+    "--catchup-max", type=int, metavar="N", help="With --misfire all: at most this many in one pass."
+)
 @click.option(
     "--overlap",
     type=click.Choice(("skip", "allow", "queue")),

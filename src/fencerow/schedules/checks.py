@@ -26,7 +26,7 @@ def examine_schedules(engine: Engine, _config: CoreConfig) -> Iterator[Finding]:
     found = engine.run(examine(overdue_s=OVERDUE_S, ahead_s=AHEAD_S, limit=SHOWN_MAX))
     if not found.are_there:
         return
-    yield ok("schedules", f"{found.count} fire, as far as they are not paused")
+    yield ok("schedules", f"{found.count} fire, unless they are paused")
     if zones.database_missing():
         yield warn(
             "time zones", "this machine has none, so it computes no schedule in a zone", zones.NO_DATABASE
@@ -63,7 +63,7 @@ def _undeclared(found: Examined) -> Iterator[Finding]:
         yield info(
             "paused, and no longer declared",
             ", ".join(names) + more,
-            "if it shall come back, run the program that declares it; else `fencerow schedules remove`",
+            "if it is to come back, run the program that declares it; else `fencerow schedules remove`",
         )
 
 
@@ -85,7 +85,7 @@ def _ahead(found: list[Notable]) -> Iterator[Finding]:
             "schedules ahead of their times",
             f"{', '.join(each.full_name for each in found)}{more} fired while the database's clock was ahead, and "
             "wait until that time has come again",
-            "once the clock is right: `fencerow schedules pause`, then `resume`; that sets the next fire anew",
+            "once the clock is right: `fencerow schedules pause`, then `resume`; that sets the next fire again",
         )
 
 

@@ -108,7 +108,7 @@ def show(context: click.Context, name: str, entity: str | None, ticks: int) -> N
 @click.argument("name")
 @entity_option
 @click.option(
-    "-n", "--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="Show so many."
+    "-n", "--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="Show this many."
 )
 @utc_option
 @usual_options

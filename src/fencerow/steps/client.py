@@ -76,7 +76,7 @@ class SignalVerbs(ClientBase):
 
     @verb
     def revive_from(self, ref: Ref, step: str, *, reason: str | None = None) -> Procedure[list[str]]:
-        """Queue a finished job again, which does this step and all behind it anew and remembers those before.
+        """Queue a finished job again: it repeats this step and all behind it, and remembers those before.
 
         Returns the names of what it has forgotten: steps, sleeps and waits, with the signals that these took.
 

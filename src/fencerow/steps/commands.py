@@ -115,7 +115,7 @@ def show(context: click.Context, job: str) -> None:
 @usual_options
 @click.pass_context
 def revive(context: click.Context, job: str, step: str, reason: str | None) -> None:
-    """Queue a finished job again, which does this step and all behind it anew and remembers those before."""
+    """Queue a finished job again: it repeats this step and all behind it, and remembers those before."""
     with working(asked(context)) as engine:
         job_id = ClientBase(engine).run(job_meant(parse_prefix(job)))
         client = acting(engine, asked(context))
@@ -123,7 +123,7 @@ def revive(context: click.Context, job: str, step: str, reason: str | None) -> N
     if asked(context).json:
         output.say_json({"job_id": job_id, "forgotten": forgotten})
     else:
-        output.say(f"job {job_id} is queued; it does anew: {', '.join(forgotten)}")
+        output.say(f"job {job_id} is queued; it does again: {', '.join(forgotten)}")
 
 
 @steps.command()

@@ -39,7 +39,7 @@ def revive_from(
 
 
 def reviving_from(ref: Ref, step: str, actor: str | None, reason: str | None) -> Procedure[list[str]]:
-    """Queue the job, say so, and return what it does anew."""
+    """Queue the job, say so, and return what it does again."""
     check_reason(reason)
     job_id = yield from resolving(ref)
     revived, forgotten = yield from ask(revive_from(job_id, step, actor=actor, reason=reason))

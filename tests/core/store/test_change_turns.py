@@ -132,7 +132,7 @@ def test_arguments_of_a_job_whose_turns_nobody_can_tell_stay(engine: AnyEngine) 
         (second, with_key("other", before="of another submit")),
         (second, with_key(None, before=None, known=False)),
     ):
-        with pytest.raises(InvalidInput, match="submit the work anew"):
+        with pytest.raises(InvalidInput, match="submit the work again"):
             change(engine, job_id, wrong)
         assert engine.run(store.change_many([job_id], wrong, actor=None)) == []
     for job_id, right in ((first, with_key("k")), (second, with_key("same", before="same"))):

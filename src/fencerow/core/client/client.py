@@ -80,7 +80,7 @@ class JobsClient(Submits):
 
     @verb
     def revive(self, ref: Ref, *, reason: str | None = None) -> Procedure[None]:
-        """Queue a finished job again: its budgets start anew, and the number of its attempt goes on.
+        """Queue a finished job again: its budgets are full again, and the number of its attempt goes on.
 
         Raises:
             IllegalMove: it has not ended. Wait for it or cancel it.

@@ -121,7 +121,7 @@ class CoreConfig:
     log_format: str = text("console", "How processes write their log.", *LOG_FORMATS)
     log_level: str | None = text(
         None,
-        "From which level on the log is written. By default `info`; where the application has configured `logging` "
+        "The lowest level that is logged. By default `info`; where the application has configured `logging` "
         "itself, as it says.",
         *LOG_LEVELS,
     )

@@ -55,5 +55,5 @@ class Handed:
         return self._misuse(
             f"the handler ended {self._name} by its session, or would write beside it",
             f"it ends with {self._end}, in one commit; this session has no other transaction",
-            "leave commit, rollback and close to Fencerow; a part that may fail belongs into begin_nested()",
+            "leave commit, rollback and close to Fencerow; a part that may fail belongs in begin_nested()",
         )

@@ -34,7 +34,7 @@ Row = tuple[object, ...]
 Rows = list[Row]
 
 
-# Statements and operations are made anew for every run of one. Nobody changes them; that they cannot be changed would
+# Statements and operations are made again for every run of one. Nobody changes them; that they cannot be changed would
 # cost a third of the time that it takes to make them.
 @dataclass(slots=True)
 class Statement:

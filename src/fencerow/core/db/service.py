@@ -3,7 +3,7 @@
 Beside it `soon`, the way from any thread to an event loop.
 
 Whatever a turn meets (no descriptor left, no memory, a driver's bug) is logged and waited out, and the next turn comes.
-A thread that ended all the same is started anew by whoever needs it next: nobody believes in it longer than it lives.
+A thread that ended all the same is started again by whoever needs it next: nobody believes in it longer than it lives.
 """
 
 from __future__ import annotations

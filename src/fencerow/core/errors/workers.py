@@ -13,7 +13,7 @@ class WorkerNotFound(FencerowError):
 
 
 class WorkerGone(FencerowError):
-    """That registration has ended: the worker stopped, was declared dead, or registered anew under another id."""
+    """That registration has ended: the worker stopped, was declared dead, or registered again under another id."""
 
     code = "FR-602"
 

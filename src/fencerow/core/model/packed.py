@@ -158,5 +158,5 @@ def altered(why: str) -> PayloadAltered:
     return PayloadAltered(
         "a stored payload is not what was packed",
         why,
-        "find out who wrote to the database; then submit the work anew",
+        "find out who wrote to the database; then submit the work again",
     )

@@ -41,7 +41,7 @@ class PayloadSeal(Protocol):
 
     It is called on the event loop and inside transactions: it must not wait, so load or unwrap keys before. `bound` is
     what the payload belongs to; opened with another `bound`, it counts as altered. The same input should give the same
-    output, else the rows of schedules are written anew whenever a worker starts.
+    output, else the rows of schedules are written again whenever a worker starts.
     """
 
     @property

@@ -193,7 +193,7 @@ RULES: dict[Move, Rule] = {
     Move.REVIVE: rule(
         "succeeded failed cancelled",
         State.QUEUED,
-        "a person asked; its key is free or its own; budgets start anew, attempt goes on; "
+        "a person asked; its key is free or its own; budgets are full again, attempt goes on; "
         "waiting instead if it needs a turn",
         State.WAITING,
     ),

@@ -76,7 +76,7 @@ class LaneTurns:
         self.restart()
 
     def restart(self) -> None:
-        """Which lanes have jobs is to be looked at anew."""
+        """Which lanes have jobs is to be looked at again."""
         self._ahead: deque[RingMember] = deque()  # they have had no turn since they were seen
         self._behind: deque[RingMember] = deque()  # they had theirs, in this order
         self._whole = False

@@ -217,7 +217,7 @@ def migrate(
 
 
 def mend(engine: Engine, known: Sequence[Migration], *, lock: int, holder: str, tell: Tell) -> None:
-    """Build our indexes anew that are not whole though no migration is missing: somebody began them by hand."""
+    """Build our indexes again that are not whole though no migration is missing: somebody began them by hand."""
     name = ledger_name(engine)
     indexes = engine.run(broken(name, index_names(known)))
     if not indexes:
@@ -229,7 +229,7 @@ def mend(engine: Engine, known: Sequence[Migration], *, lock: int, holder: str, 
 
 
 def broken_indexes(engine: Engine) -> list[str]:
-    """The names of our indexes that are there and not whole: `migrate` builds them anew."""
+    """The names of our indexes that are there and not whole: `migrate` builds them again."""
     if not engine.traits.has_server:
         return []
     found = engine.run(broken(ledger_name(engine), index_names(known_migrations(engine.dialect))))

@@ -126,7 +126,9 @@ def unchangeable(job_id: str, fence: Fence | None) -> FencerowError | None:
     return IllegalMove(
         f"job {job_id} is {fence.state}",
         "only a waiting or queued job can be changed",
-        "cancel it and submit the work anew" if fence.state is State.RUNNING else "revive it, then change it",
+        "cancel it and submit the work again"
+        if fence.state is State.RUNNING
+        else "revive it, then change it",
         state=fence.state,
     )
 
@@ -257,7 +259,7 @@ def _unknown_turns(job: Idle, why: str) -> InvalidInput:
     return InvalidInput(
         f"job {job.id} was submitted with {' and '.join(had) or 'no exclusive key and no limits'}",
         why,
-        "change it by the client of its app (-A on the command line), or cancel it and submit the work anew",
+        "change it by the client of its app (-A on the command line), or cancel it and submit the work again",
     )
 
 
@@ -285,7 +287,7 @@ def _refuse_late(job: Idle, wanted: JobChange) -> None:
         raise InvalidInput(
             f"job {job.id} would expire {(due_us - job.expires_us) / 1e6:.1f} s before it is due",
             "what was submitted with expires_s must start within it",
-            "choose an earlier time, or submit the work anew",
+            "choose an earlier time, or submit the work again",
         )
 
 

@@ -62,7 +62,7 @@ def _look(wanted: str, by_key: Mapping[Pair, KeyClaim], reserved: ReservedKeys) 
         pair = (str(scope), str(key))
         if pair in reserved.owners:
             continue
-        if is_expired:  # whoever had it: what is reserved anew lives until the end of its job
+        if is_expired:  # whoever had it: what is reserved again lives until the end of its job
             any_expired = True
             continue
         _refuse_other_payload(by_key[pair], str(job_id), str(fingerprint))

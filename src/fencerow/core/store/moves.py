@@ -69,8 +69,8 @@ def expire(*, limit: int, actor: str | None) -> Steps[list[Moved]]:
 def revive(
     job_id: str, *, actor: str | None, reason: str | None = None, ended_by_us: int | None = None
 ) -> Steps[Requeued]:
-    """Queue a finished job again: budgets start anew, the attempt goes on. With `ended_by_us` (microseconds) only if it
-    has ended by then.
+    """Queue a finished job again: budgets are full again, the attempt goes on. With `ended_by_us` (microseconds) only
+    if it has ended by then.
 
     Locks the job's row, then its key. What people do; the system's own repetition is a retry.
 
@@ -126,7 +126,7 @@ def _take_key_back(job_id: str, scope: str, key: str) -> Steps[None]:
             raise KeyConflict(
                 f"key {key!r} in scope {scope!r} belongs to job {owner} now",
                 f"job {job_id} cannot run under it again",
-                "submit the work anew under another key",
+                "submit the work again under another key",
                 job_id=str(owner),
             )
 
@@ -160,7 +160,7 @@ def unrevivable(job_id: str, fence: Fence | None) -> FencerowError | None:
         return JobGone(
             f"job {job_id} succeeded and left nothing to revive",
             "it is ephemeral",
-            "submit the work anew",
+            "submit the work again",
         )
     if fence.state not in FINAL:
         return IllegalMove(

@@ -108,7 +108,7 @@ def gone(worker: WorkerRecord, alive: list[WorkerRecord]) -> WorkerGone:
         if (other.name, other.host, other.pid) == same:
             return WorkerGone(
                 f"worker {worker.name} ({worker.id}) {what}",
-                f"its process registered anew as {other.id}",
+                f"its process registered again as {other.id}",
                 "look at that one; it keeps the worker's order",
             )
     return WorkerGone(

@@ -51,7 +51,7 @@ def resubmit_asked(asked: Sequence[Submission]) -> Steps[list[Submitted]]:
 
     A key that this very job id owns is its own, and once that job has ended it is not run again for as long as the key
     lives, even when retention has removed it. An id of the caller's own that has ended, and whose key's lifetime is
-    over, does not take the key again. What came to an existing job left nothing behind, and is decided anew.
+    over, does not take the key again. What came to an existing job left nothing behind, and is decided again.
     """
     return (yield from _stored(asked, again=True))
 

@@ -114,7 +114,7 @@ class Claimer:
         return pause_s
 
     async def _serve(self, view: QueueView, wanted: int) -> None:
-        # Whoever was declared dead meanwhile, during any of these awaits, has no holder until it registers anew.
+        # Whoever was declared dead meanwhile, during any of these awaits, has no holder until it registers again.
         await self._claim_passed_over(view, locked_only=True)
         self._untold_us = None
         if view.wants_sweep(time.monotonic()):

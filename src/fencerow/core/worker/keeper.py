@@ -66,7 +66,7 @@ def keeper_engine(engine: Engine, lease_s: float) -> Engine:
 
 
 class Keeper:
-    """Registers the worker, renews its lease, registers anew after a death. `engine` is its own; it closes it."""
+    """Registers the worker, renews its lease, registers again after a death. `engine` is its own; it closes it."""
 
     def __init__(
         self,
@@ -192,7 +192,7 @@ class Keeper:
             if holder is None:
                 self._register()
             elif not self._renew(holder):
-                log.error("worker %s was declared dead by others; it registers anew", self._name)
+                log.error("worker %s was declared dead by others; it registers again", self._name)
                 self._lease.end()
                 self._open.remove(holder)
                 self._control.on_death(holder)

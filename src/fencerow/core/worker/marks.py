@@ -342,7 +342,7 @@ class QueueView:
             turns.anybodys_came()
 
     def _lower_to_hints(self, since: float) -> None:
-        """The answer to what was asked then has set the marks anew: what came meanwhile may lie behind them."""
+        """The answer to what was asked then has set the marks again: what came meanwhile may lie behind them."""
         for mark, told_at in self._hinted.values():
             if told_at >= since:
                 self._lower(mark)

@@ -46,7 +46,7 @@ def examine_wal(path: Path) -> Iterator[Finding]:
     yield warn(
         NAME,
         f"{found}: it was not reset for long; {f'it is read by {who}' if who else 'nobody reads it just now'}",
-        "let the reader end its transaction; the next checkpoint then begins the log anew",
+        "let the reader end its transaction; the next checkpoint then begins the log again",
     )
 
 

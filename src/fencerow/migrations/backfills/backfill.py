@@ -163,7 +163,7 @@ class Backfill:
         return BackfillStatus.of(lanes)
 
     def forget(self) -> None:
-        """Forget how far it was, so that `start` starts anew.
+        """Forget how far it was, so that `start` starts again.
 
         Raises:
             BackfillRunning: pause it first.

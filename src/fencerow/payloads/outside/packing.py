@@ -170,5 +170,5 @@ def _altered(why: str) -> PayloadAltered:
     return PayloadAltered(
         "a payload outside the database is not what was stored",
         why,
-        "find out who wrote to the store or the database; then submit the work anew",
+        "find out who wrote to the store or the database; then submit the work again",
     )

@@ -66,5 +66,5 @@ def missing(name: str, where: str) -> PayloadMissing:
     return PayloadMissing(
         f"the payload {name} is missing",
         f"the job's row refers to it, and {where} has it no longer",
-        "restore it from a backup and revive the job, or submit the work anew",
+        "restore it from a backup and revive the job, or submit the work again",
     )
