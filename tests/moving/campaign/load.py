@@ -99,6 +99,7 @@ def bring(file: str, url: str, kill_after: int | None, pause_s: float, steps: Pa
     """Run the move. With `kill_after`, it is killed `pause_s` seconds after so many steps."""
     if unfenced:
         source.stop_claims = _stop_nobody
+        moving.drain = _wait_for_nobody  # type: ignore[assignment]
         moving.source.close = _close_without_fence  # type: ignore[attr-defined]
     done: list[str] = []
 
@@ -120,6 +121,10 @@ def bring(file: str, url: str, kill_after: int | None, pause_s: float, steps: Pa
         part_rows=PART_ROWS,
     ).move(wait_s=60)
     steps.write_text("done")
+
+
+def _wait_for_nobody(*_: object) -> None:
+    """Let jobs run on."""
 
 
 def _stop_nobody(engine: SqliteEngine) -> None:

@@ -53,7 +53,8 @@ def play(folder: Path, url: str, *, jobs: int, kills: int, seed: int, unfenced: 
             ):  # before that it would fire the schedule of its own accord
                 workers.append(_worker(url, ends["server"]))
         found.seconds = round(time.monotonic() - begun, 1)
-        _until_idle(url)
+        if not found.wrong:
+            _until_idle(url)
         if not unfenced:
             workers[0].join(PATIENCE_S)
             if (said := ends["file"].read_text()) != "moved":
@@ -85,6 +86,9 @@ def _moved(
     mover.join(PATIENCE_S)
     at = steps.read_text() if steps.exists() else "before its first step"
     if mover.exitcode == 0:
+        return False
+    if unfenced and mover.exitcode == 1:
+        found.wrong.append(f"what changed meanwhile was found at the end ({at})")
         return False
     assert mover.exitcode == -9, f"the move ended with {mover.exitcode} at {at}"
     found.kills[at] = found.kills.get(at, 0) + 1
