@@ -53,6 +53,8 @@ WING = Wing(
     purges=_purges,
     used="relay_used",
     checks=_checks,
+    staying={"relay_readers": "who reads is a worker with a lease, and holds it in one database"},
+    declared=("relays", "relay_parts"),
     changes=CHANGES,
     commands=_commands,
 )

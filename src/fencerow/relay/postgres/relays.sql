@@ -55,12 +55,12 @@ ORDER BY held.part;
 UPDATE fencerow.relay_parts AS taken
 SET holder = CAST(:holder AS uuid), fence = taken.fence + 1
 WHERE taken.relay = :relay
-  AND taken.part IN (SELECT free.part FROM fencerow.relay_parts AS free
-                     WHERE free.relay = :relay
-                       AND (free.holder IS NULL OR free.holder = ANY(CAST(:dead AS uuid[])))
-                     ORDER BY free.part
-                     LIMIT CAST(:count AS bigint)
-                     FOR UPDATE SKIP LOCKED)
+  AND taken.part = ANY(ARRAY(SELECT free.part FROM fencerow.relay_parts AS free
+                             WHERE free.relay = :relay
+                               AND (free.holder IS NULL OR free.holder = ANY(CAST(:dead AS uuid[])))
+                             ORDER BY free.part
+                             LIMIT CAST(:count AS bigint)
+                             FOR UPDATE SKIP LOCKED))
   AND (taken.holder IS NULL OR taken.holder = ANY(CAST(:dead AS uuid[])))
 RETURNING taken.part, taken.position, taken.generation, taken.fence, taken.stopped;
 
