@@ -18,7 +18,13 @@ from tests.house.tree import ROOT
 
 @pytest.mark.parametrize(
     ("option", "write"),
-    [("cron", "app.schedule(job, cron=...)"), ("every", "app.schedule("), ("bind", "`job: Job`")],
+    [
+        ("cron", "app.schedule(job, cron=...)"),
+        ("every", "app.schedule("),
+        ("bind", "`job: Job`"),
+        ("seal", "App(seal=...)"),
+        ("rate_limit", "limits="),
+    ],
 )
 def test_an_option_that_is_none_here_names_its_place(option: str, write: str, lite_app: App) -> None:
     with pytest.raises(DeclarationError) as refused:
