@@ -1,0 +1,1 @@
+"""The settings, the addresses and the server of the shop."""

@@ -1,0 +1,1 @@
+"""The shop: orders, and what happens to them."""
