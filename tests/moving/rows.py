@@ -15,11 +15,8 @@ ROWS: Mapping[str, Mapping[str, object]] = json.loads(Path(__file__).with_suffix
 
 
 def plant(connection: sqlite3.Connection, prefix: str = "fencerow_") -> None:
-    """Put them all into a file that was migrated, but for those that the migration has made."""
+    """Put them all into a file that was migrated."""
     with connection:
         for table, row in ROWS.items():
-            if row:
-                names, marks = ", ".join(row), ", ".join("?" * len(row))
-                connection.execute(
-                    f"INSERT INTO {prefix}{table} ({names}) VALUES ({marks})", tuple(row.values())
-                )
+            names, marks = ", ".join(row), ", ".join("?" * len(row))
+            connection.execute(f"INSERT INTO {prefix}{table} ({names}) VALUES ({marks})", tuple(row.values()))

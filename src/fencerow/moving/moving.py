@@ -132,7 +132,9 @@ class Mover:
         self._copy(known, tables)
 
     def _close_other(self, known: Move, tables: Sequence[Table]) -> None:
-        there = Move(known.id, "to", "filling", str(self.engine.path), None, known.since_us, known.begun_by)
+        there = Move(
+            known.id, "to", "filling", str(self.engine.path), known.owner, known.since_us, known.begun_by
+        )
         try:
             target.begin_filling(self.other, there, tables)
         except MoveRefused:

@@ -21,7 +21,13 @@ READ_AT_ONCE = 1000
 
 @operation()
 def _begin_filling(move: Move) -> Steps[bool]:
-    return bool((yield from execute("begin_filling", id=move.id, other=move.other, actor=move.begun_by)))
+    return bool(
+        (
+            yield from execute(
+                "begin_filling", id=move.id, other=move.other, owner=move.owner, actor=move.begun_by
+            )
+        )
+    )
 
 
 @operation(alone=True, repeatable=True)
@@ -54,6 +60,7 @@ def _open_filled(move_id: str) -> Steps[bool]:
 def _run(names: Sequence[str], move_id: str) -> Steps[None]:
     for name in names:
         yield from execute(name)
+    yield from execute("own_payloads", id=move_id)
     yield from execute("remove_parts", id=move_id)
 
 

@@ -29,6 +29,6 @@ WING = Wing(
     "payloads",
     queries=("fencerow.payloads",),
     checks=_checks,
-    declared=("payload_owner",),
+    staying={"payload_owner": "the new database owns outside what the file did, by a step of its own"},
     settings=_settings,
 )

@@ -220,6 +220,7 @@ UNRECORDED = {
                 "forget_filling",
                 "remove_parts",
                 "place_moved_events",
+                "own_payloads",
             ),
         ),
         "how far a move is; what becomes of the jobs is compared by the move itself, tests/moving",

@@ -7,8 +7,8 @@ FROM fencerow.moves AS move;
 
 -- name: begin_filling
 -- Note from where jobs come. Guard: no move is known, so of two that begin at once one does.
-INSERT INTO fencerow.moves (id, side, state, other, since, begun_by)
-SELECT CAST(:id AS uuid), 'to', 'filling', :other, (SELECT fencerow.now()), :actor
+INSERT INTO fencerow.moves (id, side, state, other, owner, since, begun_by)
+SELECT CAST(:id AS uuid), 'to', 'filling', :other, CAST(:owner AS uuid), (SELECT fencerow.now()), :actor
 WHERE NOT EXISTS (SELECT 1 FROM fencerow.moves)
 ON CONFLICT (id) DO NOTHING
 RETURNING id;
@@ -49,6 +49,13 @@ UPDATE fencerow.moves SET state = 'open' WHERE id = CAST(:id AS uuid) AND state 
 -- name: pass_filling
 -- Let this transaction put rows in while nobody else may.
 SELECT set_config('fencerow.filling', 'on', true);
+
+-- name: own_payloads
+-- Own the payloads outside that the file owned. Guard: the move is this one.
+UPDATE fencerow.payload_owner
+SET id = move.owner
+FROM fencerow.moves AS move
+WHERE move.id = CAST(:id AS uuid) AND move.owner IS NOT NULL;
 
 -- name: forget_filling
 -- Take a move back. Guard: it has not come to its end.
