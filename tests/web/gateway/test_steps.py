@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -75,13 +76,17 @@ async def test_a_repeated_signal_is_the_first_one_and_no_other(http: httpx.Async
         await http.post(f"{order}/signals/later", json={"data": 1}, headers=key) for _ in range(2)
     ]
     assert (first.json()["id"], again.headers["idempotent-replayed"]) == (again.json()["id"], "true")
+    slashed = await http.post(f"{order}/signals/{quote('page 1/2', safe='')}", json={"data": 1})
+    assert slashed.status_code == 202, slashed.text
+    sent = (await http.get(f"{order}/signals")).json()["signals"]
+    assert [each["name"] for each in sent] == ["later", "page 1/2"]
     for name, data in (("later", 2), ("other", 1)):
         other = await http.post(f"{order}/signals/{name}", json={"data": data}, headers=key)
         assert (other.status_code, other.json()["code"]) == (409, "FR-206"), other.text
     loud = await http.post(f"{order}/signals/later", json={"data": "x" * 70_000})
     assert (loud.status_code, loud.json()["code"]) == (413, "FR-204"), loud.text
     assert (await http.post(f"{order}/signals/{'x' * 101}", json={})).status_code == 422
-    assert len((await http.get(f"{order}/signals")).json()["signals"]) == 1
+    assert len((await http.get(f"{order}/signals")).json()["signals"]) == 2
 
 
 async def test_a_job_goes_on_from_a_step(app: App, http: httpx.AsyncClient, order: str) -> None:

@@ -151,4 +151,6 @@ def _by_path(all_routes: Sequence[Route]) -> dict[str, list[Route]]:
 def _mapped(path: str, of_path: Sequence[Route], house: House) -> Mapped:
     endpoints = {route.method: RouteApp(route, house) for route in of_path}
     endpoint: Any = _Methods(endpoints)
+    if any(route.takes_slashes for route in of_path):
+        path = f"{path.removesuffix('}')}:path}}"  # servers tell the path decoded, so %2F is a slash here
     return Mapped(path, endpoint, methods=list(endpoints))

@@ -171,6 +171,7 @@ class Route:
     answers while the gateways are under maintenance. `of_itself`: what the gateway says of itself, to probes: as often
     as they like, and also while it takes no requests.
     `is_raw`: its function gets the body as it came, in bytes, and judges them itself.
+    `takes_slashes`: whatever stands behind the path's last slash is its last parameter, further slashes too.
     """
 
     method: str
@@ -188,6 +189,7 @@ class Route:
     may_wait: bool = False
     in_maintenance: bool = False
     of_itself: bool = False
+    takes_slashes: bool = False
     tag: str = "jobs"
     accepts: Mapping[str, str] = field(
         default_factory=dict

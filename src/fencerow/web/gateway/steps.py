@@ -149,7 +149,7 @@ ROUTES = (
     ),
     Route(
         "POST", "/v1/jobs/{id}/signals/{name}", "sendSignal", send_signal, Scope.SUBMIT, {202: SignalSent},
-        body=SignalGiven, accepts=ONCE, tag="steps",
+        body=SignalGiven, accepts=ONCE, tag="steps", takes_slashes=True,
         refusals=(*MOVED, KeyConflict, SignalRefused, InvalidPayload, PayloadTooLarge, OutcomeUnknown),
     ),
     Route(
