@@ -218,9 +218,9 @@ RETURNING CAST(kept.id AS text);
 -- name: purge_unread
 -- Forget what could not be read and is old.
 DELETE FROM fencerow.relay_unread AS kept
-WHERE kept.id IN (SELECT old.id FROM fencerow.relay_unread AS old
-                  WHERE old.at <= (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
-                  ORDER BY old.at LIMIT CAST(:limit AS bigint))
+WHERE kept.id = ANY(ARRAY(SELECT old.id FROM fencerow.relay_unread AS old
+                          WHERE old.at <= (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
+                          ORDER BY old.at LIMIT CAST(:limit AS bigint)))
 RETURNING kept.id;
 
 -- name: remove_relay
