@@ -7,7 +7,7 @@ import pytest
 from fencerow import Client, Job
 from fencerow.core.store import store
 from fencerow.errors import ApprovalOver, ApprovalUnknown, InvalidInput, JobNotFound, SignalRefused
-from fencerow.steps import Approval, memory
+from fencerow.steps import Approval, approvals, memory
 from fencerow.steps.approvals import answer_approval, answering, asked, ticket_of
 from fencerow.testing.clock import DatabaseClock
 from tests.core.worker.stage import working
@@ -126,6 +126,18 @@ def test_what_cannot_be_asked_is_refused(engine: AnyEngine) -> None:
         ask(engine, "0198c5a0-0000-7000-8000-000000000000")
     engine.run(store.fail([store.Failure(job.id, job.attempt, '{"type":"Boom"}')], holder=holder))
     with pytest.raises(SignalRefused, match="it is failed"):
+        ask(engine, job.id)
+
+
+def test_a_job_is_asked_a_bounded_number_of_things(
+    engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(approvals, "APPROVALS_MAX", 2)
+    job = running(engine, register(engine))
+    for _ in range(2):
+        ask(engine, job.id)
+
+    with pytest.raises(SignalRefused, match="nothing more can be asked"):
         ask(engine, job.id)
 
 

@@ -16,6 +16,7 @@ from fencerow.core.model.state import State
 from fencerow.core.model.submission import Submission, Submitted
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Requeue, Success
+from fencerow.core.store.storing import storing_once
 from fencerow.core.store.submit import as_document
 from fencerow.retention.purging import purge_by_age
 from fencerow.testing.clock import DatabaseClock
@@ -216,6 +217,9 @@ def test_a_repeat_after_a_lost_answer_comes_to_the_same(engine: AnyEngine, rule:
 
     if rule is not KEEP:
         assert submit(engine, second, again=True) == once
+    assert engine.run(storing_once([first], again=True)) == [Submitted(first.job.id)], (
+        "it finds no job but its own"
+    )
     assert submit(engine, first, again=True) == [Submitted(first.job.id)]
     assert answers(engine, first, own={first.job.id}) == ["existing"]
     assert live(engine) == 0 or rule is KEEP

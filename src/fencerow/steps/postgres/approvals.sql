@@ -32,5 +32,6 @@ WHERE asked.id = CAST(:approval_id AS uuid)
   AND asked.answered_at IS NULL
   AND asked.expires_at > (SELECT fencerow.now())
   AND NOT EXISTS (SELECT 1 FROM fencerow.job_approvals AS other
-                  WHERE other.job_id = asked.job_id AND other.signal = asked.signal AND other.answered_at IS NOT NULL)
+                  WHERE other.job_id = asked.job_id AND other.signal = asked.signal AND other.id <> asked.id
+                    AND other.answered_at IS NOT NULL)
 RETURNING CAST(asked.job_id AS text), asked.signal;

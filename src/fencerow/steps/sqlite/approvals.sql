@@ -31,5 +31,5 @@ WHERE id = :approval_id
   AND expires_at > fencerow.now()
   AND NOT EXISTS (SELECT 1 FROM fencerow.job_approvals AS other
                   WHERE other.job_id = fencerow.job_approvals.job_id AND other.signal = fencerow.job_approvals.signal
-                    AND other.answered_at IS NOT NULL)
+                    AND other.id <> fencerow.job_approvals.id AND other.answered_at IS NOT NULL)
 RETURNING job_id, signal;
