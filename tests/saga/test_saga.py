@@ -7,18 +7,19 @@ from typing import Any
 
 import pytest
 
-from fencerow import Job
+from fencerow import App, Fail, Job
 from fencerow.batches import BatchItem
 from fencerow.core.config import CoreConfig
 from fencerow.core.model.ids import new_id
 from fencerow.errors import InvalidSaga, StepNotPossible, UndoNotPossible
+from fencerow.payloads import Seal
 from fencerow.saga.checks import examine_sagas
 from fencerow.saga.storing import NOWHERE, purge, sagas_of
 from fencerow.steps.verifying import recorded, verified
 from fencerow.testing import drain
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
-from tests.core.store.stage import rows
+from tests.core.store.stage import rows, table
 from tests.events.conftest import url_of
 from tests.kit.jobs import AnyEngine
 from tests.saga.stage import Shop
@@ -63,6 +64,31 @@ def test_a_step_whose_effects_were_committed_with_its_memory_is_undone_first(sho
     drain(shop.app)
 
     assert shop.heard == [*DONE, "book 9", "unbook 9", *UNDONE]
+
+
+def test_what_is_undone_of_a_sealed_job_is_kept_sealed_and_read_by_its_undo(engine: AnyEngine) -> None:
+    heard: list[str] = []
+
+    def charge() -> str:
+        return "card 4111"
+
+    def refund(card: str) -> None:
+        heard.append(f"refund {card}")
+
+    with App(url_of(engine), seal=Seal({"k": b"1" * 32}, marks=b"m" * 32)) as app:
+
+        @app.job(attempts_max=1)
+        def order(job: Job) -> None:
+            job.step("charge", charge, undo=refund)
+            raise Fail("out of stock")
+
+        app.saga(order, undo=[refund])
+        order.submit()
+        drain(app)
+
+    kept = str(rows(engine, f"SELECT * FROM {table(engine, 'saga_steps')}"))
+    assert heard == ["refund card 4111"]
+    assert "refund" in kept and "4111" not in kept
 
 
 def test_a_job_that_is_cancelled_while_it_sleeps_is_undone(shop: Shop) -> None:
