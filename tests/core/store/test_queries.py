@@ -51,6 +51,7 @@ ONLY: dict[str, dict[str, str]] = {
                 "forget_filling",
                 "list_parts",
                 "open_filled",
+                "own_payloads",
                 "pass_filling",
                 "put_part",
                 "remove_parts",

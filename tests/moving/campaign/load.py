@@ -99,7 +99,7 @@ def bring(file: str, url: str, kill_after: int | None, pause_s: float, steps: Pa
     """Run the move. With `kill_after`, it is killed `pause_s` seconds after so many steps."""
     if unfenced:
         source.stop_claims = _stop_nobody
-        moving.drain = _wait_for_nobody  # type: ignore[assignment]
+        moving.drain = _wait_for_nobody  # type: ignore[assignment,attr-defined]
         moving.source.close = _close_without_fence  # type: ignore[attr-defined]
     done: list[str] = []
 
