@@ -103,7 +103,8 @@ async def test_a_more_urgent_job_overtakes_a_backlog_without_a_sweep(engine: Any
         before = len(order)
         urgent = job_of("slow", priority=10)
         await engine.arun(store.submit([urgent]))
-        engine.wake([encode(Queued("mail", 10, await engine.arun(store.clock())))])
+        now_us = await engine.arun(store.clock())
+        engine.wake([encode(Queued("mail", 10, now_us))])
         await stage.ended(urgent.id)
         waited_s = time.monotonic() - submitted_at
         assert 10 in order[before:]

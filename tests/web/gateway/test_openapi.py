@@ -84,7 +84,7 @@ async def test_a_parameter_that_nobody_knows_is_refused_as_told(
 ) -> None:
     for route in gateway.routes:
         if route.scope is None:
-            body = None if route.body is None else {}
+            body: dict[str, object] | None = None if route.body is None else {}
             answer = await http.request(route.method, f"{route.path}?unknown=1", json=body)
             assert (answer.status_code, answer.json()["code"]) == (422, "FR-201")
 
