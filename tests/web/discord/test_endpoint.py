@@ -15,6 +15,7 @@ from fencerow.core.app.secrets import hidden_arguments
 from fencerow.errors import ConfigError, InteractionRefused
 from fencerow.web.discord import Discord, DiscordKey, Interaction, verify_interaction
 from fencerow.web.discord.interaction import interaction_of
+from fencerow.web.reading.room import Room
 from tests.kit.pace import PATIENCE_S, slower
 from tests.web.answers.conftest import Lock
 from tests.web.discord.double import Signs
@@ -132,6 +133,16 @@ async def test_while_nothing_can_be_stored_busy_is_told_in_time_and_the_id_finds
     assert (busy.status_code, busy.json()["type"], busy.json()["data"]["flags"]) == (200, 4, 64)
     assert took_s < slower(10.0)  # and not as long as the database is locked
     assert deferred.json() == {"type": 5} and len(await jobs(app)) == 2
+
+
+async def test_while_all_seats_are_taken_busy_is_told_and_nothing_is_submitted(
+    app: App, discord: Discord, caller: httpx.AsyncClient, signs: Signs
+) -> None:
+    discord._room = Room(1, 1)
+    with discord._room.seat("discord"):
+        busy = await sent(caller, signs, signs.new())
+    assert (busy.json()["type"], await jobs(app)) == (4, [])
+    assert (await sent(caller, signs, signs.new())).json() == {"type": 5}
 
 
 async def test_the_token_of_an_interaction_is_hidden_where_people_look(
