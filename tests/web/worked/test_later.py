@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import httpx
+import pytest
 
 from fencerow import App
 from fencerow.core.model.state import State
@@ -178,3 +179,19 @@ async def test_a_slot_that_is_kept_is_kept(lite: App, endpoint: Endpoint, http_l
         result = await handle.aresult(timeout_s=60)
 
     assert (state, said.status_code, result) == (State.RUNNING, 200, {"kept": True})
+
+
+async def test_a_slot_that_is_kept_is_kept_no_longer_than_the_attempt_may_last(
+    lite: App, endpoint: Endpoint, http_lite: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its wait ends before its time does, and its endpoint is told that it is over: no answer is lost with it."""
+    monkeypatch.setattr("fencerow.web.worked.working.before_end_s", lambda _remaining_s: 0.0)
+    render = render_job(lite, endpoint, later=True, keeps_slot=True, timeout_s=600, attempts_max=1)
+    endpoint.replies(LATER)
+    await render.asubmit("a.pdf")
+
+    (ran,) = await adrain(lite)
+    late = await say(http_lite, endpoint.got[0], "succeed", result={})
+
+    assert ran.outcome == "failed" and ran.error is not None and "FR-942" in ran.error.message
+    assert refused(late)[:2] == (409, "FR-943")

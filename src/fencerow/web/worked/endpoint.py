@@ -19,6 +19,8 @@ ENV: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 REPLY_S: Final = 60.0
 ANSWER_S: Final = 3600.0
 REPLY_BYTES_MAX_MAX: Final = 64 * 1024 * 1024
+MARGIN_S: Final = 1.0
+MARGIN_SHARE: Final = 0.1
 PATH: Final = "/v1/worked"  # below the address of a gateway
 
 
@@ -52,9 +54,19 @@ class WorkedEndpoint:
             )
         return found
 
+    def patience_s(self, remaining_s: float | None) -> float:
+        """How long to wait for the reply of an attempt that has so long: it ends before its own time does, so that
+        what it came to can still be noted."""
+        return self.reply_s if remaining_s is None else min(self.reply_s, before_end_s(remaining_s))
+
     def callback_of(self, job_id: str, attempt: int) -> str:
         """The address below which this attempt is answered."""
         return f"{self.callbacks}{PATH}/{job_id}/{attempt}"
+
+
+def before_end_s(remaining_s: float) -> float:
+    """How much of the time that an attempt has is left for waiting."""
+    return max(0.0, remaining_s - min(MARGIN_S, MARGIN_SHARE * remaining_s))
 
 
 def endpoint_of(

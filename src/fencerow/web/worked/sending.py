@@ -20,8 +20,6 @@ from fencerow.web.worked.errors import WorkedFailed
 from fencerow.web.worked.token import AttemptToken
 
 TYPE: Final = "job.run"
-MARGIN_S: Final = 1.0  # before the end of the attempt's own time, so that what it came to can still be noted
-MARGIN_SHARE: Final = 0.1
 
 
 def message_id(job_id: str, attempt: int) -> str:
@@ -75,7 +73,7 @@ async def sent(
             endpoint.url,
             body,
             headers,
-            timeout_s=_patience_s(endpoint.reply_s, job.remaining_s),
+            timeout_s=endpoint.patience_s(job.remaining_s),
             allow=allow,
             kept_bytes=endpoint.reply_bytes_max,
         )
@@ -85,12 +83,6 @@ async def sent(
             error.why,
             "look whether it runs, and what stands between",
         ) from None
-
-
-def _patience_s(reply_s: float, remaining_s: float | None) -> float:
-    if remaining_s is None:
-        return reply_s
-    return min(reply_s, max(0.0, remaining_s - min(MARGIN_S, MARGIN_SHARE * remaining_s)))
 
 
 def _callback(job: Job, endpoint: WorkedEndpoint, token: AttemptToken | None) -> dict[str, Any] | None:

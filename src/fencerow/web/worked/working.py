@@ -18,7 +18,7 @@ from fencerow.web.webhooks.settings import allowed_of
 from fencerow.web.worked import attempts
 from fencerow.web.worked.answers import FailedAnswer
 from fencerow.web.worked.attempts import Answered, Fencing, Overdue
-from fencerow.web.worked.endpoint import WorkedEndpoint
+from fencerow.web.worked.endpoint import WorkedEndpoint, before_end_s
 from fencerow.web.worked.errors import WorkedFailed, WorkedOverdue, WorkedUnfit
 from fencerow.web.worked.token import AttemptToken
 
@@ -27,8 +27,6 @@ log = logging.getLogger("fencerow.worked")
 UNSIGNED_S: Final = 60.0  # until somebody has set what is missing, or another worker takes it
 LOOK_S: Final = 0.1  # the first pause between two looks for an answer, while the slot is kept
 LOOK_S_MAX: Final = 2.0
-
-Closing = WorkedFailed | WorkedUnfit
 
 
 class WorkedOverHttp:
@@ -105,12 +103,21 @@ class WorkedOverHttp:
         earlier: Answered | Overdue | None = await self._app.engine.arun(attempts.defer(fencing))
         if earlier is None and not self._endpoint.keeps_slot:
             raise Suspend("the answer of its endpoint")
+        return self._answered(job, earlier or await self._waited(job, fencing))
+
+    async def _waited(self, job: Job, fencing: Fencing) -> Answered | Overdue:
+        """What came while the slot is kept. It ends before the attempt's own time does: an answer that was told to
+        count must not be lost with that."""
+        arun, loop = self._app.engine.arun, asyncio.get_running_loop()
+        remaining_s = job.remaining_s
+        end = None if remaining_s is None else loop.time() + before_end_s(remaining_s)
         pause_s = LOOK_S
-        while earlier is None:
-            await asyncio.sleep(pause_s)
+        while end is None or loop.time() < end:
+            await asyncio.sleep(pause_s if end is None else min(pause_s, max(0.0, end - loop.time())))
             pause_s = min(LOOK_S_MAX, 2 * pause_s)
-            earlier = await self._app.engine.arun(attempts.look(fencing))
-        return self._answered(job, earlier)
+            if (came := await arun(attempts.look(fencing))) is not None:
+                return came
+        return await arun(attempts.close(fencing)) or Overdue(fencing.attempt)
 
     def _answered(self, job: Job, came: Answered | Overdue) -> Any:
         """The result of an answer that came by the callback.
