@@ -78,7 +78,7 @@ def test_every_fact_that_is_counted_has_the_fields_that_it_needs() -> None:
 
 def test_no_label_is_an_id_and_units_stand_in_the_names() -> None:
     labels = {label for metric in METRICS for label in metric.labels}
-    assert labels == {"queue", "job", "state", "outcome", "code", "loop", "group", "label"}
+    assert labels == {"queue", "job", "state", "outcome", "code", "loop", "group", "label", "relay"}
     assert all(metric.name.startswith("fencerow_") for metric in METRICS)
     assert all(metric.name.endswith("_total") == (metric.kind == "counter") for metric in METRICS)
     assert len({metric.name for metric in METRICS}) == len(METRICS)

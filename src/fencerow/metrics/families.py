@@ -60,6 +60,12 @@ def _seen(seen: MetricsSeen, values_max: int) -> Iterator[Family]:
     yield _gauge(names.LAG, {(each.group,): each.seconds for each in seen.lags}, values_max, most=True)
     yield _gauge(names.LAG_EVENTS, {(each.group,): each.events for each in seen.lags}, values_max)
     yield _gauge(names.PARKED, {(each.group,): each.parked for each in seen.lags}, values_max)
+    takes = [each for each in seen.relays if each.direction == "in"]
+    yield _gauge(names.RELAY_LAG, {(each.name,): each.lag or 0 for each in takes}, values_max)
+    yield _gauge(
+        names.RELAY_WAITS, {(each.name,): each.waits_s for each in seen.relays}, values_max, most=True
+    )
+    yield _gauge(names.RELAY_UNREAD, {(each.name,): each.unread for each in takes}, values_max)
     for metric, number in zip(FLOWS, seen.flows, strict=True):
         yield _gauge(metric, {(): number})
     yield _gauge(names.OUTBOX_LAG, {(): max((each.unplaced_s for each in seen.lags), default=0.0)})

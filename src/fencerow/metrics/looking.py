@@ -10,6 +10,7 @@ from fencerow.core.db.run import Row, Steps, as_int, execute, operation
 from fencerow.core.store.decoding import whole_or_none
 from fencerow.events.lag import Lag, lags
 from fencerow.metrics.settings import MetricsSettings
+from fencerow.relay.relays import Relay, listed
 
 PATIENCE_S = 5.0  # of one statement, where the engine can end one; who asks waits for less
 LANES_MAX = 2_000
@@ -34,6 +35,7 @@ class MetricsSeen:
     workers: int = 0
     late_workers: int = 0
     lags: list[Lag] = field(default_factory=list)
+    relays: list[Relay] = field(default_factory=list)
     flows: tuple[int, int, int, int] = (0, 0, 0, 0)
     lock_waits: int | None = None
     oldest_snapshot_s: float | None = None
@@ -56,6 +58,7 @@ def look(engine: Engine, settings: MetricsSettings) -> MetricsSeen:
     seen = engine.run(_jobs(jobs_max))
     seen.workers, seen.late_workers = engine.run(_workers())
     seen.lags = engine.run(lags())
+    seen.relays = engine.run(listed())
     seen.flows = engine.run(_flows())
     if engine.traits.has_server:
         seen.lock_waits, seen.oldest_snapshot_s = engine.run(_lock_waits())

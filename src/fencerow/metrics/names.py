@@ -177,6 +177,19 @@ LAG_EVENTS = Metric(
 PARKED = Metric(
     "fencerow_events_parked", _G, ("group",), "Events that a group gave up and keeps, counted up to 10,000."
 )
+RELAY_LAG = Metric(
+    "fencerow_relay_lag",
+    _G,
+    ("relay",),
+    "Messages of a broker that a relay has not taken, when it asked last; of one that sends see fencerow_events_lag.",
+)
+RELAY_WAITS = Metric(
+    "fencerow_relay_waits_seconds",
+    _G,
+    ("relay",),
+    "For how long a relay has waited for a broker that is away; 0: it goes on.",
+)
+RELAY_UNREAD = Metric("fencerow_relay_unread", _G, ("relay",), "Messages that a relay could not read so far.")
 FLOWS = Metric("fencerow_flows_live", _G, (), "Flows that have not ended, counted up to 10,000.")
 FLOWS_UNTOLD = Metric(
     "fencerow_flow_ends_untold",
@@ -251,6 +264,9 @@ OF_DATABASE: Final = (
     LAG,
     LAG_EVENTS,
     PARKED,
+    RELAY_LAG,
+    RELAY_WAITS,
+    RELAY_UNREAD,
     FLOWS,
     FLOWS_UNTOLD,
     FLOWS_STUCK,

@@ -27,11 +27,10 @@ def examine_relays(engine: Engine, _config: CoreConfig) -> Iterator[Finding]:
 
 def _relay(found: Relay) -> Iterator[Finding]:
     if found.trouble is not None:
-        waited_s = (found.now_us - (found.trouble_since_us or found.now_us)) / 1e6
-        say = fail if waited_s > PATIENCE_S else warn
+        say = fail if found.waits_s > PATIENCE_S else warn
         yield say(
             "relay whose broker is away",
-            f"the relay {found.name} ({found.place}) has waited for {span(waited_s)}: {found.trouble}",
+            f"the relay {found.name} ({found.place}) has waited for {span(found.waits_s)}: {found.trouble}",
             "see to the broker; nothing is lost while it is away, as long as events and messages are kept",
         )
     if found.stopped is not None:

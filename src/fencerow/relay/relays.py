@@ -41,6 +41,12 @@ class Relay:
     stopped: str | None
     now_us: int
 
+    @property
+    def waits_s(self) -> float:
+        """For how long its broker has been away; 0: it is not."""
+        since_us = self.trouble_since_us if self.trouble is not None else None
+        return 0.0 if since_us is None else max(0.0, (self.now_us - since_us) / 1e6)
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
