@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from redis import exceptions
 
 from fencerow import App
 from fencerow.core.telemetry import Telemetry
 from fencerow.errors import BrokerAway, DeclarationError, InvalidTopic
 from fencerow.relay import KafkaTopic, RedisStream, relay_in, relay_out
+from fencerow.relay.redis_stream import is_away
 from fencerow.relay.standing import PAUSE_S_MAX, Standing
 
 SECRET = "hunter2"
@@ -63,3 +65,18 @@ def test_a_broker_that_is_away_is_asked_ever_more_rarely_and_at_once_again_when_
     assert standing.wait_s > 0 and "away" in str(standing.trouble)
     standing.went_well()
     assert standing.wait_s == 0 and standing.trouble is None
+
+
+@pytest.mark.parametrize(
+    ("error", "away"),
+    [
+        (exceptions.ConnectionError("refused"), True),
+        (exceptions.InvalidResponse("an answer that was cut"), True),
+        (exceptions.OutOfMemoryError("command not allowed when used memory > 'maxmemory'."), True),
+        (exceptions.NoPermissionError("this user has no permissions"), True),
+        (exceptions.ResponseError("WRONGTYPE Operation against a key holding the wrong kind of value"), True),
+        (exceptions.ResponseError("Protocol error: invalid bulk length"), False),
+    ],
+)
+def test_what_a_server_says_of_itself_is_no_fault_of_an_event(error: Exception, away: bool) -> None:
+    assert is_away(error) is away

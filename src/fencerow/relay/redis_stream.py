@@ -13,16 +13,7 @@ from typing import Any, Final
 
 import redis.asyncio as redis
 from redis.backoff import NoBackoff
-from redis.exceptions import (
-    AuthenticationError,
-    BusyLoadingError,
-    ConnectionError,  # noqa: A004 - as redis-py calls it
-    OutOfMemoryError,
-    ReadOnlyError,
-    RedisError,
-    ResponseError,
-    TimeoutError,  # noqa: A004 - as redis-py calls it
-)
+from redis.exceptions import RedisError, ResponseError
 from redis.retry import Retry
 
 from fencerow.core.model.text import said_of
@@ -35,30 +26,9 @@ BLOCK_MS: Final = 1000
 DATA: Final = "data"
 KEY: Final = "fencerow-key"
 START: Final = "0-0"
-# What no other message would fare better with: the server is not as it should be, and a person must see to it.
-AWAY = (
-    ConnectionError,
-    TimeoutError,
-    BusyLoadingError,
-    OutOfMemoryError,
-    ReadOnlyError,
-    AuthenticationError,
-    OSError,
-)
-AWAY_CODES: Final = (
-    *(
-        "NOAUTH",
-        "NOPERM",
-        "WRONGPASS",
-        "WRONGTYPE",
-        "MISCONF",
-        "MASTERDOWN",
-        "NOREPLICAS",
-        "LOADING",
-        "CLUSTERDOWN",
-    ),
-    *("READONLY", "OOM", "TRYAGAIN", "MOVED", "ASK", "UNKILLABLE", "BUSY"),
-)
+# What the server says of the whole stream or of itself; redis-py has classes for most of the others.
+AWAY_CODES: Final = ("WRONGTYPE", "MISCONF", "NOREPLICAS", "UNKILLABLE", "BUSY", "NOGOODSLAVE")
+TOO_LARGE: Final = ("bulk length", "too big", "too large", "exceeds maximum")
 
 
 def connected(url: str) -> redis.Redis:
@@ -80,10 +50,12 @@ def away(error: BaseException, doing: str) -> BrokerAway:
 
 
 def is_away(error: BaseException) -> bool:
-    """Whether it is the server that is not there, and not one message that it does not like."""
-    if isinstance(error, AWAY):
-        return True
-    return isinstance(error, ResponseError) and str(error).startswith(AWAY_CODES)
+    """Whether it is the server that is not there, or not as it should be, and not one message that it does not like.
+
+    An answer that was cut says nothing of the message, and a kind of error that redis-py has a class for says something
+    of the server: no login, no permission, no memory, read-only, loading.
+    """
+    return type(error) is not ResponseError or str(error).startswith(AWAY_CODES)
 
 
 class RedisSender:
@@ -102,9 +74,11 @@ class RedisSender:
         except (RedisError, OSError) as error:
             if is_away(error):
                 raise away(error, "written to") from error
-            raise BrokerRefused(
-                "the Redis server refuses the entry", said_of(error)[:300], "the event is parked"
-            ) from error
+            if any(each in str(error) for each in TOO_LARGE):
+                raise BrokerRefused(
+                    "the Redis server refuses the entry", said_of(error)[:300], "the event is parked"
+                ) from error
+            raise  # nobody knows what it means: it is tried as often as an event is, and then parked
 
     async def close(self) -> None:
         await self._client.aclose()
