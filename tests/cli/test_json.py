@@ -11,6 +11,7 @@ from fencerow.cli.main import root
 RUNS = "runs until it is told to end, and writes its log meanwhile (FENCEROW_LOG_FORMAT=json)"
 WITHOUT = {
     **dict.fromkeys(("dashboard", "dev", "serve", "worker"), RUNS),
+    "mcp": "speaks a protocol of its own, in JSON",
     "demo": "is a show for a person at a terminal",
     "sql": "prints statements for psql or sqlite3, and nothing else",
     "metrics": "prints what Prometheus reads, and nothing else",

@@ -154,6 +154,7 @@ SHOWN_BY = {
     "errors.md: `fencerow tokens` has those": "web/tokens/test_commands.py::test_a_program_gets_all_of_it",
     "operations.md: From 80 % on `fencerow doctor`": f"{DESCRIPTORS}::test_a_process_that_has_nearly_all",
     "guide/transitions.md: Jobs go on": "operators/test_worker_commands.py::test_what_fails_in_the_background",
+    "guide/moving.md: `fencerow doctor` tells of a move": "moving/test_command.py::test_the_doctor_tells_of_a_move",
     "guide/unique.md: `fencerow submit` says it too": "cli/test_submit.py::test_turns_are_given_at_the_submit",
     "guide.md: `fencerow why` and `fencerow doctor` show such": "doctor/test_why.py::test_arguments_that_are_too_new",
     "operations.md: Until then `fencerow workers` says": "operators/test_worker_commands.py::test_slots_and_queues",
