@@ -52,7 +52,9 @@ class Checked(httpx.AsyncBaseTransport):
         await self._inner.aclose()
 
     def _operation(self, request: httpx.Request) -> Mapping[str, Any] | None:
-        path = request.url.raw_path.decode().partition("?")[0].removeprefix(self._base)  # a slash in a name stays %2F
+        path = (
+            request.url.raw_path.decode().partition("?")[0].removeprefix(self._base)
+        )  # a slash in a name stays %2F
         found = next((each for pattern, each in self._paths if pattern.fullmatch(path)), None)
         method = "get" if request.method == "HEAD" else request.method.lower()
         operation: Mapping[str, Any] | None = self._document["paths"].get(found, {}).get(method)
