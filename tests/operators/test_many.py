@@ -20,7 +20,7 @@ from fencerow.operators import looking
 from fencerow.operators.many import BUSY_MAX, CancelMany, DeleteMany, JobDone, ManyMove, ReviveMany, moving
 from fencerow.testing.clock import DatabaseClock
 from tests.core.client.flaky import Flaky
-from tests.core.store.stage import bring
+from tests.core.store.stage import bring, rows
 from tests.core.store.test_keys import ended, keyed, submit_keyed
 from tests.kit.jobs import AnyEngine, claim, read, register, running, submit
 
@@ -96,6 +96,17 @@ def test_each_of_many_is_revived_or_refused(engine: AnyEngine) -> None:
     )  # fmt: skip
 
 
+def test_among_many_an_ephemeral_success_stays_ended(engine: AnyEngine) -> None:
+    """Its id is spent: a repeated submit must not find it live."""
+    failed, spent = bring(engine, State.FAILED), bring(engine, State.SUCCEEDED)
+    ephemeral = "true" if engine.dialect == "postgres" else "1"
+    rows(engine, f"UPDATE {{finished_jobs}} SET ephemeral = {ephemeral} WHERE id = '{spent.id}'")
+
+    revived = engine.run(store.revive_many([failed.id, spent.id], actor="ada"))
+
+    assert [each.id for each in revived] == [failed.id]
+
+
 def test_of_two_jobs_of_one_key_its_owner_is_revived(engine: AnyEngine, clock: DatabaseClock) -> None:
     old, newer = keyed(lifetime_s=10), keyed(lifetime_s=10)
     for pair in (old, newer):
@@ -151,6 +162,17 @@ def test_a_job_that_a_stranger_locks_is_left_and_the_others_are_moved(pg: Postgr
     assert found[free].outcome == "cancelled"
     assert isinstance(found[locked].error, Busy)
     assert read(pg, locked).state is State.QUEUED
+
+
+def test_of_many_finished_jobs_those_that_a_stranger_locks_are_not_waited_for(pg: PostgresEngine) -> None:
+    locked, free = bring(pg, State.FAILED).id, bring(pg, State.FAILED).id
+
+    with psycopg.connect(pg.conninfo) as stranger:
+        stranger.execute("SELECT 1 FROM fencerow.finished_jobs WHERE id = %s FOR UPDATE", [locked])
+        revived = pg.run(store.revive_many([locked, free], actor="ada"))
+
+    assert [each.id for each in revived] == [free]
+    assert read(pg, locked).state is State.FAILED
 
 
 def test_the_rest_is_left_when_strangers_lock_one_job_after_the_other(pg: PostgresEngine) -> None:
