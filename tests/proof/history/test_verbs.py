@@ -242,7 +242,13 @@ UNRECORDED = {
     **dict.fromkeys(
         (
             *("know_relay", "renew_relay_reader", "forget_relay_reader", "forget_dead_relay_readers"),
-            *("make_relay_parts", "take_relay_parts", "give_relay_parts", "move_relay_part", "begin_relay_part"),
+            *(
+                "make_relay_parts",
+                "take_relay_parts",
+                "give_relay_parts",
+                "move_relay_part",
+                "begin_relay_part",
+            ),
             *("stop_relay_part", "note_relay_lag", "put_unread", "discard_unread", "purge_unread"),
             *("pause_relay", "resume_relay", "set_relay_position", "remove_relay"),
         ),

@@ -107,9 +107,11 @@ takeovers = Scenario(
 ANYBODYS = Cut(
     "move_relay_part",
     (
-        ("AND held.holder = CAST(:holder AS uuid)\n"
-        "  AND held.fence = CAST(:fence AS bigint)\n"
-        "  AND held.position = :old"),
+        (
+            "AND held.holder = CAST(:holder AS uuid)\n"
+            "  AND held.fence = CAST(:fence AS bigint)\n"
+            "  AND held.position = :old"
+        ),
         "",
     ),
     ("AND holder = :holder\n  AND fence = :fence\n  AND position = :old", ""),
