@@ -48,7 +48,7 @@ UPDATE fencerow.moves SET state = 'open' WHERE id = CAST(:id AS uuid) AND state 
 
 -- name: pass_filling
 -- Let this transaction put rows in while nobody else may.
-SELECT set_config('fencerow.filling', 'on', true);
+SELECT set_config('moving.filling', 'on', true);
 
 -- name: own_payloads
 -- Own the payloads outside that the file owned. Guard: the move is this one.

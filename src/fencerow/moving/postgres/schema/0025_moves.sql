@@ -25,7 +25,7 @@ CREATE TABLE fencerow.move_parts (
 -- rows in says so in its transaction.
 CREATE FUNCTION fencerow.refuse_while_filling() RETURNS trigger LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    IF COALESCE(current_setting('fencerow.filling', true), '') <> 'on'
+    IF COALESCE(current_setting('moving.filling', true), '') <> 'on'
        AND EXISTS (SELECT 1 FROM fencerow.moves AS move WHERE move.state = 'filling') THEN
         RAISE EXCEPTION USING ERRCODE = 'FR993', MESSAGE = 'the jobs of another database are being moved here';
     END IF;
