@@ -39,14 +39,16 @@ RETURNING count;
 
 def test_migrations_are_numbered_through_wherever_they_lie() -> None:
     numbers = {dialect: [each.version for each in store.known_migrations(dialect)] for dialect in DIALECTS}
-    assert numbers["postgres"] == numbers["sqlite"] == list(range(1, len(numbers["sqlite"]) + 1))
+    assert numbers["postgres"] == numbers["sqlite"] == sorted(set(numbers["sqlite"])), (
+        "one that nobody needed is left out"
+    )
     names = {dialect: [each.name for each in store.known_migrations(dialect)] for dialect in DIALECTS}
     assert names["postgres"] == names["sqlite"]
 
 
 DIALECTS = ("postgres", "sqlite")
 RELEASES = sorted((ROOT / "tests" / "whole" / "deploys").glob("*.zip"))
-LAST = len(store.known_migrations("sqlite"))
+LAST = store.known_migrations("sqlite")[-1].version
 NAME = f"schema_{LAST + 1:04d}_beats"
 
 
