@@ -69,7 +69,7 @@ class Drainer:
         self._asides = NO_ASIDES
         self._looked_at = 0.0
         self._look_asides = True
-        self._held_until = 0.0  # the handler asked to be left alone until then
+        self._held_until: float | None = None  # the handler asked to be left alone until then
 
     # --- life ----------------------------------------------------------------------------------------
 
@@ -99,6 +99,7 @@ class Drainer:
         try:
             while not self._stopping:
                 self._woken.clear()
+                self._let_go()
                 if self._is_held() or not await self._round():
                     await self._wait()
             await self._flush(now=True)
@@ -131,11 +132,16 @@ class Drainer:
             pass
 
     def _is_held(self) -> bool:
-        return time.monotonic() < self._held_until
+        return self._held_until is not None
+
+    def _let_go(self) -> None:
+        """End a hold whose time is over. Between two rounds only: in one under way the next event must not pass."""
+        if self._held_until is not None and time.monotonic() >= self._held_until:
+            self._held_until = None
 
     def _pause_s(self) -> float:
-        if self._is_held():
-            return self._held_until - time.monotonic()
+        if self._held_until is not None:
+            return max(0.0, self._held_until - time.monotonic())
         due_in_s = self._asides.due_in_s
         if due_in_s is None:
             return LAZY_S
