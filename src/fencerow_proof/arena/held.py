@@ -19,7 +19,7 @@ TABLES = (
     "saga_steps", "api_tokens",
     "flows", "flow_jobs", "flow_edges", "flow_callbacks", "flow_waits",
     "webhook_endpoints", "webhook_deliveries", "webhook_attempts", "worked_attempts", "gateway_maintenance", "audit",
-    "moves", "move_parts",
+    "moves",
     "relays", "relay_readers", "relay_parts", "relay_unread",
 )  # fmt: skip
 
