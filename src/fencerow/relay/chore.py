@@ -12,6 +12,7 @@ from typing import Final
 
 import fencerow.relay.parts as parts
 import fencerow.relay.relays as relays
+from fencerow.core.app.app import JobsApp
 from fencerow.core.chore import Chore
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import FencerowError
@@ -242,3 +243,12 @@ class RelayChore(Chore):
                 elif isinstance(error, BaseException):
                     raise error
                 await self.declared.engine().arun(relays.leave(each.declared.name, holder=self._holder))
+
+
+def declared_by(app: JobsApp) -> Declared:
+    """The relays of an app; the first time the chore that runs them is added to it."""
+    chore = next((each for each in app.chores if isinstance(each, RelayChore)), None)
+    if chore is None:
+        chore = RelayChore(Declared(lambda: app.engine, app.config, app.telemetry))
+        app.add_chore(chore)
+    return chore.declared

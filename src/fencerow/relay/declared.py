@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from fencerow.core.app.app import JobsApp
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import DeclarationError
@@ -58,17 +57,6 @@ class Declared:
     @property
     def names(self) -> list[str]:
         return [*(each.name for each in self.out), *(each.name for each in self.inward)]
-
-
-def declared_by(app: JobsApp) -> Declared:
-    """The relays of an app; the first time the chore that runs them is added to it."""
-    from fencerow.relay.chore import RelayChore  # it knows the relays
-
-    chore = next((each for each in app.chores if isinstance(each, RelayChore)), None)
-    if chore is None:
-        chore = RelayChore(Declared(lambda: app.engine, app.config, app.telemetry))
-        app.add_chore(chore)
-    return chore.declared
 
 
 def check_name(name: object, known: Declared) -> str:

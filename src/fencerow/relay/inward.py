@@ -11,7 +11,8 @@ from fencerow.core.errors import DeclarationError
 from fencerow.core.model.text import shown
 from fencerow.events.topics import check_own_topic
 from fencerow.relay.broker import Place
-from fencerow.relay.declared import RelayIn, check_name, declared_by
+from fencerow.relay.chore import declared_by
+from fencerow.relay.declared import RelayIn, check_name
 from fencerow.relay.making import Maker, Making
 from fencerow.relay.taker import Gone
 

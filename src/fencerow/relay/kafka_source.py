@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -16,7 +16,6 @@ from fencerow.core.errors.base import FencerowError
 from fencerow.relay.broker import Message, Reading
 from fencerow.relay.errors import BrokerAway, PositionGone
 from fencerow.relay.kafka_client import CALL_S, error_of, judged, settings
-from fencerow.relay.places import fields_of
 
 T = TypeVar("T")
 
@@ -163,7 +162,7 @@ class KafkaSource:
             str(_offset(each)),
             b"" if value is None else _bytes(value),
             None if key is None else _bytes(key).decode("utf-8", "replace"),
-            fields_of(each.headers()),  # type: ignore[arg-type]
+            _fields_of(each.headers()),  # type: ignore[arg-type]
             after=after,
         )
 
@@ -196,3 +195,8 @@ def _gone(topic: str, part: int, position: int, low: int, high: int) -> Position
         latest=str(high),
         anew=True,
     )
+
+
+def _fields_of(headers: Sequence[tuple[str, bytes | None]] | None) -> dict[str, str]:
+    """Headers as texts; of several with one name the last one."""
+    return {name: (value or b"").decode("utf-8", "replace") for name, value in headers or ()}

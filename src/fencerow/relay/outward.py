@@ -16,7 +16,8 @@ from fencerow.events.declared import DELIVERIES_MAX, PARTITIONS, TIMEOUT_S, Cons
 from fencerow.events.groups import PARTITIONS_MAX, GroupStart
 from fencerow.events.topics import check_patterns
 from fencerow.relay.broker import Place
-from fencerow.relay.declared import RelayOut, check_name, declared_by
+from fencerow.relay.chore import declared_by
+from fencerow.relay.declared import RelayOut, check_name
 from fencerow.relay.errors import BrokerRefused
 from fencerow.relay.sending import Outward
 from fencerow.relay.standing import Standing

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from fencerow.core.errors import DeclarationError, MissingExtra
 from fencerow.core.model.text import check_text
 from fencerow.relay.broker import Sender, Source
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 NAME_LENGTH_MAX = 249  # of a topic, as Kafka has it
 SCHEMES = ("redis", "rediss", "unix")
@@ -41,6 +37,13 @@ class RedisStream:
         return f"redis {where} stream {self.stream}"
 
     def check(self) -> None:
+        """Accept the place.
+
+        Raises:
+            DeclarationError: the URL is none of a Redis server, the stream's name cannot be one, or `maxlen` is no
+                number.
+            MissingExtra: redis is not installed.
+        """
         parts = urlsplit(self.url)
         if parts.scheme not in SCHEMES or not (parts.netloc or parts.path):
             raise DeclarationError(
@@ -54,11 +57,13 @@ class RedisStream:
         _check_extra("redis", "redis")
 
     def sender(self) -> Sender:
+        """What sends here. Nothing is connected yet."""
         from fencerow.relay.redis_stream import RedisSender
 
         return RedisSender(self.url, self.stream, self.maxlen)
 
     def source(self, relay: str) -> Source:
+        """What reads from here for the relay of that name. Nothing is connected yet."""
         from fencerow.relay.redis_stream import RedisSource
 
         return RedisSource(self.url, self.stream, self.group, relay)
@@ -84,6 +89,13 @@ class KafkaTopic:
         return f"kafka {self.servers} topic {self.topic}"
 
     def check(self) -> None:
+        """Accept the place.
+
+        Raises:
+            DeclarationError: the servers are no list of host:port, the topic's name cannot be one, or an option is
+                given that a relay's promises rest on.
+            MissingExtra: confluent-kafka is not installed.
+        """
         check_text(self.servers, "the servers of a Kafka cluster", 2000)
         check_text(self.topic, "the name of a topic", NAME_LENGTH_MAX)
         if "@" in self.servers or "/" in self.servers:
@@ -99,11 +111,13 @@ class KafkaTopic:
         _check_extra("confluent_kafka", "kafka")
 
     def sender(self) -> Sender:
+        """What sends here. Nothing is connected yet."""
         from fencerow.relay.kafka_sender import KafkaSender
 
         return KafkaSender(self.servers, self.topic, self.options)
 
     def source(self, relay: str) -> Source:
+        """What reads from here for the relay of that name. Nothing is connected yet."""
         from fencerow.relay.kafka_source import KafkaSource
 
         return KafkaSource(self.servers, self.topic, self.options, self.group, relay)
@@ -118,8 +132,3 @@ def _check_extra(module: str, extra: str) -> None:
         raise MissingExtra(
             "a relay cannot be used", f"{module} is not installed", f"pip install 'fencerow[{extra}]'"
         )
-
-
-def fields_of(headers: Sequence[tuple[str, bytes | None]] | None) -> dict[str, str]:
-    """Headers as texts; of several with one name the last one."""
-    return {name: (value or b"").decode("utf-8", "replace") for name, value in headers or ()}

@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+import fencerow.web.gateway.in_place as in_place
 from fencerow.core.app import Call as JobCall
 from fencerow.core.app.calls import CHUNK_BYTES
 from fencerow.core.app.submitter import Submitter
@@ -27,7 +28,6 @@ from fencerow.core.errors import (
     UnknownJob,
 )
 from fencerow.limits.errors import UnknownLimit
-from fencerow.web.gateway import in_place
 from fencerow.web.gateway.foreign import job_call, refuse_foreign, told_conflict
 from fencerow.web.gateway.given import Batch, Submit
 from fencerow.web.gateway.looking import PREFER, Waiting, applied, waiting_s
