@@ -37,7 +37,7 @@ api = DiscordApi(
     bot_token=os.environ["DISCORD_BOT_TOKEN"],
     url=os.environ.get("DISCORD_API", "https://discord.com/api/v10"),
 )
-in_order = HandoverTo("discord", by=lambda channel, **_: channel, hold_s=HOLD_S)
+in_order = HandoverTo("discord", key=lambda channel, **_: channel, wait_for_earlier_s=HOLD_S)
 
 
 def post(channel: str, text: str, attachments: list[Attachment], **_: Any) -> str:

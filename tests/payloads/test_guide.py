@@ -14,7 +14,7 @@ from fencerow.testing import drain
 from tests.house.tree import ROOT
 
 PAGE = (ROOT / "docs" / "guide" / "payloads.md").read_text("utf-8")
-DECLARING, OWN = re.findall(r"^```python\n(.+?)^```", PAGE, re.MULTILINE | re.DOTALL)
+DECLARING, OWN, SOME = re.findall(r"^```python\n(.+?)^```", PAGE, re.MULTILINE | re.DOTALL)
 (KEYS,) = re.findall(r"^```toml\n(.+?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
@@ -37,6 +37,20 @@ def test_the_app_of_the_page_seals_by_the_file_of_the_page(
         assert handle.result(60) == "5 from 4111"
         assert b"4111" not in Path("app.db").read_bytes()
     assert repr(Sign.from_file("keys.toml")) == "<Sign 2026-11>"
+
+
+def test_of_two_apps_on_the_same_tables_one_seals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("keys.toml").write_text(KEYS, "utf-8")
+    names: dict[str, object] = {"App": App, "Seal": Seal}
+    run(SOME.replace("postgresql://app@db/shop", "sqlite:///shop.db"), names)
+    plain, vault = names["app"], names["vault"]
+    assert isinstance(plain, App) and isinstance(vault, App)
+    with plain, vault:
+        vault.submit_by_name("charge", {"card": "4111"})
+        plain.submit_by_name("greet", {"to": "Ada"})
+    stored = Path("shop.db").read_bytes()
+    assert b"4111" not in stored and b"Ada" in stored
 
 
 def test_what_the_page_says_of_your_own_is_enough() -> None:

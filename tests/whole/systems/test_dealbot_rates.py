@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 
@@ -116,8 +117,8 @@ async def test_rates_and_phases_are_what_they_say(stage: Stage) -> None:
     often = await schedules.anext_fires("deal", "sp-1", count=3)
     daily = await schedules.anext_fires("plain", count=2)
 
-    assert {second - first for first, second in pairwise(often)} == {INTERVAL_US}
-    assert daily[1] - daily[0] == 86_400_000_000
+    assert {second - first for first, second in pairwise(often)} == {timedelta(microseconds=INTERVAL_US)}
+    assert daily[1] - daily[0] == timedelta(days=1)
     assert ((later.next_us or 0) - (plain.next_us or 0)) % 86_400_000_000 == 1_200_000_000
 
 
