@@ -116,6 +116,10 @@ PLAYED = {
 DOCTOR, PAYLOADS = "doctor/test_doctor.py", "payloads/test_outside.py"
 DESCRIPTORS = "cli/test_descriptors.py"
 SHOWN_BY = {
+    "errors.md: `fencerow relay` and `fencerow relay parts NAME`": "relay/test_commands.py::test_relays",
+    "errors.md: `fencerow relay` shows what it said": "relay/test_commands.py::test_the_doctor_tells_of_brokers",
+    "guide/relay.md: The log says it once": "relay/test_commands.py::test_the_doctor_tells_of_brokers",
+    "guide/django.md: A task that lies elsewhere waits": f"{DOCTOR}::test_a_name_nobody_knows",
     "deploy.md: `fencerow doctor` says how many are in use": "doctor/test_connections.py::test_what_all_workers",
     "guide/two-programs.md: `fencerow why JOB` says so": f"{DOCTOR}::test_a_name_nobody_knows",
     "errors.md: `fencerow doctor` run as that role": "doctor/test_doctor.py::test_missing_privileges",
