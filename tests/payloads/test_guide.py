@@ -46,9 +46,13 @@ def test_of_two_apps_on_the_same_tables_one_seals(tmp_path: Path, monkeypatch: p
     run(SOME.replace("postgresql://app@db/shop", "sqlite:///shop.db"), names)
     plain, vault = names["app"], names["vault"]
     assert isinstance(plain, App) and isinstance(vault, App)
+
+    @plain.job
+    def greet(to: str) -> None: ...
+
     with plain, vault:
         vault.submit_by_name("charge", {"card": "4111"})
-        plain.submit_by_name("greet", {"to": "Ada"})
+        greet.submit("Ada")
     stored = Path("shop.db").read_bytes()
     assert b"4111" not in stored and b"Ada" in stored
 

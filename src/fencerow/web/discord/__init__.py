@@ -1,6 +1,8 @@
 """Discord's interactions over HTTP: verified, stored as jobs, answered in time, and edited by their jobs.
 
-Extra `fencerow[discord]`. The guide: docs/guide/discord.md.
+Extra `fencerow[discord]`.
+
+The guide: docs/guide/discord.md.
 """
 
 from __future__ import annotations
