@@ -15,7 +15,7 @@ SECTIONS = {
     "What goes on, and why": ("top", "queues", "workers", "why", "saga", "doctor", "canary", "audit"),
     "Schedules, keys and limits, events": (
         *("schedules", "exclusive", "limits", "shares"),
-        *("flows", "handovers", "events", "webhooks", "mutexes", "steps", "output", "signal"),
+        *("flows", "handovers", "events", "relay", "webhooks", "mutexes", "steps", "output", "signal"),
     ),
     "Over HTTP": ("dashboard", "metrics", "tokens", "maintenance", "mcp"),
     "Databases": ("migrate", "sql", "move", "audit-celery", "shards", "backfills"),
