@@ -19,9 +19,10 @@ TABLES = (
     "saga_steps", "api_tokens",
     "flows", "flow_jobs", "flow_edges", "flow_callbacks", "flow_waits",
     "webhook_endpoints", "webhook_deliveries", "webhook_attempts", "worked_attempts", "gateway_maintenance", "audit",
-    "moves",
+    "moves", "move_parts",
     "relays", "relay_readers", "relay_parts", "relay_unread",
 )  # fmt: skip
+OF_SERVERS = ("move_parts",)  # what comes into a server; a file has no such table
 
 # Everything here is for tests alone and is made by the owner of the schema, who need not be a superuser.
 # The notice is sent before the wait, so that nobody has to ask who is held.

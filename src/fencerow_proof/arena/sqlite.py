@@ -16,7 +16,7 @@ from fencerow.core.db.run import Operation, Steps, execute
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow_proof.arena.actor import Actor, Script
 from fencerow_proof.arena.crash import Point, ending
-from fencerow_proof.arena.held import TABLES
+from fencerow_proof.arena.held import OF_SERVERS, TABLES
 from fencerow_proof.arena.invariants import SNAPSHOT, History, together, would_show
 from fencerow_proof.arena.race import Scenario, Story
 from fencerow_proof.explorer.footprint import CLOCK, NOTHING, Footprint, footprint_of
@@ -104,7 +104,8 @@ class SqliteArena:
 
     def _open(self) -> SqliteEngine:
         """An engine whose queries know the explorer's own: they run on its connections."""
-        clear = tuple(f"DELETE FROM fencerow.{table}" for table in TABLES)  # noqa: S608 (our names)
+        kept = (table for table in TABLES if table not in OF_SERVERS)
+        clear = tuple(f"DELETE FROM fencerow.{table}" for table in kept)  # noqa: S608 (our names)
         more = {
             "race_clear": clear,
             "race_snapshot": (SNAPSHOT,),
