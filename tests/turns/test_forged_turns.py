@@ -61,4 +61,4 @@ def test_one_that_cannot_be_read_waits_apart_and_is_told(engine: AnyEngine) -> N
     assert forged in first.news[0] and [job.id for job in second.queued] == [healthy]
     assert read(engine, forged).state == "waiting"
     told = {each.name: each.found for each in examine_keys(engine, Config(url="sqlite:///other.db"))}
-    assert forged in told["jobs that get no turn"]
+    assert forged in told["jobs that never start"]
