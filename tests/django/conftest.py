@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from asgiref.sync import SyncToAsync
 from django.db import connections
 from django.test import override_settings
 
@@ -48,6 +49,8 @@ def named(alias: str, url: str) -> Iterator[str]:
     with override_settings(FENCEROW={"DATABASE": alias}), made_anew():
         yield alias
         connections[alias].close()
+        # What async code asks of Django runs in a thread that outlives the test, with connections of its own.
+        SyncToAsync.single_thread_executor.submit(connections.close_all).result()
     told.clear()
     told.update(before)
 
