@@ -1,8 +1,9 @@
-"""The gateway beside Django in one application. Django is not in the lock: where it is missing this is left out."""
+"""The gateway beside Django in one application."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -17,12 +18,12 @@ from tests.web.gateway.conftest import Door, calling
 
 
 @pytest.fixture
-def site(monkeypatch: pytest.MonkeyPatch) -> Any:
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Django's own ASGI application, with one page."""
-    pytest.importorskip("django")
     from django.conf import settings
     from django.core.asgi import get_asgi_application
     from django.http import HttpRequest, HttpResponse
+    from django.test import override_settings
     from django.urls import path
 
     def page(request: HttpRequest) -> HttpResponse:
@@ -32,8 +33,9 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Any:
     pages.urlpatterns = [path("tasks-of-mine", page), path("", page)]
     monkeypatch.setitem(sys.modules, pages.__name__, pages)
     if not settings.configured:
-        settings.configure(ALLOWED_HOSTS=["127.0.0.1"], ROOT_URLCONF=pages.__name__, SECRET_KEY="x" * 50)
-    return get_asgi_application()
+        settings.configure(SECRET_KEY="x" * 50)
+    with override_settings(ALLOWED_HOSTS=["127.0.0.1"], ROOT_URLCONF=pages.__name__, MIDDLEWARE=[]):
+        yield get_asgi_application()
 
 
 async def test_each_has_its_own_paths(lite_app: App, door: Door, site: Any) -> None:
