@@ -24,8 +24,9 @@ BY_NAME = {
     **{f"saga: {case.name}": case for case in SAGA_CASES},
     **{f"worked: {case.name}": case for case in WORKED_CASES},
 }
-# `mend` heals what no case may begin with (tests/flows/test_running.py); `forget_from` is a part of `revive_from`.
-ELSEWHERE = {"mend", "forget_from"}
+# `mend` heals what no case may begin with (tests/flows/test_running.py); `forget_from` is a part of `revive_from`;
+# `standing` only looks.
+ELSEWHERE = {"mend", "forget_from", "standing"}
 
 
 @pytest.mark.parametrize("mode", ["plain", "sqlite"])
