@@ -74,6 +74,12 @@ HELD_SELECTS = {
     "read_named_limits": ("ORDER BY ", "WHERE fencerow.hold() ORDER BY "),
     "guard_mutex": ("WHERE ", "WHERE fencerow.hold() AND "),
 }
+# How long a statement waits for a lock is real time, and real time decides nothing in an order: here it waits until
+# the lock is free. Else an order would come out in another way on a machine that is slow.
+PATIENT = {
+    "wait_briefly": ("'500ms'", "'0'"),
+    "wait_for_locks": ("CAST(:wait_ms AS text)", "CAST(0 * CAST(:wait_ms AS integer) AS text)"),
+}
 LATER = "UPDATE fencerow.race_clock SET offset_s = offset_s + CAST(:s AS double precision)"
 # A function, because its plans are kept.
 CLEAR = """

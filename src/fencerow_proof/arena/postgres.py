@@ -14,7 +14,7 @@ from fencerow.core.db.queries import postgres_names as names
 from fencerow.core.db.run import Operation, Rows, Statement, run
 from fencerow_proof.arena.actor import Course
 from fencerow_proof.arena.crash import Point
-from fencerow_proof.arena.held import CLEAR, EMPTY, HELD_SELECTS, LATER, PREPARE, TABLES, TRIGGER
+from fencerow_proof.arena.held import CLEAR, EMPTY, HELD_SELECTS, LATER, PATIENT, PREPARE, TABLES, TRIGGER
 from fencerow_proof.arena.invariants import SNAPSHOT, History, together
 from fencerow_proof.arena.player import Player
 from fencerow_proof.arena.race import Scenario, Story
@@ -142,6 +142,8 @@ class PostgresArena:
         if self._held and statement.name in HELD_SELECTS:
             old, new = (self._text(part) for part in HELD_SELECTS[statement.name])
             return query.altered(old, new)
+        if statement.name in PATIENT:
+            return query.altered(*PATIENT[statement.name])
         return query
 
     # --- crashes ---------------------------------------------------------------------------------
