@@ -1,5 +1,8 @@
 """What each folder of tests costs, in seconds of a processor: printed at the end of a run with `--cost FILE`, and kept.
 
+`--cost-of-each FILE` adds a line for each test to FILE, "seconds name", as soon as it is over: it is what a thinning
+begins with. What modules and processes share is counted to the test that made it.
+
 Counted is what the processes of the run used and all that they started, servers too. Who waits costs nothing. Only
 Linux tells what a server uses while it runs.
 """
@@ -10,7 +13,7 @@ import json
 import os
 import resource
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +28,15 @@ gathered = pytest.StashKey[Costs]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--cost", type=Path, help="write what each folder of tests costs to this file")
+    parser.addoption("--cost-of-each", type=Path, help="add what each test costs to this file")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[gathered] = defaultdict(float)
     if not config.getoption("numprocesses", None):  # else the processes that play the tests do it
         config.pluginmanager.register(Meter(config))
+        if (file := config.getoption("--cost-of-each")) is not None:
+            config.pluginmanager.register(EachMeter(file))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -78,6 +84,22 @@ class Meter:
         now_s = used_s()
         self._costs[self._folder] += now_s - self._counted_s
         self._folder, self._counted_s = following, now_s
+
+
+class EachMeter:
+    """Looks before and after each test. Several processes add to one file."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        before_s = used_s()
+        try:
+            return (yield)
+        finally:
+            with self._file.open("a", encoding="utf-8") as lines:
+                lines.write(f"{used_s() - before_s:.3f} {item.nodeid}\n")
 
 
 def used_s() -> float:
