@@ -80,7 +80,7 @@ def test(arguments: list[str], fresh: bool) -> int:
     ensure_env(fresh)
     os.chdir(ROOT)
     # A test waits about half of its time: for a lease, a process, a server. Long ones must not be left for the end.
-    spread = [] if "--pdb" in arguments else ["-n", str(processes()), "--dist", "worksteal"]
+    spread = [] if "--pdb" in arguments else ["--forks", str(processes())]
     become(str(BIN / "python"), "-m", "pytest", *spread, *arguments)
 
 

@@ -32,6 +32,7 @@ pytest_plugins = [
     "tests.kit.chance",
     "tests.kit.collecting",
     "tests.kit.cost",
+    "tests.kit.forks",
     "tests.kit.marks",
     "tests.kit.outside",
     "tests.kit.part",

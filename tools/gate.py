@@ -102,7 +102,7 @@ def failed_again(name: str, options: list[str], tests: list[str]) -> list[str]:
         say(f"round {number} of {ROUNDS}: {len(left)} of {name} alone")
         wanted = KEPT / f"{name}.again"
         wanted.write_text("".join(f"{test}\n" for test in left))
-        alone = ["-n", "0", "-p", "no:cacheprovider", "--timeout", str(ALONE_TIMEOUT_S), f"@{wanted}"]
+        alone = ["--forks", "0", "-p", "no:cacheprovider", "--timeout", str(ALONE_TIMEOUT_S), f"@{wanted}"]
         passed = set(played(f"{name}-{number}", [*repeated(options), *alone], ALONE).all("passed"))
         guilty += [test for test in left if test not in passed]
     return guilty

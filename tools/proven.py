@@ -119,7 +119,7 @@ def prove() -> int:
     races = ("--orders", "120", "--evidence", str(evidence / "races.json"))
     steps = {
         "all tests": ("tools.gate", "all", *demanded, *races, "-m", "not timed"),
-        "tests of real seconds": ("tools.gate", "all-timed", *demanded, "-m", "timed", "-n", "1"),
+        "tests of real seconds": ("tools.gate", "all-timed", *demanded, "-m", "timed", "--forks", "1"),
         "through PgBouncer": (
             *("tools.gate", "all-pooled", *demanded, "--through", "pgbouncer", *WITHOUT_SQLITE),
             *("--", *POOLED),

@@ -13,16 +13,17 @@ import pytest
 
 from tests.kit.pace import PATIENCE_S
 
-pytestmark = pytest.mark.prove  # each plays pytest up to eight times
-
 ROOT = Path(__file__).resolve().parents[2]
-TAKEN = ("tools/gate.py", "tests/kit/verdicts.py")
+TAKEN = ("tools/gate.py", "tests/kit/forks.py", "tests/kit/verdicts.py")
+# No plugin but those that it needs: others take longer to import than all of this to play.
 DEV = """
 import os, sys
-os.execv(sys.executable, [sys.executable, "-m", "pytest", "-n", "1", *sys.argv[2:], "--timeout", "5"])
+os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+words = [sys.executable, "-m", "pytest", "-p", "pytest_timeout", "--forks", "1", *sys.argv[2:]]
+os.execv(sys.executable, [*words, "--timeout", "5"])
 """
 CONFTEST = """
-pytest_plugins = ["tests.kit.verdicts"]
+pytest_plugins = ["tests.kit.forks", "tests.kit.verdicts"]
 def pytest_addoption(parser): parser.addoption("--cost")
 """
 FINE = "def test_fine(): pass\n"
@@ -47,9 +48,9 @@ def test_unlucky_at_its_end(late): pass
 GUILTY = """
 import os, threading
 
+def test_deadly(): os._exit(1)
 def test_hangs(): threading.Event().wait()
 def test_guilty(): assert False, "always"
-def test_deadly(): os._exit(1)
 """
 
 
@@ -71,9 +72,7 @@ def tree(tmp_path: Path) -> Path:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "dev.py").write_text(DEV)
-    (tmp_path / "tests" / "conftest.py").write_text(
-        CONFTEST + 'def pytest_addoption(parser): parser.addoption("--cost")\n'
-    )
+    (tmp_path / "tests" / "conftest.py").write_text(CONFTEST)
     (tmp_path / "tests" / "test_fine.py").write_text(FINE)
     return tmp_path
 
@@ -102,6 +101,7 @@ def test_who_fails_once_and_then_passes_is_named_and_stops_nobody(tree: Path) ->
     assert verdict.out.splitlines()[-1] == "gate: 4 passed, 0 failed, 0 skipped"
 
 
+@pytest.mark.prove  # ten more rounds of pytest
 def test_more_than_a_few_unlucky_ones_prove_nothing(tree: Path) -> None:
     (tree / "tests" / "test_unlucky.py").write_text(UNLUCKY.replace("{count}", "9"))
 

@@ -34,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[gathered] = defaultdict(float)
     if not config.getoption("numprocesses", None):  # else the processes that play the tests do it
-        config.pluginmanager.register(Meter(config))
+        config.pluginmanager.register(Meter(config), "costs")
         if (file := config.getoption("--cost-of-each")) is not None:
             config.pluginmanager.register(EachMeter(file))
 
@@ -72,18 +72,39 @@ class Meter:
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         folder = "/".join(item.nodeid.partition("::")[0].split("/")[:-1][:LEVELS])
         if folder != self._folder:
-            self._settle(folder)
+            self.settle(folder)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        self._settle("")
         told = getattr(session.config, "workeroutput", None)
         if told is not None:
-            told["cost"] = dict(self._costs)
+            told["cost"] = self.told()
+        else:
+            self.settle("")
 
-    def _settle(self, following: str) -> None:
+    def settle(self, following: str) -> None:
+        """What was used since the last look goes to the folder that was played; then `following` is."""
         now_s = used_s()
         self._costs[self._folder] += now_s - self._counted_s
         self._folder, self._counted_s = following, now_s
+
+    def told(self) -> dict[str, float]:
+        """All that was counted here."""
+        self.settle("")
+        return dict(self._costs)
+
+    def take(self, told: dict[str, float]) -> None:
+        """What another process has counted."""
+        for folder, seconds in told.items():
+            self._costs[folder] += seconds
+
+    def begin_anew(self) -> None:
+        """In a fork, which has used nothing yet: what was counted before it, its parent tells."""
+        self._costs.clear()
+        self._folder, self._counted_s = "(collection)", used_s()
+
+    def forget(self) -> None:
+        """What was used since the last look was counted by those who used it."""
+        self._counted_s = used_s()
 
 
 class EachMeter:

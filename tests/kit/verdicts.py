@@ -23,7 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if path is not None and not hasattr(
         config, "workerinput"
     ):  # the process that reports, not those that play
-        config.pluginmanager.register(Verdicts(path))
+        config.pluginmanager.register(Verdicts(path), "verdicts")
 
 
 class Verdicts:
