@@ -102,7 +102,7 @@ class Wing:
     processes: Processes | None = None
     hold: Hold | None = None
     bound_claim: BoundClaim | None = None
-    gating: Gating | None = None
+    gating: Callable[[], Gating] | None = None
     queues_soon: Callable[[], Operation[bool]] | None = None
     purges: Callable[[Engine, CoreConfig, Telemetry], Sequence[Purge]] = _none
     used: str | None = None

@@ -18,12 +18,18 @@ if TYPE_CHECKING:
     from fencerow.core.wing import Purge
 
 LOOKED_AT = 1000  # jobs at a look
+LOOK_S = 1.0  # how often a worker looks whether a job waits for a time
 
 
 def _chores(site: Site) -> Sequence[Chore]:
-    from fencerow.steps.waker import Waker
+    from fencerow.core.background.dormant import Dormant
 
-    return (Waker(site),)
+    def waker() -> Chore:
+        from fencerow.steps.waker import Waker
+
+        return Waker(site)
+
+    return (Dormant("steps", lambda: site.engine, "steps_used", waker, every_s=LOOK_S, jitter=0.0),)
 
 
 def _purges(engine: Engine, _config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:

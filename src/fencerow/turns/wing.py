@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fencerow.core.wing import Check, Wing
-from fencerow.turns.gating import Gates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,16 +15,33 @@ if TYPE_CHECKING:
     from fencerow.core.config import CoreConfig
     from fencerow.core.db.engine import Engine
     from fencerow.core.db.run import Operation
+    from fencerow.core.store.gating import Gating
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.wing import Purge
 
 GATES = 5000  # that a removal looks at
+USED = "turns_used"
 
 
 def _chores(site: Site) -> Sequence[Chore]:
-    from fencerow.turns.hander import Hander
+    from fencerow.core.background.dormant import Dormant
+    from fencerow.core.model.wakeup import Arrived
 
-    return (Hander(site),)
+    def hander() -> Chore:
+        from fencerow.turns.hander import Hander
+
+        return Hander(site)
+
+    every_s = site.config.poll_max_s
+    return (
+        Dormant("turns", lambda: site.engine, USED, hander, every_s=every_s, jitter=0.0, hears=(Arrived,)),
+    )
+
+
+def _gating() -> Gating:
+    from fencerow.turns.gating import Gates
+
+    return Gates()
 
 
 def _purges(engine: Engine, _config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
@@ -58,11 +74,11 @@ def _any_wanted() -> Operation[bool]:
 WING = Wing(
     "turns",
     queries=("fencerow.turns",),
-    gating=Gates(),
+    gating=_gating,
     chores=_chores,
     queues_soon=_any_wanted,
     purges=_purges,
-    used="turns_used",
+    used=USED,
     checks=_checks,
     commands=_commands,
 )

@@ -5,7 +5,7 @@ Said once, when the package is imported; see `core/wing.py`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -41,16 +41,20 @@ class Gating(Protocol):
         ...
 
 
+_make: Callable[[], Gating] | None = None
 _gating: Gating | None = None
 
 
-def gate_by(gating: Gating) -> None:
-    """From now on there is this."""
-    global _gating
-    _gating = gating
+def gate_by(make: Callable[[], Gating]) -> None:
+    """From now on there is this, made by the first who asks for it."""
+    global _make, _gating
+    _make, _gating = make, None
 
 
 def gating() -> Gating:
     """What there is. Only jobs that wait at gates need it, and a wing brought the options that send them there."""
-    assert _gating is not None, "no wing gives turns"
+    global _gating
+    if _gating is None:
+        assert _make is not None, "no wing gives turns"
+        _gating = _make()
     return _gating
