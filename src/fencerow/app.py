@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, Unpack, cast
 
-from fencerow.batches.item import BatchMiddleware
 from fencerow.client import Client
 from fencerow.config import Config
 from fencerow.core.app import Call, Draft, LocalDatabaseWarning, UntypedParameters
@@ -16,25 +15,32 @@ from fencerow.core.app.options import HandlingOptions
 from fencerow.core.app.submitter import Submittable
 from fencerow.core.config import CoreConfig, Defaults
 from fencerow.core.db.run import Operation, run
+from fencerow.core.lazy import lazily
 from fencerow.core.model.packing import Packing, PayloadSeal, PayloadSign, packing_of
 from fencerow.core.telemetry import Telemetry
-from fencerow.declaring import Declare, DeclareBatch, DeclaredJob, Handles
+from fencerow.declaring import Declare, DeclaredJob, Handles
 from fencerow.flows.settings import FlowSettings
-from fencerow.handovers.options import HandoverTo
-from fencerow.options import GivenOptions
-from fencerow.unique.options import Unique
 
 if TYPE_CHECKING:
+    from fencerow.batches.item import BatchMiddleware
     from fencerow.core.chore import Chore
     from fencerow.core.wing import Check
+    from fencerow.declaring_batch import DeclareBatch
     from fencerow.flows.builder import Flow
     from fencerow.flows.client import FlowVerbs
+    from fencerow.handovers.options import HandoverTo
     from fencerow.limits import Limit
+    from fencerow.options import GivenOptions
     from fencerow.payloads.outside.owner import OwnStore
     from fencerow.payloads.outside.store import PayloadStore
     from fencerow.schedules.appside import AppSchedules, Program
     from fencerow.schedules.declared import Declarations, Entities
     from fencerow.schedules.options import ScheduleOptions
+    from fencerow.unique.options import Unique
+else:
+    __getattr__ = lazily(
+        __name__, {"HandoverTo": "fencerow.handovers.options", "Unique": "fencerow.unique.options"}
+    )
 
 __all__ = [
     "App",
@@ -105,7 +111,6 @@ class App(JobsApp):
             packing=self._stored_by(seal, outside),
         )
         self.job = Declare(self._declarer)
-        self.batch_job = DeclareBatch(self._declarer)
         self._declared_schedules: Declarations | None = None
         self._limits = _once_each(limits) if limits else ()
 
@@ -119,6 +124,13 @@ class App(JobsApp):
 
             made.mend = partial(making_missing, self._limits, self.actor)
         return made
+
+    @property
+    def batch_job(self) -> DeclareBatch:
+        """Declare a job of which one call runs many: see `DeclareBatch`."""
+        from fencerow.declaring_batch import DeclareBatch  # who has no batches never loads it
+
+        return DeclareBatch(self._declarer)
 
     @property
     def jobs(self) -> Mapping[str, DeclaredJob[..., ..., Any, Any]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fencerow.core.client.base import ClientBase
 from fencerow.core.client.moving import check_reason
 from fencerow.core.db.run import Procedure, WakeUp, ask
@@ -9,7 +11,9 @@ from fencerow.core.db.verb import averb, verb
 from fencerow.core.model.text import check_text
 from fencerow.core.model.wakeup import Arrived, Queued, encode
 from fencerow.core.store import store
-from fencerow.operators.queues import PausedQueue, pause_queue, paused_queues, resume_queue
+
+if TYPE_CHECKING:
+    from fencerow.operators.queues import PausedQueue
 
 QUEUE_LENGTH_MAX = 100
 GATE_ROUNDS_MAX = 20  # of 2,000 gates each; what lies behind them is found by the sweeps of the workers
@@ -29,9 +33,11 @@ class QueueVerbs(ClientBase):
         Raises:
             InvalidInput: the queue's name or the reason cannot be used.
         """
+        from fencerow.operators import queues  # who only submits never loads it
+
         check_text(queue, "queue", QUEUE_LENGTH_MAX)
         check_reason(reason)
-        changed = yield from ask(pause_queue(queue, actor=self.actor, reason=reason))
+        changed = yield from ask(queues.pause_queue(queue, actor=self.actor, reason=reason))
         if changed:
             yield from self._give_turns_up()
         return changed
@@ -59,8 +65,10 @@ class QueueVerbs(ClientBase):
         Raises:
             InvalidInput: the queue's name cannot be used.
         """
+        from fencerow.operators import queues
+
         check_text(queue, "queue", QUEUE_LENGTH_MAX)
-        if not (yield from ask(resume_queue(queue))):
+        if not (yield from ask(queues.resume_queue(queue))):
             return False
         lanes, now_us = yield from ask(store.lanes(queue))
         due = [
@@ -88,6 +96,8 @@ class QueueVerbs(ClientBase):
     @verb
     def paused_queues(self) -> Procedure[list[PausedQueue]]:
         """The paused queues: since when, by whom, why."""
-        return (yield from ask(paused_queues()))
+        from fencerow.operators import queues
+
+        return (yield from ask(queues.paused_queues()))
 
     apaused_queues = averb(paused_queues)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from fencerow.core.client.base import waited
 from fencerow.core.worker.context import Done, Job
 from fencerow.core.worker.transaction import JobTransaction
-from fencerow.output.errors import OutputNotPossible
 
 if TYPE_CHECKING:
     from fencerow.output.writer import Writer
@@ -41,6 +40,8 @@ class OutputVerbs(Job):
             LeaseLost: this attempt no longer holds the job. Stop working on it.
         """
         if self.opened_transaction is not None and self.opened_transaction.is_open:
+            from fencerow.output.errors import OutputNotPossible
+
             raise OutputNotPossible(
                 "job.emit is called while job.transaction() is open",
                 "output is read before that commits, and must stand if it does not",

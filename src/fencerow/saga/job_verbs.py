@@ -9,12 +9,10 @@ from fencerow.core.db.run import Steps
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.text import shown
-from fencerow.saga.errors import UndoNotPossible
 from fencerow.steps.job_verbs import STEP_BACKOFF, StepVerbs
-from fencerow.steps.memory import Remembering
 
 if TYPE_CHECKING:
-    from fencerow.steps.memory import Beside
+    from fencerow.steps.memory import Beside, Remembering
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -105,6 +103,8 @@ class SagaVerbs(StepVerbs):
         saga = saga_of(self._attempt.handler.function)
         known = None if saga is None else saga.name_of(undo)
         if saga is None or known is None:
+            from fencerow.saga.errors import UndoNotPossible
+
             raise UndoNotPossible(
                 f"the step {shown(name)} of {self.name!r} has undo={shown(undo)}",
                 "a function is found again by the saga of its job, whatever process undoes it",

@@ -17,11 +17,10 @@ from fencerow.core.model.instants import instant_us
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.text import check_text, shown
 from fencerow.core.worker.context import Job
-from fencerow.steps.calls import Together
-from fencerow.steps.errors import StepNotPossible
-from fencerow.steps.model import SIGNAL_LENGTH_MAX
 
 if TYPE_CHECKING:
+    from fencerow.steps.calls import Together
+    from fencerow.steps.errors import StepNotPossible
     from fencerow.steps.history import History
     from fencerow.steps.memory import Beside
     from fencerow.steps.run import Run
@@ -176,6 +175,8 @@ class StepVerbs(Job):
             InvalidInput: no signal can have such a name, or `timeout_s` is no number of seconds up to a year. And as
                 `step`.
         """
+        from fencerow.steps.model import SIGNAL_LENGTH_MAX  # who waits for none never loads it
+
         check_text(signal, "the name of a signal", SIGNAL_LENGTH_MAX)
         delay_s = None if timeout_s is None else check_delay(timeout_s, "job.wait_for(timeout_s)", zero=False)
         return self._wait(
@@ -211,7 +212,7 @@ class StepVerbs(Job):
             StepNotPossible: a transaction of its success is open, and may undo what would be remembered.
         """
         if self.opened_transaction is not None and self.opened_transaction.is_open:
-            raise StepNotPossible(
+            raise _not_possible(
                 f"{what} is asked for while job.transaction() is open",
                 "it commits with the job's success alone, and a step is remembered before that",
                 "do the steps first, and the last effects in job.transaction()",
@@ -228,20 +229,20 @@ class StepVerbs(Job):
 
     def _check_kind(self, name: str, fn: Callable[..., Any]) -> None:
         if not callable(fn):
-            raise StepNotPossible(
+            raise _not_possible(
                 f"the step {shown(name)} is {shown(fn)}",
                 "a function is expected, and its arguments after it",
                 "",
             )
         is_async = _is_async(getattr(fn, "func", fn))
         if is_async and not self._on_loop():
-            raise StepNotPossible(
+            raise _not_possible(
                 f"the step {shown(name)} is an async function",
                 "a plain handler cannot await it",
                 "make the handler async",
             )
         if not is_async and self._on_loop():
-            raise StepNotPossible(
+            raise _not_possible(
                 f"the step {shown(name)} is a plain function",
                 "in an async handler it would keep the event loop from all others",
                 "make it async, or write job.step(name, asyncio.to_thread, fn, *args)",
@@ -275,6 +276,8 @@ class StepVerbs(Job):
             self.wait_cancelled(wanted)
             self.raise_if_cancelled()
             return None
+        from fencerow.steps.calls import Together
+
         if isinstance(wanted, Together):
             return self._together(wanted)
         return wanted.function(*wanted.args)
@@ -315,9 +318,17 @@ class StepVerbs(Job):
         if isinstance(wanted, float):
             await asyncio.sleep(wanted)
             return None
+        from fencerow.steps.calls import Together
+
         if isinstance(wanted, Together):
             return await self._atogether(wanted)
         return await wanted.function(*wanted.args)
+
+
+def _not_possible(found: str, expected: str, advice: str) -> StepNotPossible:
+    from fencerow.steps.errors import StepNotPossible  # who remembers nothing never loads it
+
+    return StepNotPossible(found, expected, advice)
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
