@@ -6,5 +6,6 @@ import click
 
 from fencerow_proof.check.command import check
 from fencerow_proof.history.command import history
+from fencerow_proof.rerun.command import rerun
 
-COMMANDS: tuple[click.Command, ...] = (history, check)
+COMMANDS: tuple[click.Command, ...] = (history, check, rerun)

@@ -1,4 +1,4 @@
-"""What stops the tools from proving anything: `fencerow check` (77x) and the explorer (78x)."""
+"""What stops the tools from proving anything: `fencerow check` (77x), `fencerow rerun` (950) and the explorer (78x)."""
 
 from __future__ import annotations
 
@@ -45,6 +45,13 @@ class CheckStuck(FencerowError):
     """A run of the handler did not end in time."""
 
     code = "FR-776"
+    exit_code = exits.REFUSED
+
+
+class RerunNotPossible(FencerowError):
+    """A stored job cannot run again beside its database: `why` says what keeps it. Nothing was run."""
+
+    code = "FR-950"
     exit_code = exits.REFUSED
 
 

@@ -1,4 +1,4 @@
-"""`fencerow check` and `fencerow history`: they come with the package of proofs, if that is installed."""
+"""`fencerow check`, `history` and `rerun`: they come with the package of proofs, if that is installed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import click
 from fencerow.core.errors import MissingExtra
 
 PACKAGE = "fencerow_proof"
-NAMES = ("history", "check")
+NAMES = ("history", "check", "rerun")
 TOLD = "Not installed: comes with fencerow[proof]."
 TAKES_ALL = {"ignore_unknown_options": True, "allow_extra_args": True}
 

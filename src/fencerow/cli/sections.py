@@ -19,7 +19,7 @@ SECTIONS = {
     ),
     "Over HTTP": ("dashboard", "metrics", "tokens", "maintenance", "mcp"),
     "Databases": ("migrate", "sql", "move", "audit-celery", "shards", "backfills"),
-    "Measure and check": ("plan", "bench", "check", "history", "demo"),
+    "Measure and check": ("plan", "bench", "check", "rerun", "history", "demo"),
     "This command": ("completion", "version"),
 }
 EMPTY_A_QUEUE = "jobs cancel --only-queued --queue NAME"

@@ -100,12 +100,7 @@ def _connected(address: str, number: int) -> Channel:
 
 def _loaded(load: Load) -> Subject:
     sys.path[:] = load.path
-    module_name, _, name = load.job.rpartition(":")
-    app_module, _, app_name = load.app.partition(":")
-    module = importlib.import_module(module_name or app_module)
-    app, job = _found(
-        module, name, getattr(importlib.import_module(app_module), app_name) if load.app else None
-    )
+    app, job = _meant(load)
     handler = job.handler
     if not job.runs_here or handler.batch_max is not None:
         raise NothingToCheck(
@@ -115,11 +110,21 @@ def _loaded(load: Load) -> Subject:
             else "its code is elsewhere",
             "check a job whose function is declared with @app.job or @app.handles",
         )
-    arguments = _arguments(load.args)
-    job.call_with(arguments, submit_options())  # refuses those that do not fit, before anything is made
+    arguments = {} if load.is_stored else _arguments(load.args)
+    if not load.is_stored:
+        job.call_with(arguments, submit_options())  # refuses those that do not fit, before anything is made
     url = parse_url(app.config.url or DEFAULT_URL)
     named = url.path if isinstance(url, SqliteUrl) else ""
     return Subject(app, job, arguments, load.outside, load.setup, named, Places(Path.cwd()))
+
+
+def _meant(load: Load) -> tuple[App, DeclaredJob[..., ..., Any, Any]]:
+    app_module, _, app_name = load.app.partition(":")
+    given = getattr(importlib.import_module(app_module), app_name) if load.app else None
+    if load.is_stored and given is not None:
+        return given, given.jobs[load.job]
+    module_name, _, name = load.job.rpartition(":")
+    return _found(importlib.import_module(module_name or app_module), name, given)
 
 
 def _arguments(text: str) -> dict[str, Any]:

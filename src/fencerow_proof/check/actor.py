@@ -20,7 +20,7 @@ from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.codec import args_version_of
 from fencerow.core.model.control import Retry
-from fencerow.core.model.outcome import Retried, Snoozed, Succeeded
+from fencerow.core.model.outcome import Followed, Retried, Snoozed, Succeeded
 from fencerow.core.model.url import PostgresUrl, parse_url
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.calling import Calls
@@ -161,7 +161,7 @@ def _let_give_back() -> None:
 
 def _ended(decision: Decision, told: Told) -> Ended:
     if isinstance(decision, Succeeded):
-        return Ended("Succeeded", result=decision.result.decode())
+        return Ended("Succeeded", result=decision.result.decode(), follow_ups=_follow_ups(decision))
     if isinstance(decision, Committed):
         return Ended("Committed")
     error = told.error
@@ -172,7 +172,16 @@ def _ended(decision: Decision, told: Told) -> Ended:
     # Any error is tried again some time; only what the handler says by itself is no failure.
     put_back = isinstance(decision, Snoozed) or (isinstance(decision, Retried) and isinstance(error, Retry))
     back_in_s = decision.delay_s if put_back and isinstance(decision, Snoozed | Retried) else None
-    return Ended("Lost" if decision is None else type(decision).__name__, None, text, place, back_in_s)
+    raised = None if error is None else type(error).__name__
+    return Ended(
+        "Lost" if decision is None else type(decision).__name__, None, text, place, back_in_s, raised
+    )
+
+
+def _follow_ups(decision: Succeeded) -> list[tuple[str, str]]:
+    if not isinstance(decision, Followed):
+        return []
+    return [(each.job.template.name, each.job.args) for each in decision.submissions]
 
 
 def _moved(app: App, url: str) -> App:

@@ -5,30 +5,26 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from fencerow.declaring import DeclaredJob
-from fencerow.testing.pg_binaries import BinariesMissing
-from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.check.answers import answer_all, replace_evidence, undeclared
 from fencerow_proof.check.desk import HOLDERS
 from fencerow_proof.check.director import Director
 from fencerow_proof.check.findings import Findings
 from fencerow_proof.check.ground import Clean, Ground, Outcome
+from fencerow_proof.check.opening import preset_of, scratch_of
 from fencerow_proof.check.options import ORDERS, RUN_S, Options
 from fencerow_proof.check.races import Race
 from fencerow_proof.check.replace import Watch
 from fencerow_proof.check.report import Answer, Question, Report
 from fencerow_proof.check.schema import judge_schema
-from fencerow_proof.check.scratch import Scratch, private_folder, remove_folder
-from fencerow_proof.check.scratch_postgres import PRIVATE_SETTINGS, PostgresScratch
-from fencerow_proof.check.scratch_sqlite import SqliteScratch
+from fencerow_proof.check.scratch import private_folder, remove_folder
 from fencerow_proof.check.trials import fail_everywhere, kill_everywhere
-from fencerow_proof.check.wire import Declared, Loaded
-from fencerow_proof.errors import CheckArguments, CheckNeedsMore, NothingRecorded, NothingToCheck
+from fencerow_proof.check.wire import Declared
+from fencerow_proof.errors import CheckArguments, NothingRecorded, NothingToCheck
 from fencerow_proof.explorer.orders import Counted
 
 Outside = Declared
@@ -191,53 +187,14 @@ def _ground(options: Options, say: Callable[[str], None], jobs: int = 1) -> Iter
     folder = private_folder()
     with ExitStack() as stack:
         stack.callback(remove_folder, folder)
-        director = Director(folder, options, _preset(options))
+        director = Director(folder, options, preset_of(options))
         stack.callback(director.close)
         say("importing the application")
         loaded = director.load()
-        scratch = _scratch(options, loaded, folder, stack, say)
+        scratch = scratch_of(options, loaded, folder, stack, say)
         ground = Ground(options, loaded, scratch, director, say, jobs)
         ground.set_up()
         yield ground
-
-
-def _preset(options: Options) -> dict[str, str]:
-    """Where an application that names no database of its own finds one; nothing is ever opened there."""
-    if options.url is not None or options.engine == "postgres":
-        return {"FENCEROW_URL": "postgresql:///fencerow_check"}
-    return {"FENCEROW_URL": "sqlite:///fencerow_check.db"} if options.engine == "sqlite" else {}
-
-
-def _scratch(
-    options: Options, loaded: Loaded, folder: Path, stack: ExitStack, say: Callable[[str], None]
-) -> Scratch:
-    asked = "postgres" if options.url is not None else options.engine
-    if asked is not None and asked != loaded.dialect:
-        raise CheckNeedsMore(
-            f"the application names a {loaded.dialect} database, and {asked} was asked for",
-            "its statements are written for that database",
-            "leave out --engine and --url, or let the application read FENCEROW_URL",
-        )
-    if loaded.dialect == "sqlite":
-        return _closed_by(stack, SqliteScratch(folder, loaded))
-    empty = options.url
-    if empty is None:
-        say("starting a private PostgreSQL server")
-        try:
-            server = stack.enter_context(PostgresServer(fast=True, settings=PRIVATE_SETTINGS))
-        except BinariesMissing as error:
-            raise CheckNeedsMore(
-                "PostgreSQL's programs were not found on this machine",
-                str(error).splitlines()[0],
-                "install them, set FENCEROW_PG_BIN, or name an empty database with --url",
-            ) from None
-        empty = server.create_database("empty")
-    return _closed_by(stack, PostgresScratch(empty, folder, loaded))
-
-
-def _closed_by(stack: ExitStack, scratch: Scratch) -> Scratch:
-    stack.callback(scratch.close)
-    return scratch
 
 
 def _encoded(args: dict[str, Any] | None) -> str:

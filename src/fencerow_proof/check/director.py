@@ -13,7 +13,7 @@ import fencerow_proof.errors as ours
 from fencerow import errors
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.job import Claimed
-from fencerow_proof.check.kinds import Action
+from fencerow_proof.check.kinds import Action, Kind
 from fencerow_proof.check.options import Options
 from fencerow_proof.check.process import Process, hear_any
 from fencerow_proof.check.scratch import Scratch
@@ -66,7 +66,15 @@ class Director:
         self._start()
         self._starter, _ = self._accepted(0)
         self._starter.send(
-            Load(list(sys.path), options.job, options.app, options.args, list(options.outside), options.setup)
+            Load(
+                list(sys.path),
+                options.job,
+                options.app,
+                options.args,
+                list(options.outside),
+                options.setup,
+                options.is_stored,
+            )
         )
         answer = self._starter.heard_from_process()
         if isinstance(answer, Loaded):
@@ -115,8 +123,15 @@ class Director:
             if time.monotonic() > until:
                 raise self._stuck(moving[0])
 
-    def run(self, scratch: Scratch, process: Process, until: int | None = None) -> None:
-        """Let one run go on to its end, or to its action of that number, counted from 0.
+    def run(
+        self,
+        scratch: Scratch,
+        process: Process,
+        until: int | None = None,
+        refused: frozenset[Kind] = frozenset(),
+    ) -> None:
+        """Let one run go on to its end, or to its action of that number, counted from 0. Actions of the `refused`
+        kinds fail.
 
         Raises:
             CheckStuck: it does not come to its end in time.
@@ -129,6 +144,8 @@ class Director:
                 raise self._stuck(process)
             if process.busy:
                 process.fail()  # nobody else is there who could give the lock back
+            elif process.pending is not None and process.pending.kind in refused:
+                process.fail()
             elif process.pending is not None:
                 process.go()
 

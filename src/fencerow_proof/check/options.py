@@ -32,3 +32,4 @@ class Options:
     run_s: float = RUN_S
     two_jobs: bool = False
     seed: int = field(default=1)
+    is_stored: bool = False  # `job` is the name of a stored job, whose arguments come with its attempt

@@ -19,6 +19,10 @@ from fencerow_proof.sql import Meaning, meaning_of
 PLANTED = "planted by fencerow check: what this action depends on is down"
 
 
+class UndeclaredEffect(PermissionError):
+    """What a handler meets that writes a file or starts a program where that is refused."""
+
+
 class Seam:
     """What the drivers' patches call. Nothing passes through it before the handler starts and after it has ended."""
 
@@ -103,7 +107,11 @@ class Seam:
             return self._answered()
 
     def see(self, kind: Kind, text: str) -> None:
-        """Tell of something that nobody declared; a file write is waited with like a statement."""
+        """Tell of something that nobody declared; a file write is waited with like a statement.
+
+        Raises:
+            UndeclaredEffect: the director refuses it.
+        """
         if getattr(self._inside, "now", False):
             return
         action = self.outside(kind, text)
@@ -113,8 +121,10 @@ class Seam:
             with self._asking, self._quiet():
                 self._channel.send(Seen(action))
             return
-        self.may_go(action)
-        self.over(action, None)
+        error = None if self.may_go(action) else UndeclaredEffect(f"{kind} {text} is refused here: allow it")
+        self.over(action, error)
+        if error is not None:
+            raise error
 
     def _is_housekeeping(self, meaning: Meaning) -> bool:
         """Looking at our own tables, or making them with a new connection: nothing that a handler does."""

@@ -59,7 +59,10 @@ class Over(msgspec.Struct, frozen=True, tag="over"):
 
 
 class Load(msgspec.Struct, frozen=True, tag="load"):
-    """Import the application and find the job. `app` is `module:name`, or empty: the job's module knows it."""
+    """Import the application and find the job. `app` is `module:name`, or empty: the job's module knows it.
+
+    `is_stored`: `job` is the name of a stored one, and its arguments come with the attempt.
+    """
 
     path: list[str]
     job: str
@@ -67,6 +70,7 @@ class Load(msgspec.Struct, frozen=True, tag="load"):
     args: str
     outside: list[Declared]
     setup: str | None
+    is_stored: bool = False
 
 
 class Fork(msgspec.Struct, frozen=True, tag="fork"):
@@ -157,7 +161,8 @@ class Seen(msgspec.Struct, frozen=True, tag="seen"):
 class Ended(msgspec.Struct, frozen=True, tag="ended"):
     """The handler is over. `outcome` names its verdict; `result` is that of a success.
 
-    `back_in_s`: it put the job back by itself (`Snooze`, `Retry`), for so long.
+    `back_in_s`: it put the job back by itself (`Snooze`, `Retry`), for so long. `raised`: the type of its error.
+    `follow_ups`: what was to be submitted with its success, by name and arguments.
     """
 
     outcome: str
@@ -165,6 +170,8 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
     error: str | None = None
     place: str | None = None
     back_in_s: float | None = None
+    raised: str | None = None
+    follow_ups: list[tuple[str, str]] = []
 
 
 # --- to a process ----------------------------------------------------------------------------------------
