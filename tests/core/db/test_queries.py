@@ -164,6 +164,16 @@ def test_what_others_replace_is_theirs_whether_it_was_read_or_not() -> None:
         altered["s"]
 
 
+def test_only_what_a_value_is_written_into_is_looked_through_at_each_call() -> None:
+    """`'share:'` looks like the begin of such a place. To look for one costs more Python than to send a claim."""
+    queries = store.postgres_queries()
+    assert not [
+        name for name in ("claim", "lanes", "submit", "submit_one", "succeed") if queries[name].spells
+    ]
+    assert Queries("x", {}, postgres_names("shop"), {"q": """SELECT 'a:', :'b'"""})["q"].spells
+    assert Queries("x", {}, postgres_names("shop"), {"q": """SELECT 'a:', 1 AS :"b\""""})["q"].spells
+
+
 def test_parameters_come_in_order_of_first_use() -> None:
     assert store.postgres_queries()["fetch_args"].parameters == ("id", "holder", "attempt")
 

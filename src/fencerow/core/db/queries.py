@@ -240,7 +240,9 @@ def _query(name: str, text: str, rename: Callable[[str], str]) -> Query:
         statements,
         _parameters(statements),
         copies=any(map(COPY.match, statements)),
-        spells=any(":'" in text or ':"' in text for text in statements),
+        spells=any(
+            match.group(1) or match.group(2) for text in statements for match in WRITTEN.finditer(text)
+        ),
     )
 
 
