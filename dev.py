@@ -43,7 +43,7 @@ usage: python3 dev.py VERB [--fresh] [ARGUMENTS]
   check  lint, format, types, floors and pages
   house  how far a new feature is from touching nothing but its own folder: counts, and their goals
   gate   play .ci/run on HEAD in a fresh clone, and keep it as proven; --look only says whether it is
-  prove  play everything: all tests, through PgBouncer, storms; three quarters of an hour
+  prove  play everything: all tests, through PgBouncer, campaigns; an hour
   stress play tests on a machine that stands still again and again (needs root); ARGUMENTS go to pytest
   lock   remake requirements/dev.txt from pyproject.toml; ARGUMENTS go to uv (--upgrade)
   env    make .venv from the lock, if it is missing or out of date

@@ -108,9 +108,9 @@ def look(head: str) -> int:
 
 
 def prove() -> int:
-    """Play all that the gate draws from, all of it through a pooler, and the storms; evidence goes to .fencerow/prove.
+    """Play all that the gate draws from, through a pooler too, and the campaigns; evidence goes to .fencerow/prove.
 
-    Three quarters of an hour on two quiet cores. Needs PgBouncer, Spin and systemd, as the end of .ci/run does.
+    An hour on two quiet cores. Needs what tests/kit/outside.py names: PgBouncer, Redis, Spin, systemd, Prometheus.
     """
     evidence = ROOT / ".fencerow" / "prove"
     evidence.mkdir(parents=True, exist_ok=True)
@@ -124,16 +124,11 @@ def prove() -> int:
             *("tools.gate", "all-pooled", *demanded, "--through", "pgbouncer", *WITHOUT_SQLITE),
             *("--", *POOLED),
         ),
-        "a storm": storm("tests.proof.storm", evidence / "storm.json", "--jobs", "12000", "--faults", "600"),
-        "a bus": storm("tests.events.bus", evidence / "bus.json"),
+        "campaigns": ("tools.campaigns", "--evidence", str(evidence)),
     }
     failed = [name for name, words in steps.items() if not passes(name, words)]
     print(f"failed: {', '.join(failed)}" if failed else f"all of it holds; evidence: {evidence}")
     return 1 if failed else 0
-
-
-def storm(module: str, evidence: Path, *words: str) -> tuple[str, ...]:
-    return (module, *words, "--evidence", str(evidence))
 
 
 def passes(name: str, words: tuple[str, ...]) -> bool:
