@@ -20,12 +20,13 @@ def examine_relays(engine: Engine, _config: CoreConfig) -> Iterator[Finding]:
     """Each relay; nothing is said where there is none."""
     found = engine.run(listed())
     for each in found:
-        yield from _relay(each)
+        yield from findings_of(each)
     if found:
         yield ok("relays", f"{amount(len(found), 'relay')} known")
 
 
-def _relay(found: Relay) -> Iterator[Finding]:
+def findings_of(found: Relay) -> Iterator[Finding]:
+    """What is to be said of one relay."""
     if found.trouble is not None:
         say = fail if found.waits_s > PATIENCE_S else warn
         yield say(

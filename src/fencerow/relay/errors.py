@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from fencerow.core.errors import exits
 from fencerow.core.errors.base import FencerowError
 
@@ -11,6 +13,7 @@ class UnknownRelay(FencerowError):
 
     code = "FR-945"
     exit_code = exits.REFUSED
+    status: ClassVar[int] = 404
 
 
 class RelayPartLost(FencerowError):
