@@ -55,3 +55,4 @@ CREATE TABLE fencerow.job_approvals (
     answer boolean
 );
 CREATE INDEX job_approvals_job ON fencerow.job_approvals (job_id, signal);
+CREATE INDEX job_approvals_open ON fencerow.job_approvals (expires_at, id) WHERE answered_at IS NULL;

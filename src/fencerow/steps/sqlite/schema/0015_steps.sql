@@ -58,3 +58,4 @@ CREATE TABLE fencerow.job_approvals (
         typeof(made_by)))
 ) WITHOUT ROWID;
 CREATE INDEX fencerow.job_approvals_job ON fencerow.job_approvals (job_id, signal);
+CREATE INDEX fencerow.job_approvals_open ON fencerow.job_approvals (expires_at, id) WHERE answered_at IS NULL;
