@@ -1,0 +1,1 @@
+"""The documentation as a site: built from our pages, without a network, and checked while it is built."""
