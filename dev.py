@@ -41,6 +41,7 @@ usage: python3 dev.py VERB [--fresh] [ARGUMENTS]
   flows  run flows while workers are killed; ARGUMENTS: --flows 1000 --kills 300 --engine sqlite --evidence FILE
   bench  how fast it is here, beside the bare statements; ARGUMENTS go to `fencerow bench` (--quick)
   check  lint, format, types, floors and pages
+  site   build the documentation as a site, which needs no network: ARGUMENTS: a folder, else .fencerow/site
   house  how far a new feature is from touching nothing but its own folder: counts, and their goals
   gate   play .ci/run on HEAD in a fresh clone, and keep it as proven; --look only says whether it is
   prove  play everything: all tests, through PgBouncer, campaigns; an hour
@@ -55,6 +56,7 @@ CHECKS = (  # those that take longest begin first
     ("basedpyright",),
     ("mypy",),
     ("python", "-m", "tools.house"),
+    ("python", "-m", "tools.site", "--check"),
     ("ruff", "check", "."),
     ("ruff", "format", "--check", "."),
     ("lint-imports", "--no-logo"),
@@ -141,6 +143,13 @@ def house(_arguments: list[str], fresh: bool) -> int:
     become(str(BIN / "python"), "-m", "tools.house.road")
 
 
+def site(arguments: list[str], fresh: bool) -> int:
+    ensure_env(fresh)
+    folders = [str(Path(folder).resolve()) for folder in arguments]
+    os.chdir(ROOT)
+    become(str(BIN / "python"), "-m", "tools.site", *folders)
+
+
 def check(_arguments: list[str], fresh: bool) -> int:
     """Run every check, also after one has failed: a list of all that is wrong saves rounds. Each core runs one."""
     ensure_env(fresh)
@@ -192,6 +201,7 @@ VERBS = {
     "flows": flows,
     "bench": bench,
     "check": check,
+    "site": site,
     "house": house,
     "gate": gate,
     "prove": prove,
