@@ -61,17 +61,20 @@ def limit_of(number: int) -> str:
 
 PLAIN = Kind("plain")
 KINDS = (
-    Kind("slots of the queue", (Limit("queue:bench", slots=FREE),)),
-    Kind("slots of the fleet", (Limit("fleet", slots=FREE),)),
-    Kind("slots of both", (Limit("queue:bench", slots=FREE), Limit("fleet", slots=FREE))),
+    Kind("at once of the queue", (Limit("queue:bench", at_once=FREE),)),
+    Kind("at once of the fleet", (Limit("fleet", at_once=FREE),)),
+    Kind("at once of both", (Limit("queue:bench", at_once=FREE), Limit("fleet", at_once=FREE))),
     Kind("rate of the queue", (Limit("queue:bench", rate=QUICK),)),
     Kind("an exclusive key each", exclusive=key_of),
-    Kind("slots by name", (Limit("named", slots=FREE),), ("named",)),
+    Kind("at once by name", (Limit("named", at_once=FREE),), ("named",)),
     Kind("rate by name", (Limit("named", rate=QUICK),), ("named",)),
     Kind("breaker by name", (Limit("named", breaker=Breaker(5)),), ("named",)),
-    Kind(f"slots by name, {KEYS} keys", (Limit("named", slots=FREE, per_key=True),), (limit_of,)),
+    Kind(f"at once by name, {KEYS} keys", (Limit("named", at_once=FREE, per_key=True),), (limit_of,)),
     Kind(
-        "two names, a key each", (Limit("one", slots=FREE), Limit("two", slots=FREE)), ("one", "two"), key_of
+        "two names, a key each",
+        (Limit("one", at_once=FREE), Limit("two", at_once=FREE)),
+        ("one", "two"),
+        key_of,
     ),
 )
 

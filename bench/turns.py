@@ -222,7 +222,7 @@ def measured(kind: str, urls: Iterator[str], keys: int, blocked: int) -> None:
         for what, wanted in (("key", jobs(2 * GROWTH + 2, "one")), ("limit", limited)):
             with opened(next(urls)) as engine:
                 assert isinstance(engine, PostgresEngine)
-                Client(engine).limits.define(Limit("one", slots=1))
+                Client(engine).limits.define(Limit("one", at_once=1))
                 print(f"{kind}: {growth(engine, what, wanted)}", flush=True)
 
 

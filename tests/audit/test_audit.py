@@ -60,8 +60,8 @@ def test_each_command_that_changes_something_leaves_an_entry(
         ("queues", "pause", "mail"),  # it is paused already
         ("queues", "resume", "mail"),
         ("shares", "set", "mail", "acme", "--weight", "3"),
-        ("limits", "set", "queue:mail", "--slots", "3"),
-        ("limits", "set", "queue:mail", "--slots", "4"),
+        ("limits", "set", "queue:mail", "--at-once", "3"),
+        ("limits", "set", "queue:mail", "--at-once", "4"),
         ("limits", "remove", "queue:mail"),
         ("tokens", "create", "deploy", "--scope", "read"),
         ("webhooks", "add", "crm", "https://example.com/hook"),

@@ -24,6 +24,13 @@ def test_an_option_of_another_system(given: str, ours: str, cli: Cli) -> None:
     assert refused.error == "FR-201" and f"write {ours}" in refused.err
 
 
+@pytest.mark.parametrize("given", ["--slots", "--concurrency"])
+def test_how_many_of_a_limit_and_of_a_worker_are_two_words(given: str, cli: Cli) -> None:
+    of_limits, of_workers = cli("limits", "set", "github", given, "3"), cli("worker", "--at-once", "3")
+
+    assert "write --at-once" in of_limits.err and "write --slots" in of_workers.err
+
+
 @pytest.mark.parametrize(
     ("given", "ours"),
     [

@@ -22,14 +22,14 @@ def facts(text: str) -> dict[str, str]:
 
 
 def test_whatever_a_job_waits_for_is_on_the_screen(cli: Cli, url: str, engine: AnyEngine) -> None:
-    engine.run(limits.define(Limit("github", slots=1), actor=None, reason=None))
-    keyed = jobs.new_job(exclusive="account-7", exclusive_slots=2, strict=True, limits=["github"])
+    engine.run(limits.define(Limit("github", at_once=1), actor=None, reason=None))
+    keyed = jobs.new_job(exclusive="account-7", exclusive_at_once=2, strict=True, limits=["github"])
     (job,) = jobs.submit(engine, keyed)
     (shared,) = jobs.submit(engine, jobs.new_job(share="tenant-7"))
 
     waiting, queued = facts(cli("jobs", "show", job).out), facts(cli("jobs", "show", shared).out)
 
-    assert waiting["exclusive"] == "account-7, 2 slots, strict: it keeps its turn between its attempts"
+    assert waiting["exclusive"] == "account-7, 2 at once, strict: it keeps its turn between its attempts"
     assert (waiting["state"], waiting["limits"], queued["share"]) == ("waiting", "github", "tenant-7")
     assert waiting["waits at"] in ("the exclusive key account-7", "the limit github")
     assert waiting["waits"].count("no worker is alive") == 1, "what two conditions tell is told once"

@@ -97,7 +97,7 @@ def test_options_reach_the_job(cli: Cli, url: str, engine: AnyEngine, shop: str)
 
 def test_turns_are_given_at_the_submit(cli: Cli, url: str, engine: AnyEngine, shop: str) -> None:
     for name in ("one", "two"):
-        Client(engine).limits.define(Limit(name, slots=1))
+        Client(engine).limits.define(Limit(name, at_once=1))
     turns = ["--exclusive", "key", "--limit", "one", "--limit", "two", "--share", "ada", "--unique", "u"]
 
     first = cli("submit", "send", "to=x", "-A", shop, "--json", *turns).json

@@ -35,7 +35,7 @@ from tests.steps.test_waits import asleep
 
 AnyEngine = SqliteEngine | PostgresEngine
 LIMIT = Limit(
-    "queue:mail", slots=10, rate=Rate(100, per_s=60, burst=5), hours="mon-fri 09:00-17:00 Europe/Berlin"
+    "queue:mail", at_once=10, rate=Rate(100, per_s=60, burst=5), hours="mon-fri 09:00-17:00 Europe/Berlin"
 )
 KEY = "the account of the provider that answered with something that nobody expected"
 LONG = "the_provider_answered_with_something_that_nobody_expected"
@@ -128,7 +128,7 @@ def views(cli: Cli, url: str, engine: AnyEngine) -> dict[str, tuple[str, ...]]:
         "shares set": ("shares", "set", "mail", KEY, "--weight", "3"),
         "limits list": ("limits",),
         "limits show": ("limits", "show", "queue:mail"),
-        "limits set": ("limits", "set", "queue:mail", "--slots", "2"),
+        "limits set": ("limits", "set", "queue:mail", "--at-once", "2"),
         "limits remove": ("limits", "remove", "queue:mail"),
         "mutexes list": ("mutexes",),
         "mutexes show": ("mutexes", "show", taker.key),

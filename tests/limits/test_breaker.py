@@ -48,7 +48,7 @@ def told(engine: AnyEngine) -> int:
 def test_failures_stop_the_starts_then_one_tries_and_its_success_lets_all_go(
     engine: AnyEngine, clock: DatabaseClock
 ) -> None:
-    define(engine, Limit("a", slots=3, breaker=BREAKER))
+    define(engine, Limit("a", at_once=3, breaker=BREAKER))
     ids, holder = limited(engine, "a", count=9), register(engine)
     assert hand_over(engine) == ids[:3]
     claim(engine, holder, limit=2)
@@ -166,7 +166,7 @@ def test_failures_count_for_as_long_as_it_says(engine: AnyEngine, clock: Databas
 
 
 def test_each_key_has_a_breaker_for_itself(engine: AnyEngine) -> None:
-    define(engine, Limit("t", breaker=AT_ONCE, per_key=True), Limit("t/calm", slots=9))
+    define(engine, Limit("t", breaker=AT_ONCE, per_key=True), Limit("t/calm", at_once=9))
     holder = register(engine)
     bad, good, calm = (limited(engine, f"t/{key}", count=2) for key in ("bad", "good", "calm"))
     assert len(hand_over(engine)) == 6
@@ -183,12 +183,12 @@ def test_each_key_has_a_breaker_for_itself(engine: AnyEngine) -> None:
 def test_a_breaker_is_changed_and_removed_while_it_is_open(engine: AnyEngine) -> None:
     holder = register(engine)
     ids = opened(engine, holder)
-    define(engine, Limit("a", slots=2))
+    define(engine, Limit("a", at_once=2))
     assert hand_over(engine) == ids[:2]
     claim(engine, holder, limit=9)
     fail(engine, holder, ids[0])
     assert told(engine) == 0, "nobody wants to know"
-    define(engine, Limit("a", slots=3, breaker=AT_ONCE))
+    define(engine, Limit("a", at_once=3, breaker=AT_ONCE))
     assert hand_over(engine) == ids[2:4], "a new one knows nothing of the old one"
 
 
@@ -239,7 +239,7 @@ async def test_workers_say_when_it_opens_and_when_it_closes(
             raise RuntimeError("the provider is down")
         done.set()
 
-    await Client(engine).limits.adefine(Limit("a", slots=1, breaker=Breaker(1, 60, stop_s=0.1)))
+    await Client(engine).limits.adefine(Limit("a", at_once=1, breaker=Breaker(1, 60, stop_s=0.1)))
     await engine.arun(store.submit_gated([jobs.new_job("{}", limits=("a",)) for _ in range(3)]))
     async with worker_of(engine, send, config=quick()), asyncio.timeout(WAIT_S):
         await done.wait()

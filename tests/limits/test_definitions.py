@@ -17,7 +17,7 @@ from fencerow.limits.pacing import Pace
 
 FULL = Limit(
     "github",
-    slots=10,
+    at_once=10,
     rate=Rate(100, per_s=60, burst=5),
     hours=("mon-fri 09:00-17:00 Europe/Berlin", "sat 10:00-12:00"),
     breaker=Breaker(5, timedelta(minutes=1), stop_s=30, trials=2),
@@ -28,7 +28,7 @@ FULL = Limit(
 
 def test_a_limit_is_read_back_as_it_was_stored() -> None:
     assert Limit.of_document("github", FULL.document(), 3) == FULL
-    assert Limit.of_document("x", '{"slots":1}') == Limit("x", slots=1)
+    assert Limit.of_document("x", '{"at_once":1}') == Limit("x", at_once=1)
 
 
 @pytest.mark.parametrize(
@@ -48,22 +48,22 @@ def test_a_rate_is_read_as_people_write_it(text: str, pace: Pace) -> None:
 
 WRONG: list[Callable[[], Any]] = [
     lambda: Limit("x"),
-    lambda: Limit("x", slots=0),
-    lambda: Limit("x", slots=-1),
-    lambda: Limit("x", slots=True),
-    lambda: Limit("x", slots=1.5),  # type: ignore[arg-type]
-    lambda: Limit("x", slots=1, version=0),
-    lambda: Limit("", slots=1),
-    lambda: Limit("a b", slots=1),
-    lambda: Limit("x\n", slots=1),
-    lambda: Limit("a:b", slots=1),
-    lambda: Limit("x/", slots=1),
-    lambda: Limit("fleet/x", slots=1),
-    lambda: Limit("queue:", slots=1),
+    lambda: Limit("x", at_once=0),
+    lambda: Limit("x", at_once=-1),
+    lambda: Limit("x", at_once=True),
+    lambda: Limit("x", at_once=1.5),  # type: ignore[arg-type]
+    lambda: Limit("x", at_once=1, version=0),
+    lambda: Limit("", at_once=1),
+    lambda: Limit("a b", at_once=1),
+    lambda: Limit("x\n", at_once=1),
+    lambda: Limit("a:b", at_once=1),
+    lambda: Limit("x/", at_once=1),
+    lambda: Limit("fleet/x", at_once=1),
+    lambda: Limit("queue:", at_once=1),
     lambda: Limit("x", rate="1/s"),  # type: ignore[arg-type]
     lambda: Limit("x", breaker=5),  # type: ignore[arg-type]
-    lambda: Limit("x/y", slots=1, per_key=True),
-    lambda: Limit("fleet", slots=1, per_key=True),
+    lambda: Limit("x/y", at_once=1, per_key=True),
+    lambda: Limit("fleet", at_once=1, per_key=True),
     lambda: Limit("x", hours="9-17"),
     lambda: Limit("x", hours="25:00-26:00"),
     lambda: Limit("x", hours="24:00-01:00"),
@@ -72,8 +72,8 @@ WRONG: list[Callable[[], Any]] = [
     lambda: Limit("x", hours="09:00-17:00 ../../etc/passwd"),
     lambda: Limit("x", hours=["09:00-10:00"] * 21),
     lambda: Limit.of_document("x", "[]"),
-    lambda: Limit.of_document("x", '{"slots":0}'),
-    lambda: Limit.of_document("x", '{"slots":1,"more":1}'),
+    lambda: Limit.of_document("x", '{"at_once":0}'),
+    lambda: Limit.of_document("x", '{"at_once":1,"more":1}'),
     lambda: Rate(0),
     lambda: Rate(-1),
     lambda: Rate(float("nan")),
@@ -102,9 +102,15 @@ def test_what_makes_no_sense_is_refused_at_once(made: Callable[[], Any]) -> None
 
 
 def test_one_program_declares_a_limit_once() -> None:
-    mail = Limit("queue:mail", slots=2)
+    mail = Limit("queue:mail", at_once=2)
     assert once_each([mail, mail]) == (mail,)
     with pytest.raises(LimitConflict, match="queue:mail"):
-        once_each([mail, Limit("queue:mail", slots=1)])
+        once_each([mail, Limit("queue:mail", at_once=1)])
     with pytest.raises(InvalidInput):
         once_each(["queue:mail"])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("word", ["slots", "concurrency"])
+def test_the_word_for_a_worker_is_answered_with_that_for_a_limit(word: str) -> None:
+    with pytest.raises(InvalidInput, match=f"(?s)a limit has no {word}.*write at_once="):
+        Limit("github", **{word: 4})  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ def write(engine: AnyEngine, statement: str) -> None:
 
 def two(engine: AnyEngine) -> None:
     for name in ("bad", "good"):
-        engine.run(limits.define(Limit(name, slots=1), actor="ada", reason=None))
+        engine.run(limits.define(Limit(name, at_once=1), actor="ada", reason=None))
 
 
 @pytest.mark.parametrize("said", [DEEP, '{"x":' + DEEP + "}", "17", "no"])
@@ -40,7 +40,7 @@ def test_what_is_remembered_of_one_keeps_no_turn_of_another(engine: AnyEngine, s
     assert engine.run(look("bad", limit=1)) is not None
 
 
-@pytest.mark.parametrize("said", [DEEP, '{"hours":' + DEEP + "}", "17", '{"slots":' + "9" * 5_000 + "}"])
+@pytest.mark.parametrize("said", [DEEP, '{"hours":' + DEEP + "}", "17", '{"at_once":' + "9" * 5_000 + "}"])
 def test_a_definition_that_means_nothing_binds_its_own_jobs_alone(engine: AnyEngine, said: str) -> None:
     two(engine)
     _waits, goes = submit(engine, *(new_job(limits=(name,)) for name in ("bad", "good")))
@@ -59,5 +59,5 @@ def test_a_column_that_cannot_be_read_hides_no_limit(lite: SqliteEngine, column:
     told = [each.found for each in examine_limits(lite, Config())]
 
     assert (found["bad"].damaged, found["good"].damaged) == ((column.replace("set_at", "set_at_us"),), ())
-    assert found["bad"].limit.slots == 1
+    assert found["bad"].limit.at_once == 1
     assert any(each.startswith("bad: ") and "cannot be read" in each for each in told)

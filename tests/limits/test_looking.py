@@ -19,7 +19,7 @@ cli, url = command_line.cli, command_line.url  # fixtures
 
 
 def test_show_names_who_has_the_turns_since_when_and_who_waits(engine: AnyEngine, cli: Cli, url: str) -> None:
-    define(engine, Limit("a", slots=2))
+    define(engine, Limit("a", at_once=2))
     ids = limited(engine, "a", count=4)
     hand_over(engine)
     claim(engine, register(engine), limit=1)
@@ -37,7 +37,12 @@ def test_show_names_who_has_the_turns_since_when_and_who_waits(engine: AnyEngine
 
 
 def test_each_key_is_shown_for_itself_and_a_queue_by_what_runs(engine: AnyEngine, cli: Cli, url: str) -> None:
-    define(engine, Limit("t", slots=1, per_key=True), Limit("t/big", slots=5), Limit("queue:other", slots=1))
+    define(
+        engine,
+        Limit("t", at_once=1, per_key=True),
+        Limit("t/big", at_once=5),
+        Limit("queue:other", at_once=1),
+    )
     (holder,) = limited(engine, "t/x")
     hand_over(engine)
     many(engine, 2, "other")
@@ -46,7 +51,7 @@ def test_each_key_is_shown_for_itself_and_a_queue_by_what_runs(engine: AnyEngine
 
     assert [each.id for each in known.look("t/x").holders] == [holder]
     assert known.look("t/x").room.count == 0 and known.look("t/y").room.count == 1
-    assert known.look("t/big").limit.limit.slots == 5
+    assert known.look("t/big").limit.limit.at_once == 5
     assert [each.id for each in known.look("queue:other").holders] == [running.id]
     for nobody in ("u", "u/x", "queue:mail"):
         with pytest.raises(UnknownLimit):
@@ -56,7 +61,7 @@ def test_each_key_is_shown_for_itself_and_a_queue_by_what_runs(engine: AnyEngine
 
 
 def test_why_names_who_has_the_turns_and_what_else_keeps_a_limit_from_giving_one(engine: AnyEngine) -> None:
-    define(engine, Limit("a", slots=1), Limit("b", rate=Rate(1, per_s=600)), Limit("c", breaker=Breaker(1)))
+    define(engine, Limit("a", at_once=1), Limit("b", rate=Rate(1, per_s=600)), Limit("c", breaker=Breaker(1)))
     ids = {name: limited(engine, name, count=2) for name in "abc"}
     hand_over(engine)
     holder = register(engine)

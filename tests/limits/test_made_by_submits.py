@@ -17,7 +17,7 @@ from tests.kit.jobs import AnyEngine
 
 url = command_line.url  # a fixture
 
-LIMITS = [Limit("github", slots=1), Limit("mail", slots=1, per_key=True), Limit("queue:x", slots=1)]
+LIMITS = [Limit("github", at_once=1), Limit("mail", at_once=1, per_key=True), Limit("queue:x", at_once=1)]
 
 
 def declared(app: App) -> Any:

@@ -54,7 +54,7 @@ def at(engine: AnyEngine, *ids: str) -> list[str | None]:
 
 
 def test_jobs_share_a_limit_whatever_they_are_and_wherever_they_lie(engine: AnyEngine) -> None:
-    define(engine, Limit("github", slots=2))
+    define(engine, Limit("github", at_once=2))
     ids = [*limited(engine, "github", count=2), *limited(engine, "github", queue="else", count=2)]
     holder = register(engine)
     assert claim(engine, holder, limit=10) == []
@@ -69,7 +69,7 @@ def test_jobs_share_a_limit_whatever_they_are_and_wherever_they_lie(engine: AnyE
 
 
 def test_each_key_has_the_whole_limit_for_itself_unless_it_has_one_of_its_own(engine: AnyEngine) -> None:
-    define(engine, Limit("mail", slots=1, per_key=True), Limit("mail/big", slots=3))
+    define(engine, Limit("mail", at_once=1, per_key=True), Limit("mail/big", at_once=3))
     ada, bob = limited(engine, "mail/ada", count=2), limited(engine, "mail/bob", count=2)
     big = limited(engine, "mail/big", count=4)
 
@@ -79,7 +79,7 @@ def test_each_key_has_the_whole_limit_for_itself_unless_it_has_one_of_its_own(en
 
 
 def test_a_job_gets_all_its_turns_at_once_and_waits_where_there_is_none(engine: AnyEngine) -> None:
-    define(engine, Limit("a", slots=2), Limit("b", slots=1))
+    define(engine, Limit("a", at_once=2), Limit("b", at_once=1))
     holder = register(engine)
     (first,) = limited(engine, "b")
     assert hand_over(engine) == [first]
@@ -99,7 +99,7 @@ def test_a_job_gets_all_its_turns_at_once_and_waits_where_there_is_none(engine: 
 
 
 def test_an_exclusive_key_and_a_limit_hold_together(engine: AnyEngine) -> None:
-    define(engine, Limit("a", slots=2))
+    define(engine, Limit("a", at_once=2))
     holder = register(engine)
     ids = limited(engine, "a", count=3, exclusive="k")
     others = limited(engine, "a", count=3)
@@ -116,7 +116,7 @@ def test_an_exclusive_key_and_a_limit_hold_together(engine: AnyEngine) -> None:
 
 def test_many_at_a_gate_who_need_other_gates_too_are_found_in_the_end(engine: AnyEngine) -> None:
     """More than one look sees: those that were not locked are looked at again."""
-    define(engine, Limit("a", slots=200), Limit("t", slots=1, per_key=True))
+    define(engine, Limit("a", at_once=200), Limit("t", at_once=1, per_key=True))
     jobs = [new_job(limits=("a", f"t/{number // 2}")) for number in range(150)]
     ids = submit(engine, *jobs)
 
@@ -127,7 +127,7 @@ def test_many_at_a_gate_who_need_other_gates_too_are_found_in_the_end(engine: An
 def test_a_retry_gives_its_turn_up_and_a_cancelled_job_holds_none(
     engine: AnyEngine, clock: DatabaseClock
 ) -> None:
-    define(engine, Limit("a", slots=1))
+    define(engine, Limit("a", at_once=1))
     ids, holder = limited(engine, "a", count=3), register(engine)
     assert hand_over(engine) == ids[:1]
     claim(engine, holder)
@@ -177,13 +177,13 @@ def test_hours_keep_jobs_waiting_until_they_open(engine: AnyEngine, clock: Datab
 
 
 def test_a_change_counts_from_the_next_turn_on(engine: AnyEngine) -> None:
-    define(engine, Limit("a", slots=1))
+    define(engine, Limit("a", at_once=1))
     ids, holder = limited(engine, "a", count=6), register(engine)
     assert hand_over(engine) == ids[:1]
 
-    define(engine, Limit("a", slots=3))
+    define(engine, Limit("a", at_once=3))
     assert hand_over(engine) == ids[1:3], "raised: who waits is let in at once"
-    define(engine, Limit("a", slots=2))
+    define(engine, Limit("a", at_once=2))
     claim(engine, holder, limit=10)
     end(engine, holder, ids[0])
     assert hand_over(engine) == [], "lowered: nobody is let in until enough have left"
@@ -195,18 +195,18 @@ def test_a_change_counts_from_the_next_turn_on(engine: AnyEngine) -> None:
 
 
 def test_a_definition_that_nobody_understands_lets_nothing_through(engine: AnyEngine) -> None:
-    define(engine, Limit("a", slots=1))
+    define(engine, Limit("a", at_once=1))
     limited(engine, "a")
     name = "fencerow.limits" if engine.dialect == "postgres" else "fencerow_limits"
-    rows(engine, f"""UPDATE {name} SET definition = '{{{{"slots":-1}}}}'""")
+    rows(engine, f"""UPDATE {name} SET definition = '{{{{"at_once":-1}}}}'""")
     assert hand_over(engine) == []
     limited(engine, "a")
-    define(engine, Limit("a", slots=5))
+    define(engine, Limit("a", at_once=5))
     assert len(hand_over(engine)) == 2
 
 
 REFUSED = [
-    ("github", "fencerow limits set github --slots 4`"),
+    ("github", "fencerow limits set github --at-once 4`"),
     ("github/ada", "--per-key"),
     ("plain/ada", "name plain"),
     ("mail", "name mail/"),
@@ -218,7 +218,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("name", "fix"), REFUSED)
 def test_a_limit_that_binds_nobody_cannot_be_named(engine: AnyEngine, name: str, fix: str) -> None:
-    define(engine, Limit("plain", slots=1), Limit("mail", slots=1, per_key=True))
+    define(engine, Limit("plain", at_once=1), Limit("mail", at_once=1, per_key=True))
     job = new_job(limits=("plain", name))
     ways = [store.submit_gated, store.resubmit]
     if engine.dialect == "postgres":
@@ -234,7 +234,7 @@ def test_a_limit_that_binds_nobody_cannot_be_named(engine: AnyEngine, name: str,
 
 
 def test_a_job_names_limits_itself_or_by_its_arguments(engine: AnyEngine, url: str) -> None:
-    with App(url, limits=[Limit("github", slots=1), Limit("mail", slots=1, per_key=True)]) as app:
+    with App(url, limits=[Limit("github", at_once=1), Limit("mail", at_once=1, per_key=True)]) as app:
 
         @app.job(limits=("github", lambda to, **_: f"mail/{to}" if to else None))
         def send(to: str, body: str = "") -> None: ...
@@ -287,7 +287,7 @@ def test_a_worker_that_does_not_know_limits_keeps_them_from_being_submitted(
     """As it is in the release that brings such an option."""
     monkeypatch.setattr(rules, "KNOWN", ("limits",))
     register(engine)
-    with App(url, limits=[Limit("github", slots=1)]) as app:
+    with App(url, limits=[Limit("github", at_once=1)]) as app:
 
         @app.job(limits="github")
         def send() -> None: ...
@@ -299,7 +299,7 @@ def test_a_worker_that_does_not_know_limits_keeps_them_from_being_submitted(
 
 def test_a_program_that_declares_what_is_declared_waits_for_nobody(pg: PostgresEngine) -> None:
     """Each worker that starts does, also while turns are given under the limit."""
-    limit = Limit("a", slots=1)
+    limit = Limit("a", at_once=1)
     pg.run(declare(limit, actor=None))
     limited(pg, "a")
     with pg.session() as session:
@@ -309,11 +309,11 @@ def test_a_program_that_declares_what_is_declared_waits_for_nobody(pg: PostgresE
 
 def test_jobs_of_a_limit_that_have_a_key_each_get_their_turns_in_one_go(engine: AnyEngine) -> None:
     """Their keys' gates stand before the limit's in the order of locks, and are taken where nobody holds them."""
-    define(engine, Limit("few", slots=1))
+    define(engine, Limit("few", at_once=1))
     ids = [limited(engine, "few", exclusive=f"k{number}")[0] for number in range(60)]
     assert hand_over(engine) == ids[:1]
     assert at(engine, *ids[1:]) == ["limit:few"] * 59
-    define(engine, Limit("few", slots=100))
+    define(engine, Limit("few", at_once=100))
 
     handed = engine.run(handing.hand_over(["limit:few"]))
 

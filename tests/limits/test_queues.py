@@ -52,10 +52,10 @@ def end(engine: AnyEngine, holder: str, *ended: Claimed) -> None:
     assert len(engine.run(store.succeed(outcomes, holder=holder))) == len(ended)
 
 
-def test_workers_share_the_slots_of_a_queue(engine: AnyEngine) -> None:
+def test_workers_share_what_may_run_at_once_of_a_queue(engine: AnyEngine) -> None:
     first, second = jobs.register(engine), jobs.register(engine)
     many(engine, 10)
-    define(engine, Limit("queue:mail", slots=3))
+    define(engine, Limit("queue:mail", at_once=3))
 
     got = bounded(engine, first, 2)
     rest = bounded(engine, second)
@@ -71,7 +71,7 @@ def test_a_claim_that_knows_no_limit_finds_nothing_in_a_limited_queue(engine: An
     holder = jobs.register(engine)
     many(engine, 2)
     many(engine, 2, "other")
-    define(engine, Limit("queue:mail", slots=1))
+    define(engine, Limit("queue:mail", at_once=1))
 
     assert jobs.claim(engine, holder) == []
     assert len(jobs.claim(engine, holder, queue="other")) == 2
@@ -79,7 +79,7 @@ def test_a_claim_that_knows_no_limit_finds_nothing_in_a_limited_queue(engine: An
 
     Client(engine).limits.remove("queue:mail")
     assert len(jobs.claim(engine, holder)) == 2
-    define(engine, Limit("fleet", slots=1))
+    define(engine, Limit("fleet", at_once=1))
     assert jobs.claim(engine, holder, queue="other") == []
 
 
@@ -88,7 +88,7 @@ def test_what_a_dead_worker_holds_counts_until_it_is_taken_back(
 ) -> None:
     dying = jobs.register(engine)
     many(engine, 3)
-    define(engine, Limit("queue:mail", slots=1))
+    define(engine, Limit("queue:mail", at_once=1))
     assert len(bounded(engine, dying).jobs) == 1
 
     clock.advance(31)
@@ -145,7 +145,7 @@ def test_limits_of_a_queue_and_of_the_fleet_combine(engine: AnyEngine) -> None:
     holder = jobs.register(engine)
     many(engine, 5)
     many(engine, 5, "other")
-    define(engine, Limit("queue:mail", slots=3, rate=Rate(2, per_s=60, burst=2)), Limit("fleet", slots=4))
+    define(engine, Limit("queue:mail", at_once=3, rate=Rate(2, per_s=60, burst=2)), Limit("fleet", at_once=4))
 
     mail = bounded(engine, holder)
     other = bounded(engine, holder, queue="other")
@@ -199,7 +199,7 @@ async def test_workers_with_many_slots_run_no_more_than_the_limit_and_wait_for_n
     async def send() -> None:
         await crowd()
 
-    await Client(engine).limits.adefine(Limit(name, slots=3))
+    await Client(engine).limits.adefine(Limit(name, at_once=3))
     await engine.arun(store.submit([jobs.new_job("{}") for _ in range(60)]))
     patient = quick(poll_max_s=30.0)  # who waited for a poll after each end would not come to an end here
     workers = [worker_of(engine, send, queues={QUEUE: 10}, config=patient) for _ in range(2)]

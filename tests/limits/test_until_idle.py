@@ -27,7 +27,7 @@ async def test_a_job_whose_time_has_come_at_its_gate_runs(app: App) -> None:  # 
 
     assert isinstance(app.engine, SqliteEngine | PostgresEngine)
     clock = clock_of(app.engine)
-    await app.client.limits.adefine(Limit("github", slots=1))
+    await app.client.limits.adefine(Limit("github", at_once=1))
     for number in range(5):
         await sync.using(delay_s=600).asubmit(number)
         await work()

@@ -23,8 +23,8 @@ def test_a_limit_is_made_changed_and_removed(engine: AnyEngine) -> None:
     known = Client(engine, actor="ada").limits
 
     assert known.known() == []
-    assert known.define(Limit("queue:github", slots=3), reason="the contract") is True
-    assert known.define(Limit("queue:github", slots=3)) is False
+    assert known.define(Limit("queue:github", at_once=3), reason="the contract") is True
+    assert known.define(Limit("queue:github", at_once=3)) is False
     assert known.define(Limit("queue:github", rate=Rate(1))) is True
 
     (found,) = known.known()
@@ -44,12 +44,12 @@ def test_a_limit_is_made_changed_and_removed(engine: AnyEngine) -> None:
     with pytest.raises(InvalidInput):
         known.define("queue:github")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput):
-        known.define(Limit("queue:x", slots=1), reason="")
+        known.define(Limit("queue:x", at_once=1), reason="")
 
 
 def test_of_two_changes_at_once_one_wins_and_the_other_is_told(engine: AnyEngine) -> None:
-    engine.run(limits.define(Limit("queue:x", slots=1), actor=None, reason=None))
-    first, second = Limit("queue:x", slots=2), Limit("queue:x", slots=3)
+    engine.run(limits.define(Limit("queue:x", at_once=1), actor=None, reason=None))
+    first, second = Limit("queue:x", at_once=2), Limit("queue:x", at_once=3)
 
     assert engine.run(limits.redefine(first, revision=1, actor=None, reason=None)) is True
     assert engine.run(limits.redefine(second, revision=1, actor=None, reason=None)) is False
@@ -64,33 +64,33 @@ def app_with(url: str, *declared: Limit) -> App:
 def test_what_people_have_set_stays_until_the_declaration_has_a_higher_version(
     engine: AnyEngine, url: str
 ) -> None:
-    with app_with(url, Limit("queue:x", slots=1), Limit("queue:y", slots=1)) as app:
+    with app_with(url, Limit("queue:x", at_once=1), Limit("queue:y", at_once=1)) as app:
         assert app.declare_limits() == ["queue:x", "queue:y"]
         assert app.declare_limits() == []
-        app.client.limits.define(Limit("queue:x", slots=9))
+        app.client.limits.define(Limit("queue:x", at_once=9))
         assert app.declare_limits() == []
-        assert app.client.limits.get("queue:x").limit.slots == 9
+        assert app.client.limits.get("queue:x").limit.at_once == 9
 
-    with app_with(url, Limit("queue:x", slots=2, version=2)) as newer:
+    with app_with(url, Limit("queue:x", at_once=2, version=2)) as newer:
         assert newer.declare_limits() == ["queue:x"]
-        assert newer.client.limits.get("queue:x").limit == Limit("queue:x", slots=2, version=2)
+        assert newer.client.limits.get("queue:x").limit == Limit("queue:x", at_once=2, version=2)
 
-    with app_with(url, Limit("queue:x", slots=1)) as older:
+    with app_with(url, Limit("queue:x", at_once=1)) as older:
         assert older.declare_limits() == []  # a deploy rolls: the older program changes nothing back
-        assert older.client.limits.get("queue:x").limit.slots == 2
+        assert older.client.limits.get("queue:x").limit.at_once == 2
 
 
 def test_two_programs_that_contradict_each_other_are_told(engine: AnyEngine, url: str) -> None:
-    with app_with(url, Limit("queue:x", slots=1)) as app:
+    with app_with(url, Limit("queue:x", at_once=1)) as app:
         app.declare_limits()
 
-    with app_with(url, Limit("queue:x", slots=2)) as other:
+    with app_with(url, Limit("queue:x", at_once=2)) as other:
         other.job(name="send")(lambda: None)
 
         with pytest.raises(LimitConflict, match="2 at once` here, and as `1 at once") as refused:
             other.worker()
         assert "version=2" in refused.value.fix
-        assert other.client.limits.get("queue:x").limit.slots == 1
+        assert other.client.limits.get("queue:x").limit.at_once == 1
 
 
 def test_the_command_makes_changes_shows_and_removes_limits(cli: Cli, url: str, engine: AnyEngine) -> None:
@@ -100,7 +100,7 @@ def test_the_command_makes_changes_shows_and_removes_limits(cli: Cli, url: str, 
         "limits",
         "set",
         "queue:github",
-        "--slots",
+        "--at-once",
         "3",
         "--rate",
         "100/min",
@@ -111,7 +111,7 @@ def test_the_command_makes_changes_shows_and_removes_limits(cli: Cli, url: str, 
     )
     more = cli("limits", "set", "queue:github", "--hours", "mon-fri 09:00-17:00 Europe/Berlin")
     less = cli("limits", "set", "queue:github", "--rate", "none", "--json")
-    same = cli("limits", "set", "queue:github", "--slots", "3")
+    same = cli("limits", "set", "queue:github", "--at-once", "3")
 
     assert made.out == "queue:github: 3 at once; 100/min, burst 5\n"
     assert "open mon-fri 09:00-17:00 Europe/Berlin" in more.out
@@ -120,7 +120,7 @@ def test_the_command_makes_changes_shows_and_removes_limits(cli: Cli, url: str, 
     (found,) = Client(engine).limits.known()
     assert found.limit == Limit(
         "queue:github",
-        slots=3,
+        at_once=3,
         hours="mon-fri 09:00-17:00 Europe/Berlin",
     )
     shown = cli("limits", "show", "queue:github")
@@ -135,12 +135,12 @@ def test_the_command_makes_changes_shows_and_removes_limits(cli: Cli, url: str, 
     "words",
     [
         ("queue:x",),
-        ("queue:x", "--slots", "0"),
-        ("queue:x", "--slots", "many"),
+        ("queue:x", "--at-once", "0"),
+        ("queue:x", "--at-once", "many"),
         ("queue:x", "--rate", "-1/s"),
         ("queue:x", "--burst", "3"),
-        ("queue:x", "--slots", "3", "--per-key"),
-        ("a b", "--slots", "1"),
+        ("queue:x", "--at-once", "3", "--per-key"),
+        ("a b", "--at-once", "1"),
     ],
 )
 def test_the_command_refuses_what_makes_no_sense_and_stores_nothing(
@@ -154,7 +154,7 @@ def test_the_command_refuses_what_makes_no_sense_and_stores_nothing(
 def test_a_row_that_was_changed_by_hand_is_told_by_the_doctor_and_can_be_set_anew(
     cli: Cli, url: str, engine: AnyEngine
 ) -> None:
-    cli("limits", "set", "queue:mail", "--slots", "1")
+    cli("limits", "set", "queue:mail", "--at-once", "1")
     engine.run(limits.redefine(Broken(), revision=1, actor=None, reason=None))  # type: ignore[arg-type]
     jobs.submit(engine)
 
@@ -162,9 +162,9 @@ def test_a_row_that_was_changed_by_hand_is_told_by_the_doctor_and_can_be_set_ane
 
     assert (found.jobs, found.room) == ([], 0)
     assert "queue:mail" in finding(cli("doctor", "--json"), "limit")["found"]
-    assert "cannot be read" in cli("limits").out or "slots" in cli("limits").out
-    assert cli("limits", "set", "queue:mail", "--slots", "1").code == 0
-    assert cli("limits", "show", "queue:mail", "--json").json["slots"] == 1
+    assert "cannot be read" in cli("limits").out or "at_once" in cli("limits").out
+    assert cli("limits", "set", "queue:mail", "--at-once", "1").code == 0
+    assert cli("limits", "show", "queue:mail", "--json").json["at_once"] == 1
 
 
 class Broken:
@@ -174,4 +174,4 @@ class Broken:
     breaker = None
 
     def document(self) -> str:
-        return '{"slots":-1}'
+        return '{"at_once":-1}'

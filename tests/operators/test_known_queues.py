@@ -22,7 +22,7 @@ NOBODY = "no live job and no living worker knows the queue mial; did you mean ma
         ("queues", "pause", "mial"),
         ("queues", "resume", "mial"),
         ("shares", "set", "mial", "tenant-7", "--weight", "2"),
-        ("limits", "set", "queue:mial", "--slots", "1"),
+        ("limits", "set", "queue:mial", "--at-once", "1"),
     ],
     ids=lambda words: " ".join(words[:2]),
 )

@@ -37,7 +37,7 @@ FULL: dict[str, Any] = {
 
 
 # What a running job that waits for no turn has not.
-EMPTY = {"ended_at", "revived_at", "error", "exclusive", "exclusive_slots", "limits", "gate", "share"}
+EMPTY = {"ended_at", "revived_at", "error", "exclusive", "exclusive_at_once", "limits", "gate", "share"}
 EMPTY |= {"affinity", "affinity_wait_s"}
 
 

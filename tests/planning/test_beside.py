@@ -26,7 +26,7 @@ PLAN = {
         "limited": {"arrivals": "1/s", "duration_s": 1, "limits": ["chain"]},
         "both": {"key": "account", "arrivals": "1/s", "duration_s": 1, "limits": ["chain"]},
     },
-    "limits": {"chain": {"slots": 2}},
+    "limits": {"chain": {"at_once": 2}},
 }
 
 
@@ -35,7 +35,7 @@ def test_the_same_jobs_get_their_turns(engine: AnyEngine, seed: int) -> None:
     random = Random(seed)
     plan = plan_of(PLAN)
     gates = Gates(plan)
-    engine.run(define(Limit("chain", slots=2), actor="test", reason=None))
+    engine.run(define(Limit("chain", at_once=2), actor="test", reason=None))
     holder = jobs.register(engine)
     coming: dict[str, SimulatedJob] = {}
     for number in range(15):

@@ -49,24 +49,24 @@ def refused(cli: Cli, written: dict[str, Any]) -> str:
         ({"keys": {"tenant": {"entities": 3}}}, "no job of the plan names the key tenant"),
         ({"keys": {"provider": {"entities": 0}}}, "keys.provider.entities is 0"),
         ({"keys": {"provider": {"entities": "many"}}}, "$.keys[...].entities"),
-        ({"limits": {"github": {"slots": 1}}}, "no job of the plan names the limit github"),
-        ({"limits": {"queue:mail": {"slots": 1}}}, "no job of the plan names the queue mail"),
+        ({"limits": {"github": {"at_once": 1}}}, "no job of the plan names the limit github"),
+        ({"limits": {"queue:mail": {"at_once": 1}}}, "no job of the plan names the queue mail"),
         ({"limits": {"github": {}}}, "limits.github: the limit github limits nothing"),
         ({"limits": {"github": {"rate": "0/s"}}}, "limits.github: count of a rate is 0"),
         (
-            {"limits": {"github": {"slots": 1, "burst": 3}}},
+            {"limits": {"github": {"at_once": 1, "burst": 3}}},
             "limits.github has burst or strict without a rate",
         ),
         (
             {
-                "limits": {"pace": {"slots": 1, "per_key": True}},
+                "limits": {"pace": {"at_once": 1, "per_key": True}},
                 "jobs": {"mail": {**MAIL, "limits": ["pace"]}},
             },
             "jobs.mail names the limit pace, which is per key",
         ),
         (
             {
-                "limits": {"pace": {"slots": 1, "values": 3}},
+                "limits": {"pace": {"at_once": 1, "values": 3}},
                 "jobs": {"mail": {**MAIL, "limits": ["pace"]}},
             },
             "limits.pace has values and is not per key",

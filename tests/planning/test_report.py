@@ -72,8 +72,8 @@ def test_a_key_above_60_minutes_can_never_catch_up(rate: int, keeps_up: bool, le
     assert (most(report) == (0, "key")) is not keeps_up
 
 
-def test_a_key_with_slots_has_room_for_more() -> None:
-    report = report_of(changed(PROBER, keys={"provider": {"slots": 2}}))
+def test_a_key_of_several_at_once_has_room_for_more() -> None:
+    report = report_of(changed(PROBER, keys={"provider": {"at_once": 2}}))
 
     assert bound(report, BoundKind.KEY, "provider").left == 2 * 60 - 32
 
@@ -85,7 +85,7 @@ def test_what_belongs_to_nobody_takes_room_from_the_entities() -> None:
 
 
 def test_a_limit_bounds_who_names_it_and_one_of_a_queue_all_of_the_queue() -> None:
-    limits = {"chain": {"slots": 3}, "queue:default": {"rate": "150/h"}, "fleet": {"slots": 12}}
+    limits = {"chain": {"at_once": 3}, "queue:default": {"rate": "150/h"}, "fleet": {"at_once": 12}}
     jobs = {"deal": {"limits": ["chain"]}}
 
     report = report_of(changed(PROBER, limits=limits, jobs=jobs))

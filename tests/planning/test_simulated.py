@@ -115,9 +115,9 @@ def test_a_rate_paces_the_starts() -> None:
 
 
 @pytest.mark.parametrize("name", ["queue:default", "fleet", "chain"])
-def test_slots_of_a_limit_hold(name: str) -> None:
+def test_what_a_limit_lets_run_at_once_holds(name: str) -> None:
     mail = {"arrivals": "6/min", "duration_s": 60, "limits": ["chain"] if name == "chain" else []}
-    written = {"workers": {"slots": 50}, "jobs": {"mail": mail}, "limits": {name: {"slots": 3}}}
+    written = {"workers": {"slots": 50}, "jobs": {"mail": mail}, "limits": {name: {"at_once": 3}}}
 
     found = played({**written, "horizon_s": 7200})
 

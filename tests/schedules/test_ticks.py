@@ -173,7 +173,7 @@ def test_a_rule_that_a_living_worker_does_not_know_keeps_the_fire_back_until_it_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(rules, "KNOWN", ("exclusive", "limits"))
-    Client(engine).limits.define(Limit("github", slots=1))
+    Client(engine).limits.define(Limit("github", at_once=1))
     put("report", spec={"interval_s": 3600}, **needing)
     put("sound", spec={"interval_s": 3600})
     due_us = next_us(engine)
@@ -201,7 +201,7 @@ def test_a_limit_that_somebody_removed_keeps_the_fires_of_no_other_schedule(
     limits = Client(engine).limits
     with pytest.raises(UnknownLimit):
         put("report", work=new_job(id="-", limits=("github",)))
-    limits.define(Limit("github", slots=1))
+    limits.define(Limit("github", at_once=1))
     put("report", work=new_job(id="-", limits=("github",)))
     put("sound")
     limits.remove("github")
@@ -211,7 +211,7 @@ def test_a_limit_that_somebody_removed_keeps_the_fires_of_no_other_schedule(
 
     assert [job.template.submitted_by for job in ticked.jobs] == ["schedule sound"]
     assert ticked.refused[("report", "")].startswith("FR-791: the job names the limit github")
-    limits.define(Limit("github", slots=1))
+    limits.define(Limit("github", at_once=1))
     assert len(fired(engine)) == 1
 
 

@@ -44,7 +44,7 @@ CASES: Mapping[str, Options] = {
     "a share": {"share": "ann"},
     "a handover": {"handover": "ledger"},
     "exclusive": {"exclusive": "account"},
-    "exclusive, by two": {"exclusive": "account", "exclusive_slots": 2},
+    "exclusive, by two": {"exclusive": "account", "exclusive_at_once": 2},
     "exclusive, in strict order": {"exclusive": "account", "strict": True},
     "exclusive, and due later": {"exclusive": "account", "delay_s": 60},
     "exclusive, and expiring": {"exclusive": "account", "expires_s": 30},

@@ -266,7 +266,7 @@ def test_a_test_begins_as_if_a_worker_had_run_before(shop: Shop) -> None:
         asked.append("users")
         return ["ann"]
 
-    url, limited = shop.app.config.url, App("sqlite:///nowhere.db", limits=[Limit("github", slots=1)])
+    url, limited = shop.app.config.url, App("sqlite:///nowhere.db", limits=[Limit("github", at_once=1)])
     work = limited.job(name="add")(shop.note)
     limited.schedule(work.call("hourly"), "hourly", interval_s=3600)
     limited.schedule(work, "users", interval_s=3600, entities=users)

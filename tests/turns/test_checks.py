@@ -86,7 +86,7 @@ def test_gates_that_nobody_needs_are_counted_and_go(engine: AnyEngine, clock: Da
 
 
 def test_a_limit_that_nobody_defines_any_more_is_told(engine: AnyEngine) -> None:
-    limit = Limit("github", slots=1, per_key=True)
+    limit = Limit("github", at_once=1, per_key=True)
     engine.run(limits.define(limit, actor=None, reason=None))
     gated(engine, 1, exclusive=None, limits=("github/a",))
     assert [each.name for each in examine_limits(engine, CONFIG)] == ["limits"]
@@ -96,4 +96,4 @@ def test_a_limit_that_nobody_defines_any_more_is_told(engine: AnyEngine) -> None
     assert [each.found for each in found] == [
         "live jobs name the limit github/a, which nobody defines any more, so nothing binds them"
     ]
-    assert found[0].fix == "`fencerow limits set github --slots 4 --per-key` defines it"
+    assert found[0].fix == "`fencerow limits set github --at-once 4 --per-key` defines it"

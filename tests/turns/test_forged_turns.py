@@ -48,7 +48,7 @@ def test_nor_limits_that_are_no_list_in_a_file(lite: SqliteEngine) -> None:
 
 
 def test_one_that_cannot_be_read_waits_apart_and_is_told(engine: AnyEngine) -> None:
-    engine.run(limits.define(Limit("a", slots=1), actor="ada", reason=None))
+    engine.run(limits.define(Limit("a", at_once=1), actor="ada", reason=None))
     forged, healthy = submit(engine, *(new_job(limits=("a",)) for _ in range(2)))
     broken = "'[null, \"a\"]'"
     if engine.dialect == "postgres":

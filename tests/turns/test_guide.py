@@ -20,7 +20,7 @@ cli = command_line.cli  # a fixture
 PAGE = (ROOT / "docs" / "guide" / "exclusive.md").read_text("utf-8")
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text("utf-8")
 DECLARING, LOOKING = re.findall(r"^```python\n(.+?)^```", PAGE, re.MULTILINE | re.DOTALL)
-OPTIONS = re.findall(r"^\| `(exclusive_slots=3|strict=True)` \|", PAGE, re.MULTILINE)
+OPTIONS = re.findall(r"^\| `(exclusive_at_once=3|strict=True)` \|", PAGE, re.MULTILINE)
 COMMANDS = re.findall(r"`fencerow (exclusive[^`]*)`", PAGE)
 
 
@@ -51,11 +51,11 @@ def test_jobs_of_a_key_run_one_at_a_time_and_the_program_and_the_commands_show_w
         assert "account-7" in shown[0].out and "account-8" in shown[0].out
         assert first.id in shown[1].out and second.id in shown[1].out
 
-        assert OPTIONS == ["exclusive_slots=3", "strict=True"]
+        assert OPTIONS == ["exclusive_at_once=3", "strict=True"]
         given = eval(f"dict(exclusive='k', {', '.join(OPTIONS)})")  # noqa: S307
         declared = app.job(name="declared", **given)(lambda: None).submit()
         job = app.client.get(declared.id)
-        assert (job.exclusive_slots, job.strict) == (3, True)
+        assert (job.exclusive_at_once, job.strict) == (3, True)
 
 
 def test_the_time_that_the_page_names_is_the_one_that_is_set() -> None:

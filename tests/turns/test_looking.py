@@ -48,7 +48,7 @@ def test_a_key_is_shown_with_who_holds_it_and_who_waits(engine: AnyEngine, clock
     assert 60e6 <= key.now_us - holder.since_us < 120e6
     assert [each.id for each in key.waiting] == [high, second, paused]
     assert [each.paused for each in key.waiting] == [False, False, True]
-    assert (key.slots, key.waiting_count) == (1, 3)
+    assert (key.at_once, key.waiting_count) == (1, 3)
     assert len(Client(engine).exclusive.get("k", waiting=1).waiting) == 1
     assert Client(engine).exclusive.get("free").holders == []
 
@@ -138,7 +138,7 @@ def test_why_says_what_else_keeps_a_job_from_its_turn(engine: AnyEngine) -> None
 
 
 def test_why_names_a_gate_that_is_of_no_key(engine: AnyEngine) -> None:
-    engine.run(limits.define(Limit("github", slots=4), actor=None, reason=None))
+    engine.run(limits.define(Limit("github", at_once=4), actor=None, reason=None))
     (limited,) = gated(engine, 1, exclusive=None, limits=("github",))
     assert found(ask(engine, limited), TURN) == (
         "the limit github has room; it is the next; no worker is alive: start `fencerow worker`"

@@ -1,4 +1,4 @@
-"""Turns: of a key no more jobs run at once than it has slots, and those that wait cost nobody anything."""
+"""Turns: of a key no more jobs run at once than it allows, and those that wait cost nobody anything."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def test_one_of_a_key_runs_at_a_time_in_the_order_of_their_submit(engine: AnyEng
     assert hand_over(engine) == []
 
 
-def test_a_key_may_have_several_slots(engine: AnyEngine) -> None:
-    ids = gated(engine, 5, exclusive_slots=3)
+def test_a_key_may_run_several_at_once(engine: AnyEngine) -> None:
+    ids = gated(engine, 5, exclusive_at_once=3)
     assert hand_over(engine) == ids[:3]
     holder = register(engine)
     claim(engine, holder, limit=10)
@@ -65,8 +65,8 @@ def test_a_key_may_have_several_slots(engine: AnyEngine) -> None:
 
 def test_nobody_runs_beside_more_than_the_least_of_them_allows(engine: AnyEngine) -> None:
     """Two programs, of different releases, say different numbers: no job is beside more than it was promised."""
-    wide, narrow = gated(engine, 3, exclusive_slots=3), gated(engine, 1)
-    more = gated(engine, 1, exclusive_slots=3)
+    wide, narrow = gated(engine, 3, exclusive_at_once=3), gated(engine, 1)
+    more = gated(engine, 1, exclusive_at_once=3)
     holder = register(engine)
     assert hand_over(engine) == wide
     claim(engine, holder, limit=10)
@@ -200,7 +200,7 @@ def test_whatever_ends_a_job_frees_its_turn(engine: AnyEngine, clock: DatabaseCl
 
 
 def test_a_job_that_is_revived_waits_for_a_turn_again(engine: AnyEngine) -> None:
-    ids, holder = gated(engine, 2, exclusive_slots=1, strict=True), register(engine)
+    ids, holder = gated(engine, 2, exclusive_at_once=1, strict=True), register(engine)
     hand_over(engine)
     claim(engine, holder)
     engine.run(store.fail([Failure(ids[0], 1, "{}")], holder=holder))
@@ -218,12 +218,12 @@ def test_whatever_way_it_was_submitted_a_job_waits_at_its_gate(engine: AnyEngine
     """COPY, a document, a repeat: the same columns, and an arrival each."""
     wide: dict[str, Any] = {
         "exclusive": 'a"\\b{,}\t',
-        "exclusive_slots": 7,
+        "exclusive_at_once": 7,
         "strict": True,
         "limits": ('x/"\\,', "x/y z"),
     }
     plain: dict[str, Any] = {"limits": ("only",)}
-    for limit in (Limit("x", slots=1, per_key=True), Limit("only", slots=1)):
+    for limit in (Limit("x", at_once=1, per_key=True), Limit("only", at_once=1)):
         engine.run(limits.define(limit, actor=None, reason=None))
     ways = [store.submit_gated, store.resubmit]
     if engine.dialect == "postgres":
@@ -233,7 +233,7 @@ def test_whatever_way_it_was_submitted_a_job_waits_at_its_gate(engine: AnyEngine
         engine.run(way(jobs))
         first, limited, free = (read(engine, job.id) for job in jobs)
         assert (first.state, first.gate) == (State.WAITING, 'key:a"\\b{,}\t')
-        assert (first.exclusive, first.exclusive_slots, first.strict) == ('a"\\b{,}\t', 7, True)
+        assert (first.exclusive, first.exclusive_at_once, first.strict) == ('a"\\b{,}\t', 7, True)
         assert first.limits == ['x/"\\,', "x/y z"]
         assert (limited.state, limited.gate, limited.exclusive) == (State.WAITING, "limit:only", None)
         assert (free.state, free.gate, free.exclusive, free.limits) == (State.QUEUED, None, None, None)

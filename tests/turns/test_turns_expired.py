@@ -16,7 +16,7 @@ from tests.turns.test_turns import hand_over
 def test_a_turn_goes_past_those_that_have_expired(
     engine: AnyEngine, clock: DatabaseClock, needs: dict[str, Any]
 ) -> None:
-    engine.run(limits.define(Limit("few", slots=1), actor="ada", reason=None))
+    engine.run(limits.define(Limit("few", at_once=1), actor="ada", reason=None))
     submit(engine, *(new_job(expires_s=60.0, **needs) for _ in range(2)))
     (last,) = submit(engine, new_job(**needs))
 

@@ -37,7 +37,7 @@ def swept(engine: AnyEngine) -> list[str]:
 
 
 def test_the_highest_priority_goes_first_at_whichever_gate_it_waits(engine: AnyEngine) -> None:
-    limited(engine, Limit("a", slots=1), Limit("b", slots=2), Limit("shared", slots=1))
+    limited(engine, Limit("a", at_once=1), Limit("b", at_once=2), Limit("shared", at_once=1))
     submit(engine, new_job(limits=("a", "shared")))
     urgent = submit(engine, new_job(limits=("b", "shared"), priority=50))
 
@@ -49,7 +49,7 @@ def test_who_cannot_go_narrows_nobody(engine: AnyEngine, why: str) -> None:
     """One that lets nobody run beside it comes first, some day."""
     engine.run(pause_queue("closed", actor=None))
     gated(engine, priority=9, **({"delay_s": 9000.0} if why == "not due" else {"queue": "closed"}))
-    three = gated(engine, 3, exclusive_slots=3)
+    three = gated(engine, 3, exclusive_at_once=3)
 
     assert hand_over(engine) == three
 
@@ -58,7 +58,7 @@ def test_who_cannot_go_narrows_nobody(engine: AnyEngine, why: str) -> None:
 def test_a_paused_queue_lets_others_go_however_many_of_its_jobs_wait(
     engine: AnyEngine, needed: dict[str, Any]
 ) -> None:
-    limited(engine, Limit("a", slots=1))
+    limited(engine, Limit("a", at_once=1))
     submit(engine, *(new_job(**needed, queue="closed") for _ in range(1100)))
     assert len(hand_over(engine)) == 1
     (other,) = submit(engine, new_job(**needed))
@@ -72,7 +72,7 @@ def test_a_paused_queue_lets_others_go_however_many_of_its_jobs_wait(
 def test_a_turn_that_nobody_claims_goes_to_another_queue(
     engine: AnyEngine, clock: DatabaseClock, needed: dict[str, Any]
 ) -> None:
-    limited(engine, Limit("a", slots=1))
+    limited(engine, Limit("a", at_once=1))
     held = submit(engine, new_job(**needed, queue="unserved"))
     assert hand_over(engine) == held
     other = submit(engine, new_job(**needed))
@@ -96,7 +96,7 @@ def hand_over_due(engine: AnyEngine) -> list[str]:
 def test_a_resumed_queue_tells_the_gates_where_its_jobs_wait(
     engine: AnyEngine, needed: dict[str, Any]
 ) -> None:
-    limited(engine, Limit("a", slots=1))
+    limited(engine, Limit("a", at_once=1))
     client = Client(engine)
     client.pause_queue("mail")
     ids = submit(engine, new_job(**needed))
@@ -110,7 +110,7 @@ def test_a_resumed_queue_tells_the_gates_where_its_jobs_wait(
 @KINDS
 def test_who_was_locked_is_looked_at_again(pg: PostgresEngine, needed: dict[str, Any]) -> None:
     """Whoever locked it may leave it as it was, and tell nobody."""
-    limited(pg, Limit("a", slots=1))
+    limited(pg, Limit("a", at_once=1))
     ids = submit(pg, new_job(**needed))
     with pg.session() as session:
         session.connection.execute("SELECT 1 FROM fencerow.jobs FOR UPDATE")
@@ -160,7 +160,7 @@ def beside_a_stream(engine: AnyEngine, clock: DatabaseClock, rounds: int) -> int
 def test_who_needs_several_turns_gets_them_beside_those_that_need_one(
     engine: AnyEngine, clock: DatabaseClock
 ) -> None:
-    limited(engine, Limit("a", slots=1), Limit("b", slots=1))
+    limited(engine, Limit("a", at_once=1), Limit("b", at_once=1))
 
     went_before = beside_a_stream(engine, clock, 30)
 
@@ -169,7 +169,7 @@ def test_who_needs_several_turns_gets_them_beside_those_that_need_one(
 
 def test_turns_are_kept_no_longer_than_a_minute(engine: AnyEngine, clock: DatabaseClock) -> None:
     """Who holds the other limit may run for days."""
-    limited(engine, Limit("a", slots=1), Limit("b", slots=1))
+    limited(engine, Limit("a", at_once=1), Limit("b", at_once=1))
     long, first = submit(engine, new_job(limits=("b",)), new_job(limits=("a",)))
     assert sorted(hand_over(engine)) == sorted([long, first])
     claim(engine, holder := register(engine, lease_s=100_000.0))

@@ -7,8 +7,9 @@ from typing import Final
 
 import click
 
-OURS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("-c", "--concurrency", "--threads", "--max-jobs"), "--slots"),
+HOW_MANY: Final = ("--slots", "--at-once")  # of a worker; of a limit
+OURS: Final[Mapping[str, str | tuple[str, ...]]] = {
+    **dict.fromkeys(("-c", "--concurrency", "--threads", "--max-jobs", *HOW_MANY), HOW_MANY),
     **dict.fromkeys(("--workers", "--num-workers", "--worker-processes"), "--processes"),
     **dict.fromkeys(("-l", "--loglevel", "--verbose"), "--log-level"),
     **dict.fromkeys(("-q", "--queue"), "--queues"),
@@ -21,6 +22,6 @@ def option_meant(error: click.UsageError) -> str | None:
     """The option of this command that means the one which it does not have, if there is one."""
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return None
-    ours = OURS.get(error.option_name)
+    ours = OURS.get(error.option_name, ())
     known = {name for each in error.ctx.command.params for name in each.opts}
-    return ours if ours in known else None
+    return next((each for each in ([ours] if isinstance(ours, str) else ours) if each in known), None)

@@ -10,7 +10,7 @@ from fencerow.core.db.queries import identifier
 SUBMITTED = (
     "id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at, "
     "retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers, "
-    "ephemeral, subscribed, state, exclusive, exclusive_slots, strict, limits, gate, share, affinity, affinity_wait_s"
+    "ephemeral, subscribed, state, exclusive, exclusive_at_once, strict, limits, gate, share, affinity, affinity_wait_s"
 )
 SUBMIT = (
     "GRANT USAGE ON SCHEMA {schema} TO {role};",

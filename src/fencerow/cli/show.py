@@ -140,7 +140,7 @@ def _exclusive(job: JobRecord) -> str | None:
     """The key of which few jobs run at a time, and how many of them."""
     if job.exclusive is None:
         return None
-    words = [job.exclusive, amount(job.exclusive_slots or 1, "slot")]
+    words = [job.exclusive, f"{job.exclusive_at_once or 1:,} at once"]
     return ", ".join([*words, "strict: it keeps its turn between its attempts"] if job.strict else words)
 
 

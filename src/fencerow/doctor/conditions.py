@@ -101,11 +101,13 @@ def turn(
         return _turn_of_limit(place.limit, place.what, before, to_do, facts, now_us)
     if key is None:
         return Condition(name, False, f"it waits at {place.what}; {before}", facts)
-    facts |= {"taken": len(key.holders), "slots": key.slots, "holders": [each.id for each in key.holders]}
-    if len(key.holders) < key.slots:
+    facts |= {"taken": len(key.holders), "at_once": key.at_once, "holders": [each.id for each in key.holders]}
+    if len(key.holders) < key.at_once:
         return Condition(name, False, f"{place.what} has room; {before}; {to_do}", facts)
     first = key.holders[0]
-    found = f"{place.what} is taken, {len(key.holders)} of {key.slots}, since {ago(first.since_us, now_us)} "
+    found = (
+        f"{place.what} is taken, {len(key.holders)} of {key.at_once}, since {ago(first.since_us, now_us)} "
+    )
     found += f"by job {first.id} ({first.name}), which {doing(first, now_us)}; {before}. "
     found += f"`fencerow why {first.id}` says what keeps that one; `fencerow exclusive show` shows the key"
     return Condition(name, False, found, facts)

@@ -47,5 +47,5 @@ def examine_limits(engine: Engine, _config: CoreConfig) -> Iterator[Finding]:
         yield warn(
             "unknown limit",
             f"live jobs name the limit {name}, which nobody defines any more, so nothing binds them",
-            f"`fencerow limits set {name.partition('/')[0]} --slots 4{' --per-key' if '/' in name else ''}` defines it",
+            f"`fencerow limits set {name.partition('/')[0]} --at-once 4{' --per-key' * ('/' in name)}` defines it",
         )

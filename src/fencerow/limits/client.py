@@ -72,9 +72,9 @@ class LimitVerbs(Verbs):
     def define(self, limit: Limit, *, reason: str | None = None) -> Procedure[bool]:
         """Make a limit, or put this definition in the place of the one there is; returns false if that is the same.
 
-        It counts from the next start on, in all processes. What runs goes on: with fewer slots than jobs run, nothing
-        starts until enough of them have ended. A program that declares the same limit keeps what was set here until
-        its declaration has a higher `version`. May be repeated.
+        It counts from the next start on, in all processes. What runs goes on: with a lower number than jobs run,
+        nothing starts until enough of them have ended. A program that declares the same limit keeps what was set here
+        until its declaration has a higher `version`. May be repeated.
 
         Raises:
             InvalidInput: the reason cannot be used, or it is no limit.
@@ -207,7 +207,9 @@ def _unknown(name: str) -> UnknownLimit:
 def _check(limit: object, reason: str | None) -> None:
     if not isinstance(limit, Limit):
         raise InvalidInput(
-            f"{type(limit).__name__} is no limit", "a Limit is expected", 'pass Limit("queue:mail", slots=10)'
+            f"{type(limit).__name__} is no limit",
+            "a Limit is expected",
+            'pass Limit("queue:mail", at_once=10)',
         )
     if reason is not None:
         check_text(reason, "the reason", REASON_LENGTH_MAX)

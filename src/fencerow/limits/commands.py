@@ -30,7 +30,7 @@ from fencerow.turns.telling import counted
 NONE = "none"
 COLUMNS = (
     Column("limit", least=12),
-    Column("slots"),
+    Column("at once"),
     Column("rate", least=10),
     Column("hours", least=12, rank=1),
     Column("breaker", rank=2),
@@ -84,7 +84,7 @@ def show(context: click.Context, name: str, waiting: int) -> int:
     output.facts(
         {
             "limit": turns.name,
-            "slots": limit.slots,
+            "at once": limit.at_once,
             "rate": None if limit.rate is None else str(limit.rate),
             "hours": ", ".join(limit.hours) or None,
             "breaker": None if limit.breaker is None else str(limit.breaker),
@@ -103,7 +103,7 @@ def show(context: click.Context, name: str, waiting: int) -> int:
 
 @limits.command("set")
 @click.argument("name")
-@click.option("--slots", metavar="N", help="How many jobs may run at once, or `none`.")
+@click.option("--at-once", metavar="N", help="How many jobs may run at once, or `none`.")
 @click.option("--rate", metavar="RATE", help="How many may start: 100/min, 1/s, 5/10s; or `none`.")
 @click.option("--burst", type=int, metavar="N", help="How many may start at once after a pause.")
 @click.option(
@@ -188,7 +188,7 @@ def _changed(known: Limit | None, name: str, given: dict[str, Any]) -> Limit:
     hours = given["hours"] or (known.hours if known else ())
     return Limit(
         name,
-        slots=_slots(given["slots"], known.slots if known else None),
+        at_once=_at_once(given["at_once"], known.at_once if known else None),
         rate=_rate(given, known.rate if known else None),
         hours=() if NONE in hours else hours,
         breaker=_breaker(given, known.breaker if known else None),
@@ -196,12 +196,12 @@ def _changed(known: Limit | None, name: str, given: dict[str, Any]) -> Limit:
     )
 
 
-def _slots(said: str | None, known: int | None) -> int | None:
+def _at_once(said: str | None, known: int | None) -> int | None:
     if said is None or said == NONE:
         return None if said == NONE else known
     if not said.isascii() or not said.isdigit():
         raise InvalidInput(
-            f"--slots is {ascii(said)[:40]}", "a whole number or `none` is expected", "correct it"
+            f"--at-once is {ascii(said)[:40]}", "a whole number or `none` is expected", "correct it"
         )
     return int(said)
 
@@ -246,7 +246,7 @@ def _row(found: LimitRecord, utc: bool) -> tuple[object, ...]:
         return found.name, None, error.what, None, None, when
     rate = None if limit.rate is None else str(limit.rate)
     breaker = None if limit.breaker is None else str(limit.breaker)
-    return found.name, limit.slots, rate, ", ".join(limit.hours) or None, breaker, when
+    return found.name, limit.at_once, rate, ", ".join(limit.hours) or None, breaker, when
 
 
 def _document(found: LimitRecord) -> dict[str, object]:
@@ -268,7 +268,7 @@ def _document(found: LimitRecord) -> dict[str, object]:
 def _said(limit: Limit) -> dict[str, object]:
     rate = limit.rate
     return {
-        "slots": limit.slots,
+        "at_once": limit.at_once,
         "rate": None if rate is None else asdict(rate),
         "hours": list(limit.hours),
         "breaker": None if limit.breaker is None else asdict(limit.breaker),

@@ -24,7 +24,8 @@ NAME_LENGTH_MAX = 100
 KEY_LENGTH_MAX = 200
 QUEUE = "queue:"
 FLEET = "fleet"
-SLOTS_MAX = 1_000_000
+WORDS_OF_OTHERS = frozenset(("slots", "concurrency", "max_concurrency", "limit", "max"))
+AT_ONCE_MAX = 1_000_000
 BURST_MAX = 100_000
 INTERVAL_US_MIN = 100  # below it the time between two statements decides, and no rate
 INTERVAL_S_MAX = 366 * 86_400.0
@@ -178,12 +179,12 @@ class Breaker:
 class Limit:
     """A limit: how many jobs of a queue, or of all queues, may run at once, and how fast and when they start.
 
-        Limit("queue:mail", slots=4, rate=Rate(100, per_s=60))          # all jobs of a queue
-        Limit("fleet", slots=500)                                       # all jobs there are
-        Limit("github", slots=4)                                        # the jobs that name it
-        Limit("mail", slots=1, per_key=True)                            # the jobs that name mail/ada, mail/bob, ...
+        Limit("queue:mail", at_once=4, rate=Rate(100, per_s=60))          # all jobs of a queue
+        Limit("fleet", at_once=500)                                       # all jobs there are
+        Limit("github", at_once=4)                                        # the jobs that name it
+        Limit("mail", at_once=1, per_key=True)                            # the jobs that name mail/ada, mail/bob, ...
 
-    What is given must all hold. `slots`: how many at once. `hours`: they start only then, as `mon-fri 09:00-17:00
+    What is given must all hold. `at_once`: how many at once. `hours`: they start only then, as `mon-fri 09:00-17:00
     Europe/Berlin`; several may be given. `breaker`: failures stop the starts for a while. `per_key`: each key has the
     whole limit for itself. `version`: raise it whenever a declaration changes, so that of two programs the newer one
     wins.
@@ -193,7 +194,7 @@ class Limit:
     """
 
     name: str
-    slots: int | None = None
+    at_once: int | None = None
     rate: Rate | None = None
     hours: tuple[str, ...] = ()
     breaker: Breaker | None = None
@@ -206,7 +207,7 @@ class Limit:
             self,
             name: str,
             *,
-            slots: int | None = None,
+            at_once: int | None = None,
             rate: Rate | None = None,
             hours: str | Sequence[str] = (),
             breaker: Breaker | None = None,
@@ -214,11 +215,22 @@ class Limit:
             version: int = 1,
         ) -> None: ...
 
+    else:
+
+        def __new__(cls, *_: object, **given: object) -> Limit:
+            for word in WORDS_OF_OTHERS & given.keys():
+                raise InvalidInput(
+                    f"a limit has no {word}",
+                    "slots are a worker's; a limit says how many jobs run at once in all processes together",
+                    "write at_once=",
+                )
+            return object.__new__(cls)
+
     def __post_init__(self) -> None:
         check_name(self.name)
         object.__setattr__(self, "hours", _said_hours(self.hours))
-        if self.slots is not None:
-            _whole(self.slots, f"slots of the limit {self.name}", SLOTS_MAX)
+        if self.at_once is not None:
+            _whole(self.at_once, f"at_once of the limit {self.name}", AT_ONCE_MAX)
         _whole(self.version, f"version of the limit {self.name}", VERSION_MAX)
         if len(self.hours) > HOURS_MAX:
             raise InvalidInput(
@@ -238,10 +250,10 @@ class Limit:
         self._refuse_nonsense()
 
     def _refuse_nonsense(self) -> None:
-        if self.slots is None and self.rate is None and not self.hours and self.breaker is None:
+        if self.at_once is None and self.rate is None and not self.hours and self.breaker is None:
             raise InvalidInput(
                 f"the limit {self.name} limits nothing",
-                "a limit has slots, a rate, hours or a breaker",
+                "a limit has at_once, a rate, hours or a breaker",
                 "give one of them",
             )
         if self.per_key and (self.is_of_queues or "/" in self.name):
@@ -287,7 +299,7 @@ class Limit:
             ) from None
         return cls(
             name,
-            slots=stored.slots,
+            at_once=stored.at_once,
             rate=None if stored.rate is None else Rate(*stored.rate),
             hours=stored.hours,
             breaker=None if stored.breaker is None else Breaker(*stored.breaker),
@@ -297,7 +309,7 @@ class Limit:
 
     def __str__(self) -> str:
         said = [
-            f"{self.slots} at once" if self.slots is not None else "",
+            f"{self.at_once} at once" if self.at_once is not None else "",
             str(self.rate or ""),
             f"open {', '.join(self.hours)}" if self.hours else "",
             str(self.breaker or ""),
@@ -308,7 +320,7 @@ class Limit:
 class _Stored(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A definition as it lies in its row."""
 
-    slots: int | None = None
+    at_once: int | None = None
     rate: tuple[float, float, int, bool] | None = None
     hours: tuple[str, ...] = ()
     breaker: tuple[int, float, float, int] | None = None
@@ -318,7 +330,7 @@ class _Stored(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     def of(cls, limit: Limit) -> _Stored:
         rate, breaker = limit.rate, limit.breaker
         return cls(
-            limit.slots,
+            limit.at_once,
             None if rate is None else (float(rate.count), float(rate.per_s), rate.burst, rate.strict),
             limit.hours,
             None

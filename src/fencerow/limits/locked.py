@@ -65,7 +65,7 @@ class LockedLimit:
     @property
     def counts(self) -> bool:
         """Whether it must be known how many run."""
-        return self.limit is not None and self.limit.slots is not None
+        return self.limit is not None and self.limit.at_once is not None
 
     @property
     def is_paced(self) -> bool:

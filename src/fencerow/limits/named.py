@@ -126,7 +126,7 @@ def refuse_unknown(names: Sequence[str]) -> Steps[None]:
             raise UnknownLimit(
                 f"the job names the limit {name}, which nobody defined",
                 "nothing would bind it, so nothing was stored",
-                f"`fencerow limits set {base} --slots 4{' --per-key' if slash else ''}` defines it,"
+                f"`fencerow limits set {base} --at-once 4{' --per-key' if slash else ''}` defines it,"
                 " or App(limits=[...]) of the program that submits",
             )
         raise UnknownLimit(

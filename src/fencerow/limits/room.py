@@ -108,8 +108,8 @@ def room_now(limit: Limit, state: LimitState, now_us: int, held: Held, *, wanted
             return StartRoom(0, state.breaker.open_until_us, f"its breaker is open: {limit.breaker}")
         if trials is not None and trials < room:
             room, why = trials, f"its breaker lets {limit.breaker.trials} try"
-    if limit.slots is not None and limit.slots - held.taken < room:
-        room, why = max(0, limit.slots - held.taken), f"{held.taken} of {limit.slots} run"
+    if limit.at_once is not None and limit.at_once - held.taken < room:
+        room, why = max(0, limit.at_once - held.taken), f"{held.taken} of {limit.at_once} run"
     again_us = None
     if limit.rate is not None:
         pace = limit.rate.pace

@@ -14,7 +14,8 @@ from fencerow.planning.plan import ALL_QUEUES, By, JobPlan, Plan
 
 
 class BoundKind(StrEnum):
-    """`key`: what runs at a time of each entity. `slots`: of the workers. `limit`: its slots. `rate`: its starts."""
+    """`key`: what runs at a time of each entity. `slots`: of the workers. `limit`: how many run under it at once.
+    `rate`: its starts."""
 
     KEY = "key"
     SLOTS = "slots"
@@ -109,7 +110,7 @@ def bounds_of(plan: Plan, by: By) -> list[CapacityBound]:
 def _keys(plan: Plan, by: By) -> Iterator[CapacityBound]:
     for group in plan.keys:
         jobs = tuple(job for job in plan.jobs if job.key == group.name)
-        room = Fraction(group.slots * HOUR_MINUTES)
+        room = Fraction(group.at_once * HOUR_MINUTES)
         yield CapacityBound(BoundKind.KEY, group.name, room, jobs, plan, by, group.name)
 
 
@@ -128,7 +129,7 @@ def _limits(plan: Plan, by: By) -> Iterator[CapacityBound]:
         found = plan.values_of(limit)
         group, values = (None, found) if isinstance(found, int) else (found, None)
         rooms = {
-            BoundKind.LIMIT: None if limit.slots is None else Fraction(limit.slots * HOUR_MINUTES),
+            BoundKind.LIMIT: None if limit.at_once is None else Fraction(limit.at_once * HOUR_MINUTES),
             BoundKind.RATE: None if limit.rate is None else per_hour(limit.rate),
         }
         for kind, room in rooms.items():

@@ -38,7 +38,9 @@ def read_file(path: Path) -> WrittenPlan:
         return msgspec.convert(found, WrittenPlan)
     except msgspec.ValidationError as error:
         raise InvalidPlan(
-            f"{path.name}: {error}", "docs/guide/capacity.md has all fields of a plan", "correct it"
+            f"{path.name}: {error}",
+            "docs/guide/capacity.md has all fields of a plan",
+            "write at_once: slots are a worker's" if "`slots`" in str(error) else "correct it",
         ) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         kind = path.suffix[1:].upper()

@@ -40,7 +40,7 @@ class Gates:
     """Who waits at which gate, how many have a turn there, and what limits remember."""
 
     def __init__(self, plan: Plan) -> None:
-        self._slots = {group.name: group.slots for group in plan.keys}
+        self._at_once = {group.name: group.at_once for group in plan.keys}
         self._limits = {limit.name: limit for limit in plan.limits}
         self._values = {limit.name: plan.values_of(limit) for limit in plan.limits}
         self._waiting: dict[str, list[tuple[tuple[int, int], SimulatedJob]]] = defaultdict(list)
@@ -103,13 +103,15 @@ class Gates:
 
     def _candidate(self, job: SimulatedJob) -> Candidate:
         return Candidate(
-            str(job.number), job.at, self._slots_of(job), job.gates, (0, job.due_us, f"{job.number:012}")
+            str(job.number), job.at, self._at_once_of(job), job.gates, (0, job.due_us, f"{job.number:012}")
         )
 
     def _opened(self, name: str, now_us: int) -> Gate:
         waiting, held = self._waiting[name], Held(self._taken[name])
         if name.startswith(KEY):
-            return Gate(name, held, slots=self._slots_of(waiting[0][1]) if waiting and held.taken else None)
+            return Gate(
+                name, held, at_once=self._at_once_of(waiting[0][1]) if waiting and held.taken else None
+            )
         plain = name.removeprefix(LIMIT)
         state = self._states.get(name, LimitState())
         rule = NamedLimit(LockedLimit(plain, self._limit(plain), state, state, now_us))
@@ -128,8 +130,8 @@ class Gates:
     def _limit(self, name: str) -> Limit:
         return self._limits.get(name) or self._limits[name.partition("/")[0]]
 
-    def _slots_of(self, job: SimulatedJob) -> int:
-        return 1 if job.kind.key is None else self._slots[job.kind.key]
+    def _at_once_of(self, job: SimulatedJob) -> int:
+        return 1 if job.kind.key is None else self._at_once[job.kind.key]
 
     def _wait(self, job: SimulatedJob, gate: str) -> None:
         job.at = gate

@@ -23,11 +23,11 @@ class By(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeyGroup:
-    """Exclusive keys of one kind, one for each entity: of each, `slots` jobs run at a time."""
+    """Exclusive keys of one kind, one for each entity: of each, `at_once` jobs run at a time."""
 
     name: str
     entities: int
-    slots: int = 1
+    at_once: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,11 +77,11 @@ def used(plan: Plan, found: Simulation) -> dict[str, float]:
         / (plan.workers.processes * slots * horizon_s)
         for pool, slots in plan.workers.slots.items()
     }
-    slots_of = {group.name: group.slots for group in plan.keys}
+    at_once_of = {group.name: group.at_once for group in plan.keys}
     keys = {
-        f"key {name}": busy_s / (slots_of[name.rpartition("/")[0]] * horizon_s)
+        f"key {name}": busy_s / (at_once_of[name.rpartition("/")[0]] * horizon_s)
         for name, busy_s in found.busy_s.items()
-        if name.rpartition("/")[0] in slots_of
+        if name.rpartition("/")[0] in at_once_of
     }
     most = sorted(keys, key=lambda name: (-keys[name], name))[:KEYS_SHOWN]
     return pools | {name: keys[name] for name in most}

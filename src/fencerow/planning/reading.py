@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from fencerow.core.app.options import QUEUE_LENGTH_MAX
 from fencerow.core.model.retry import ATTEMPTS_MAX
-from fencerow.limits.definition import SLOTS_MAX, Limit, Rate
+from fencerow.limits.definition import AT_ONCE_MAX, Limit, Rate
 from fencerow.planning.checking import checked_text, placed, seconds, share, whole
 from fencerow.planning.errors import InvalidPlan
 from fencerow.planning.formulas import exact
@@ -17,6 +17,7 @@ from fencerow.planning.written import WrittenJob, WrittenKeys, WrittenLimit, Wri
 from fencerow.schedules.options import RULES, WHEN, SchedulePlan, planned
 
 ENTITIES_MAX = 1_000_000
+SLOTS_MAX = 1_000_000
 PROCESSES_MAX = 100_000
 ONE_RATE = ("rate", "interval_s", "cron", "arrivals")
 
@@ -131,7 +132,7 @@ def _arrivals(where: str, written: WrittenJob) -> Fraction:
 
 def _keys(name: str, written: WrittenKeys) -> KeyGroup:
     entities = whole(written.entities, f"keys.{name}.entities", 1, ENTITIES_MAX)
-    return KeyGroup(name, entities, whole(written.slots, f"keys.{name}.slots", 1, SLOTS_MAX))
+    return KeyGroup(name, entities, whole(written.at_once, f"keys.{name}.at_once", 1, AT_ONCE_MAX))
 
 
 def _limit(name: str, written: WrittenLimit) -> Limit:
@@ -144,7 +145,7 @@ def _limit(name: str, written: WrittenLimit) -> Limit:
         rate = None
         if written.rate is not None:
             rate = Rate.parse(written.rate, burst=written.burst, strict=written.strict)
-        return Limit(name, slots=written.slots, rate=rate, per_key=written.per_key)
+        return Limit(name, at_once=written.at_once, rate=rate, per_key=written.per_key)
 
 
 def _values(name: str, written: WrittenLimit) -> int | str:

@@ -11,7 +11,7 @@ class WrittenKeys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[keys.NAME]`: exclusive keys, one for each of so many entities."""
 
     entities: int
-    slots: int = 1
+    at_once: int = 1
 
 
 class WrittenJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,7 +44,7 @@ class WrittenLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[limits.NAME]`: as `fencerow limits set` has them. `values`: how many keys one per key has, or the name of the
     exclusive key whose entities they are; the limit's own name, if nothing is said."""
 
-    slots: int | None = None
+    at_once: int | None = None
     rate: str | None = None
     burst: int = 1
     strict: bool = False

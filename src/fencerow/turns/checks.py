@@ -93,7 +93,7 @@ def _many(count: int, what: str) -> str:
 
 def _given_by_nobody(engine: Engine, found: list[KeySummary]) -> Iterator[Finding]:
     """Keys with a free turn and a due job that could have it, at two looks."""
-    free = [each for each in found if each.running + each.queued < each.slots and _waits_s(each) > LATE_S]
+    free = [each for each in found if each.running + each.queued < each.at_once and _waits_s(each) > LATE_S]
     first = {each.key: _next_of(engine, each.key) for each in free[:SHOWN_MAX]}
     if not any(first.values()):
         return
@@ -110,7 +110,7 @@ def _given_by_nobody(engine: Engine, found: list[KeySummary]) -> Iterator[Findin
 def _next_of(engine: Engine, key: str) -> str | None:
     """Who would get a free turn of the key."""
     look = engine.run(keys.look(key, limit=SHOWN_MAX))
-    if len(look.holders) >= look.slots:
+    if len(look.holders) >= look.at_once:
         return None
     due = (each.id for each in look.waiting if each.run_at_us <= look.now_us and not each.paused)
     return next(due, None)

@@ -90,7 +90,7 @@ def show(context: click.Context, key: str, waiting: int) -> None:
     output.facts(
         {
             "key": found.key,
-            "turns": f"{len(found.holders)} of {found.slots} taken",
+            "turns": f"{len(found.holders)} of {found.at_once} taken",
             "waiting": counted(found.waiting_count),
         }
     )
@@ -103,7 +103,7 @@ def show(context: click.Context, key: str, waiting: int) -> None:
 def _key(found: KeySummary, at: Times) -> tuple[object, ...]:
     return (
         found.key,
-        f"{found.running + found.queued} of {found.slots}",
+        f"{found.running + found.queued} of {found.at_once}",
         found.running or None,
         found.queued or None,
         counted(found.waiting) if found.waiting else None,
@@ -113,4 +113,4 @@ def _key(found: KeySummary, at: Times) -> tuple[object, ...]:
 
 
 def _document(found: ExclusiveKey) -> dict[str, object]:
-    return {**plain(found), "slots": found.slots}
+    return {**plain(found), "at_once": found.at_once}

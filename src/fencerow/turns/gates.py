@@ -1,7 +1,7 @@
 """The gates that a hand-over has locked, and who of those that wait there may go. No I/O.
 
 There is one kind of gate. It has room for some, and each job says how many it lets run beside itself: that is how the
-slots of an exclusive key are said. A limit has a rule that says how much room there is.
+number at once of an exclusive key are said. A limit has a rule that says how much room there is.
 
 A job goes when there is room at all of its gates at once. One that does not fit at another gate than the one where it
 waits is sent on to that gate, so that nobody looks at it again before that gate has room.
@@ -31,12 +31,12 @@ MORE: Final = 2  # that wait at a gate, or more
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A job that waits at a gate and may go. `gates`: all at which it needs a turn. `slots`: how many it allows at that
-    of its key. `order`: who comes first is least. `aged`: it has been due for long."""
+    """A job that waits at a gate and may go. `gates`: all at which it needs a turn. `at_once`: how many it allows at
+    that of its key. `order`: who comes first is least. `aged`: it has been due for long."""
 
     id: str
     gate: str
-    slots: int
+    at_once: int
     gates: tuple[str, ...]
     order: tuple[int, int, str]
     aged: bool = False
@@ -64,12 +64,12 @@ class Gate:
         name: str,
         held: Held = NOBODY,
         *,
-        slots: int | None = None,
+        at_once: int | None = None,
         rule: LimitRule | None = None,
         kept: KeptTurn | None = None,
         awaited: int = MORE,
     ) -> None:
-        """`held`: the turns that are taken there. `slots`: of a key, the least that one of those allows. `rule`: of a
+        """`held`: the turns that are taken there. `at_once`: of a key, the least that one of those allows. `rule`: of a
         limit; without one nobody defined it, and it bounds nobody. `awaited`: how many wait there, `MORE` at most."""
         self.kept = kept
         self.awaited = awaited
@@ -83,8 +83,8 @@ class Gate:
         self._room = ROOM_MAX
         if rule is not None:
             self._room = min(ROOM_MAX, rule.room(held))
-        elif slots is not None:
-            self._room = min(ROOM_MAX, max(0, slots - held.taken))
+        elif at_once is not None:
+            self._room = min(ROOM_MAX, max(0, at_once - held.taken))
 
     @property
     def wanted(self) -> int:
@@ -138,7 +138,7 @@ class Gate:
 
     def _allowed(self, job: Candidate) -> int:
         """How much room there was, if it is to run beside the others."""
-        return min(self._room, job.slots - self._held.taken) if self.is_key else self._room
+        return min(self._room, job.at_once - self._held.taken) if self.is_key else self._room
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """Turns at the gates: who waits for one, who gets the next.
 
-Of a key no more jobs run at once than it has slots. A job that needs a turn waits at a gate, in no lane. Its turn is
+Of a key no more jobs run at once than it allows. A job that needs a turn waits at a gate, in no lane. Its turn is
 not stored: the jobs of a key that are queued or running have its turns. `hand_over` gives what is left to those who
 wait, the highest priority first, then the earliest due, then the smallest id.
 """
@@ -178,8 +178,8 @@ def _opened(names: list[str]) -> Steps[tuple[dict[str, Gate], dict[str, int | No
         known_us[name] = as_int_or_none(row[1])
         held = Held(as_int(row[2]), as_int(row[3]))
         kept = None if row[6] is None else KeptTurn(text_or_none(row[5]), as_int(row[6]))
-        slots, awaited = as_int_or_none(row[4]), as_int(row[7])
-        gates[name] = Gate(name, held, slots=slots, rule=rules.get(name), kept=kept, awaited=awaited)
+        at_once, awaited = as_int_or_none(row[4]), as_int(row[7])
+        gates[name] = Gate(name, held, at_once=at_once, rule=rules.get(name), kept=kept, awaited=awaited)
     return gates, known_us
 
 
@@ -202,7 +202,7 @@ def _kept(gates: Iterable[Gate], due: Due) -> Steps[list[Candidate]]:
 def _candidate(
     gate: object,
     job_id: object,
-    slots: object,
+    at_once: object,
     exclusive: object,
     limits: object,
     priority: object,
@@ -211,7 +211,7 @@ def _candidate(
 ) -> Candidate:
     needed = gates_of(text_or_none(exclusive), text_or_none(limits))
     order = (-as_int(priority), as_int(run_at_us), str(job_id))
-    return Candidate(str(job_id), str(gate), as_int(slots), needed, order, bool(aged) and len(needed) > 1)
+    return Candidate(str(job_id), str(gate), as_int(at_once), needed, order, bool(aged) and len(needed) > 1)
 
 
 def _done(choice: Choice) -> Steps[list[Requeued]]:

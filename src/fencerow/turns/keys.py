@@ -22,13 +22,13 @@ T = TypeVar("T")
 class KeySummary(msgspec.Struct, frozen=True, kw_only=True):
     """A key of which jobs are live. Instants are microseconds since 1970 by the database's clock.
 
-    `running` and `queued` jobs have its turns; a queued one is to be claimed yet. `slots`: how many may have one at
+    `running` and `queued` jobs have its turns; a queued one is to be claimed yet. `at_once`: how many may have one at
     once. Counts end at 1,000. `held_since_us`: since when one of them has its turn; `waits_since_us`: since when the
     first that waits is due, or when it will be.
     """
 
     key: str
-    slots: int
+    at_once: int
     running: int
     queued: int
     waiting: int
@@ -58,7 +58,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
     state: State
     attempt: int
     strict: bool
-    slots: int
+    at_once: int
     since_us: int
     run_at_us: int
     started_us: int | None
@@ -89,7 +89,7 @@ class Waiter(msgspec.Struct, frozen=True, kw_only=True):
     priority: int
     attempt: int
     strict: bool
-    slots: int
+    at_once: int
     run_at_us: int
     submitted_us: int
     paused: bool
@@ -110,9 +110,9 @@ class ExclusiveKey(msgspec.Struct, frozen=True, kw_only=True):
     now = At("now_us")
 
     @property
-    def slots(self) -> int:
+    def at_once(self) -> int:
         """How many may have a turn at once, as far as those allow who have one and who comes first."""
-        allowed = [each.slots for each in self.holders] + [each.slots for each in self.waiting[:1]]
+        allowed = [each.at_once for each in self.holders] + [each.at_once for each in self.waiting[:1]]
         return min(allowed, default=1)
 
 
@@ -153,7 +153,7 @@ def _summary(row: tuple[object, ...]) -> KeySummary:
     allowed = [each for each in (as_int_or_none(row[3]), as_int_or_none(row[5])) if each is not None]
     return KeySummary(
         key=str(row[0]),
-        slots=min(allowed, default=1),
+        at_once=min(allowed, default=1),
         running=as_int(row[1]),
         queued=as_int(row[2]),
         waiting=as_int(row[6]),

@@ -96,11 +96,11 @@ WHERE job.state = 'waiting' AND job.gate IS NULL AND job.attempt > 0
                 WHERE note.job_id = job.id AND note.kind IN ('suspended', 'woken', 'retried', 'snoozed', 'released', 'revived')
                 ORDER BY note.id DESC LIMIT 1), '') <> 'suspended';
 
--- name: turns_within_slots
+-- name: turns_within_their_keys
 -- Of no key have more jobs a turn than the least of them allows.
 SELECT job.exclusive FROM fencerow.jobs AS job
 WHERE job.exclusive IS NOT NULL AND job.state IN ('queued', 'running')
-GROUP BY job.exclusive HAVING count(*) > min(COALESCE(job.exclusive_slots, 1));
+GROUP BY job.exclusive HAVING count(*) > min(COALESCE(job.exclusive_at_once, 1));
 
 -- name: ends_are_handed_over
 -- The end of a finished job that stands in a line is written there.

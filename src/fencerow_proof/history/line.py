@@ -63,7 +63,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     key: str | None = None
     fingerprint: str | None = None
     exclusive: str | None = None  # the turns that it needs, where it is submitted
-    exclusive_slots: int | None = None
+    exclusive_at_once: int | None = None
     strict: bool = False
     limits: tuple[str, ...] | None = None
     affinity: str | None = None  # the label for which it waits

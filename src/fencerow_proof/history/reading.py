@@ -134,7 +134,7 @@ class _Reading:
             key=told.key,
             fingerprint=told.fingerprint,
             exclusive=told.exclusive,
-            exclusive_slots=told.exclusive_slots,
+            exclusive_at_once=told.exclusive_at_once,
             affinity=told.affinity,
             labels=told.labels,
             strict=told.strict,

@@ -65,7 +65,7 @@ def _turns(template: Mapping[str, Any], turns: Sequence[Any]) -> Fact:
     known = {"exclusive": key, "limits": limits, **template}
     return {
         "state": State.WAITING.value,
-        **_given(known, ("exclusive", "limits", "exclusive_slots", "strict")),
+        **_given(known, ("exclusive", "limits", "exclusive_at_once", "strict")),
     }
 
 
@@ -80,11 +80,14 @@ def _copied(params: Params) -> list[Fact]:
 
 
 def _copied_gated(params: Params) -> list[Fact]:
-    """The same, and the last columns: state, exclusive key, slots, strict, limits, gate, share, label, and its wait."""
+    """The same, and the last columns: state, key, how many at once, strict, limits, gate, share, label, wait."""
     found: list[Fact] = []
     for fact, line in zip(_copied(params), str(params["lines"]).splitlines(), strict=True):
-        _, key, slots, strict, limits, _, _, label, _ = (_uncopied(text) for text in line.split("\t")[-9:])
-        template = {"exclusive_slots": None if slots is None else int(slots), "strict": strict == "True"}
+        _, key, at_once, strict, limits, _, _, label, _ = (_uncopied(text) for text in line.split("\t")[-9:])
+        template = {
+            "exclusive_at_once": None if at_once is None else int(at_once),
+            "strict": strict == "True",
+        }
         named = None if limits is None else msgspec.json.decode(f"[{limits[1:-1]}]")
         found.append(fact | _turns(template, (key, named)) | _label((*[None] * 6, label)))
     return found

@@ -150,7 +150,7 @@ async def test_a_follow_up_whose_key_is_taken_by_other_work_ends_the_job_and_sto
 
 
 async def test_a_follow_up_waits_for_its_turn_and_is_unique(app: App) -> None:
-    await app.client.limits.adefine(Limit("one", slots=1))
+    await app.client.limits.adefine(Limit("one", at_once=1))
 
     @app.job(exclusive="k", limits="one")
     async def second(number: int) -> int:

@@ -44,7 +44,7 @@ async def test_who_comes_late_with_ten_runs_between_the_many(engine: AnyEngine, 
 
     await engine.arun(store.submit([job("many") for _ in range(MANY)]))
     await engine.arun(store.submit([job("few") for _ in range(10)]))
-    await Client(engine).limits.adefine(Limit(f"queue:{QUEUE}", slots=slots))
+    await Client(engine).limits.adefine(Limit(f"queue:{QUEUE}", at_once=slots))
 
     async with worker_of(engine, noted, queues={QUEUE: slots}, config=quick()):
         await until(lambda: len(ran) == MANY + 10, what="all have run")
@@ -66,7 +66,7 @@ async def test_nothing_is_stranded_where_all_kinds_are_mixed(engine: AnyEngine, 
     await engine.arun(store.submit(mixed))
     await engine.arun(store.submit([job(None, priority=-1), job("a", priority=-2)]))
     if limited:
-        await Client(engine).limits.adefine(Limit(f"queue:{QUEUE}", slots=2))
+        await Client(engine).limits.adefine(Limit(f"queue:{QUEUE}", at_once=2))
 
     async with worker_of(engine, noted, queues={QUEUE: 1}, config=quick()):
         await until(lambda: len(ran) == len(mixed) + 2, what="all have run")

@@ -381,7 +381,7 @@ TWO = (new_job(), new_job(OTHER_JOB))
 FOLLOWED = store.succeed_with_follow_ups(
     [store.FollowedSuccess(store.Success(JOB, 1, '"done"'), [Submission(new_job(OTHER_JOB))])], holder=FIRST
 )
-GATED = (new_job(exclusive="k", exclusive_slots=2), new_job(OTHER_JOB, exclusive="k", exclusive_slots=2))
+GATED = (new_job(exclusive="k", exclusive_at_once=2), new_job(OTHER_JOB, exclusive="k", exclusive_at_once=2))
 ORDER = store.order_worker(FIRST, FIVE_SLOTS, version=0, actor="someone")
 # The second needs turns at two gates.
 LIMITED = (new_job(limits=("b",)), new_job(OTHER_JOB, limits=("a", "b")))
@@ -395,7 +395,7 @@ def waiting() -> Script:
 def waiting_under_limits() -> Script:
     yield from workers()
     for name in ("a", "b"):
-        yield limits.define(Limit(name, slots=2, rate=Rate(1, burst=9)), actor=None, reason=None)
+        yield limits.define(Limit(name, at_once=2, rate=Rate(1, burst=9)), actor=None, reason=None)
     yield store.submit_gated(LIMITED)
 
 

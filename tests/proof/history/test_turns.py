@@ -39,14 +39,16 @@ def ran(
 
 
 def judged(folder: Path, **limits: int) -> Report:
-    return check([folder], options=Options(limits={f"queue:{name}": slots for name, slots in limits.items()}))
+    return check(
+        [folder], options=Options(limits={f"queue:{name}": at_once for name, at_once in limits.items()})
+    )
 
 
-@pytest.mark.parametrize("slots", [None, 2])
-def test_one_more_than_the_key_allows_is_found(tmp_path: Path, slots: int | None) -> None:
-    scribe, allowed = Scribe(tmp_path), slots or 1
+@pytest.mark.parametrize("at_once", [None, 2])
+def test_one_more_than_the_key_allows_is_found(tmp_path: Path, at_once: int | None) -> None:
+    scribe, allowed = Scribe(tmp_path), at_once or 1
     for number in range(allowed + 1):
-        ran(scribe, f"j{number}", 100 + number, 200, exclusive="k", exclusive_slots=slots)
+        ran(scribe, f"j{number}", 100 + number, 200, exclusive="k", exclusive_at_once=at_once)
     ran(scribe, "other", 100, 200, exclusive="other")
 
     report = judged(tmp_path)
@@ -61,7 +63,7 @@ def test_as_many_as_the_key_allows_are_right(tmp_path: Path) -> None:
     scribe = Scribe(tmp_path)
     for number in range(3):
         ran(scribe, f"one {number}", 100 + 20 * number, 115 + 20 * number, exclusive="k")
-        ran(scribe, f"two {number}", 100 + 5 * number, 115 + 5 * number, exclusive="l", exclusive_slots=3)
+        ran(scribe, f"two {number}", 100 + 5 * number, 115 + 5 * number, exclusive="l", exclusive_at_once=3)
 
     report = judged(tmp_path)
 
@@ -71,7 +73,7 @@ def test_as_many_as_the_key_allows_are_right(tmp_path: Path) -> None:
 
 def test_the_least_of_those_that_run_says_how_many_may(tmp_path: Path) -> None:
     scribe = Scribe(tmp_path)
-    ran(scribe, "wide", 100, 200, exclusive="k", exclusive_slots=5)
+    ran(scribe, "wide", 100, 200, exclusive="k", exclusive_at_once=5)
     ran(scribe, "narrow", 150, 250, exclusive="k")
     assert judged(tmp_path).broken == {"I18"}
 

@@ -310,14 +310,14 @@ def test_every_writing_statement_is_recorded(queries: Queries) -> None:
 @pytest.mark.parametrize("share", [None, "ada"])
 @pytest.mark.parametrize("query", ["submit", "copy_gated"])
 def test_what_a_submit_says_of_turns_is_recorded_whatever_else_it_says(query: str, share: str | None) -> None:
-    keyed = new_job(exclusive="k", exclusive_slots=2, limits=("a", "b"), share=share)
+    keyed = new_job(exclusive="k", exclusive_at_once=2, limits=("a", "b"), share=share)
     plain = new_job(share=share)
     lines = as_lines([keyed, plain], Acceptance(0, False), gated=True)
 
     asked = VERBS[query].asked({"lines": lines, "jobs": as_document([keyed, plain])})
 
-    said = [{name: each.get(name) for name in ("exclusive", "exclusive_slots", "limits")} for each in asked]
+    said = [{name: each.get(name) for name in ("exclusive", "exclusive_at_once", "limits")} for each in asked]
     assert said == [
-        {"exclusive": "k", "exclusive_slots": 2, "limits": ["a", "b"]},
-        {"exclusive": None, "exclusive_slots": None, "limits": None},
+        {"exclusive": "k", "exclusive_at_once": 2, "limits": ["a", "b"]},
+        {"exclusive": None, "exclusive_at_once": None, "limits": None},
     ]

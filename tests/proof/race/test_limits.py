@@ -28,7 +28,7 @@ from tests.proof.race.people import (
     with_jobs,
 )
 
-ONE = Limit("queue:mail", slots=1)
+ONE = Limit("queue:mail", at_once=1)
 
 
 def limited(*limits: Limit, workers: tuple[str, ...] = (FIRST, SECOND)) -> Any:
@@ -194,7 +194,7 @@ def test_what_a_dead_worker_ran_counts_until_it_is_taken_back(race: Race) -> Non
 
 
 def lowering(_: Any) -> Script:
-    yield redefine(Limit("queue:mail", slots=1), revision=1, actor=None, reason=None)
+    yield redefine(Limit("queue:mail", at_once=1), revision=1, actor=None, reason=None)
     return [job.id for job in (yield bounded(FIRST)).jobs]
 
 
@@ -207,7 +207,7 @@ def no_start_after_it_was_lowered(story: Story) -> None:
 
 lowered = Scenario(
     "limited claim × a lower limit",
-    limited(Limit("queue:mail", slots=2)),
+    limited(Limit("queue:mail", at_once=2)),
     [Actor("first", lowering), taking("second", SECOND)],
     no_start_after_it_was_lowered,
 )

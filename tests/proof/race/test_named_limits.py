@@ -29,7 +29,7 @@ from tests.proof.race.people import (
     succeed,
 )
 
-A, B = Limit("a", slots=1), Limit("b", slots=1)
+A, B = Limit("a", at_once=1), Limit("b", at_once=1)
 UNLOCKED = Cut("lock_gates", ("DO UPDATE\nSET name = EXCLUDED.name\nWHERE false", "DO NOTHING"))
 UNCOUNTED = Cut(
     "count_turns",
@@ -212,7 +212,7 @@ def test_who_is_sent_on_is_forgotten_where_an_end_tells_nobody(race: Race) -> No
 
 def lowering(_: Any) -> Script:
     """Lowers the limit; then looks how many have a turn, and hands over itself."""
-    yield redefine(Limit("a", slots=1), revision=1, actor=None, reason=None)
+    yield redefine(Limit("a", at_once=1), revision=1, actor=None, reason=None)
     seen = yield store.read_fences([JOB, OTHER_JOB, THIRD_JOB])
     yield handing.hand_over(["limit:a"])
     return sum(each.state.value != "waiting" for each in seen.values())
@@ -228,7 +228,7 @@ def nobody_comes_after_it_was_lowered(story: Story) -> None:
 
 lowered = Scenario(
     "hand_over × a lower limit",
-    waiting(*(limited(each, "a") for each in (JOB, OTHER_JOB, THIRD_JOB)), limits=(Limit("a", slots=3),)),
+    waiting(*(limited(each, "a") for each in (JOB, OTHER_JOB, THIRD_JOB)), limits=(Limit("a", at_once=3),)),
     [Actor("changer", lowering), hander("second", "limit:a")],
     nobody_comes_after_it_was_lowered,
 )

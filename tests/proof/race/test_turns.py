@@ -1,6 +1,6 @@
-"""Races of a hand-over: of a key no more jobs have a turn than it has slots, and no free turn is forgotten.
+"""Races of a hand-over: of a key no more jobs have a turn than it allows, and no free turn is forgotten.
 
-That no key has more turns than slots is an invariant: it is looked at after each order of every race.
+That no key has more turns than it allows is an invariant: it is looked at after each order of every race.
 """
 
 from __future__ import annotations
@@ -93,9 +93,9 @@ def goes_to(*expected: str) -> Any:
 # Two that hand over.
 
 
-def used(slots: int) -> Any:
+def used(at_once: int) -> Any:
     def check(story: Story) -> None:
-        assert len(turned(story)) == slots, "a turn was given to nobody"
+        assert len(turned(story)) == at_once, "a turn was given to nobody"
 
     return check
 
@@ -103,9 +103,9 @@ def used(slots: int) -> Any:
 two_hands = Scenario(
     "hand_over × hand_over", waiting(*THREE), [doing("first", HAND_OVER), doing("second", LOOK)], used(1)
 )
-two_slots = Scenario(
-    "hand_over × hand_over at a new gate, two slots",
-    waiting(*(of_a_key(each, exclusive_slots=2) for each in ALL), known=False),
+two_at_once = Scenario(
+    "hand_over × hand_over at a new gate, two at once",
+    waiting(*(of_a_key(each, exclusive_at_once=2) for each in ALL), known=False),
     [doing("first", HAND_OVER), doing("second", LOOK)],
     used(2),
 )
@@ -127,7 +127,7 @@ def share_of(scenario: Scenario) -> float:
 
 
 @named(62)
-@pytest.mark.parametrize("raced", [two_hands, two_slots, two_and_an_end], ids=with_names)
+@pytest.mark.parametrize("raced", [two_hands, two_at_once, two_and_an_end], ids=with_names)
 def test_two_that_hand_over_give_each_turn_once(race: Race, raced: Scenario) -> None:
     race(raced, share=share_of(raced))
 

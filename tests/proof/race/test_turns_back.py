@@ -1,6 +1,6 @@
 """Races of a turn that goes back, because its queue is paused or nobody claims it, while others claim or hand over.
 
-That no key has more turns than slots is an invariant: it is looked at after each order of every race.
+That no key has more turns than it allows is an invariant: it is looked at after each order of every race.
 """
 
 from __future__ import annotations

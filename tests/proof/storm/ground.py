@@ -126,5 +126,5 @@ def _disk(size_mib: int) -> AbstractContextManager[Disk | None]:
 def _prepare(ground: Ground) -> None:
     store.migrate(ground.engine)
     for name, slots in LIMITS.items():
-        ground.engine.run(define(Limit(name, slots=slots), actor="storm", reason=None))
+        ground.engine.run(define(Limit(name, at_once=slots), actor="storm", reason=None))
     ledger.prepare(ground.engine)

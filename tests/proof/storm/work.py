@@ -168,7 +168,7 @@ class Work:
             await asyncio.sleep(TURN_S)
             return _at_last(job, n)
 
-        @self.app.job(exclusive=lambda n: f"pair {n % 2}", exclusive_slots=2)
+        @self.app.job(exclusive=lambda n: f"pair {n % 2}", exclusive_at_once=2)
         def pair(job: Job, n: int) -> int:
             sink(job.id, job.attempt)
             time.sleep(TURN_S)

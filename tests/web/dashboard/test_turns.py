@@ -36,18 +36,18 @@ async def test_who_has_turns_and_who_waits_is_shown(app: App, visits: Visits) ->
 
 async def test_a_limit_is_changed_by_the_visitor_and_keeps_the_rest(app: App, visits: Visits) -> None:
     await app.client.limits.adefine(
-        Limit("github", slots=4, rate=Rate(100, 60, burst=5), hours="09:00-17:00 UTC")
+        Limit("github", at_once=4, rate=Rate(100, 60, burst=5), hours="09:00-17:00 UTC")
     )
     page = "/turns/limit?name=github"
     here = {"back": page, "on": "/turns", "name": "github"}
-    changed = await visits.press("/turns/limit", slots="2", rate="100/min", reason="they asked", **here)
+    changed = await visits.press("/turns/limit", at_once="2", rate="100/min", reason="they asked", **here)
     known = await app.client.limits.aget("github")
-    same = await visits.press("/turns/limit", slots="2", rate="100/min", **here)
-    wrong = await visits.press("/turns/limit", slots="many", rate="100/min", **here)
-    odd = await visits.press("/turns/limit", slots="2", rate="soon", **here)
-    faster = await visits.press("/turns/limit", slots="", rate="5/s", **here)
+    same = await visits.press("/turns/limit", at_once="2", rate="100/min", **here)
+    wrong = await visits.press("/turns/limit", at_once="many", rate="100/min", **here)
+    odd = await visits.press("/turns/limit", at_once="2", rate="soon", **here)
+    faster = await visits.press("/turns/limit", at_once="", rate="5/s", **here)
 
-    assert (known.limit.slots, known.set_by, known.reason) == (2, "mara", "they asked")
+    assert (known.limit.at_once, known.set_by, known.reason) == (2, "mara", "they asked")
     assert known.limit.rate == Rate(100, 60, burst=5) and known.limit.hours
     assert "2 at once; 100/min, burst 5" in changed.text and "by mara: “they asked”" in changed.text
     assert "was so already" in same.text and "a whole number or nothing is expected" in wrong.text
@@ -55,7 +55,7 @@ async def test_a_limit_is_changed_by_the_visitor_and_keeps_the_rest(app: App, vi
 
 
 async def test_a_mutex_is_freed_only_by_an_administrator(app: App, visits: Visits, door: Doorkeeper) -> None:
-    await app.client.limits.adefine(Limit("github", slots=4))
+    await app.client.limits.adefine(Limit("github", at_once=4))
     taker = Taker("sp:1", new_id(), 30.0, "h1", 7, KEY)
     assert await app.engine.arun(mutexes.make(taker)) == 1
     here = {"back": "/turns", "on": "/turns", "key": "sp:1", "token": "1"}
@@ -76,7 +76,7 @@ async def test_the_other_tables_stay_where_there_are_too_many_limits(
 ) -> None:
     await lite_app.jobs["pages"].using(exclusive=KEY).asubmit("a")
     for number in range(12):
-        await lite_app.client.limits.adefine(Limit(f"limit{number}", slots=1))
+        await lite_app.client.limits.adefine(Limit(f"limit{number}", at_once=1))
     monkeypatch.setattr("fencerow.web.dashboard.looks.Cost", partial(Cost, rows_max=10))
     turns = await visits_lite.see("/turns")
 

@@ -47,7 +47,7 @@ async def furnished(app: App, path: Path) -> Mapping[str, str]:
     await app.client.apaused_queues()  # an app makes its tables when it is first used
     await asyncio.to_thread(crowd, path, finished=JOBS, queued=400)
     await app.client.apause_queue("ocr", reason="provider outage")
-    await app.client.limits.adefine(Limit("github", slots=4, rate=Rate(100, 60, burst=5)))
+    await app.client.limits.adefine(Limit("github", at_once=4, rate=Rate(100, 60, burst=5)))
     for file in ("first.pdf", "second.pdf"):
         await app.jobs["pages"].using(exclusive="tenant:acme", queue="ocr").asubmit(file)
     await app.engine.arun(handing.hand_over())

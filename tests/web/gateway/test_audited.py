@@ -12,7 +12,7 @@ CHANGES: tuple[tuple[str, str, dict[str, object] | None], ...] = (
     ("POST", "/v1/schedules/pause", {"name": "nightly"}),
     ("POST", "/v1/schedules/resume", {"name": "nightly"}),
     ("POST", "/v1/schedules/run", {"name": "nightly"}),
-    ("POST", "/v1/limits/set", {"limit": "api", "slots": 2}),
+    ("POST", "/v1/limits/set", {"limit": "api", "at_once": 2}),
     ("POST", "/v1/shares/set", {"queue": "documents", "share": "acme", "weight": 2}),
     ("PATCH", "/v1/jobs/{id}", {"priority": 5}),
     ("DELETE", "/v1/jobs/{id}", None),

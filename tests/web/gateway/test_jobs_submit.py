@@ -30,7 +30,7 @@ EVERYTHING = {
     "scope": "invoices",
     "key_lifetime_s": 10 * YEAR_S,
     "exclusive": "account-7",
-    "exclusive_slots": 2,
+    "exclusive_at_once": 2,
     "strict": True,
     "share": "tenant-7",
     "handover": {"key": "channel-1", "receiver": "bot", "wait_for_earlier_s": 5},
@@ -81,7 +81,7 @@ async def test_every_option_is_stored_as_the_library_stores_it(app: App, http: h
     assert (job["scope"], job["key"], job["tags"], job["metadata"]) == (
         "invoices", "17", ["eu", "new"], {"customer": 17},
     )  # fmt: skip
-    assert (stored.timeout_s, stored.retention_s, stored.strict, stored.exclusive_slots) == (
+    assert (stored.timeout_s, stored.retention_s, stored.strict, stored.exclusive_at_once) == (
         60,
         3600,
         True,

@@ -20,7 +20,7 @@ async def test_who_has_a_key_and_who_waits(app: App, http: httpx.AsyncClient) ->
     (listed,) = (await http.get("/v1/exclusive")).json()["keys"]
     shown = (await http.get("/v1/exclusive/show", params={"key": key, "waiting": 5})).json()
 
-    assert (listed["key"], listed["slots"], listed["waiting"] + listed["queued"]) == (key, 1, 2)
+    assert (listed["key"], listed["at_once"], listed["waiting"] + listed["queued"]) == (key, 1, 2)
     named = [each["id"] for each in (*shown["holders"], *shown["waiting"])]
     assert (sorted(named), shown["key"]) == (sorted(ids), key)
     free = (await http.get("/v1/exclusive/show", params={"key": "nobody's"})).json()
@@ -30,7 +30,7 @@ async def test_who_has_a_key_and_who_waits(app: App, http: httpx.AsyncClient) ->
 async def test_a_limit_is_set_as_a_whole_in_the_name_of_the_token(app: App, http: httpx.AsyncClient) -> None:
     wanted = {
         "limit": "git.hub",
-        "slots": 2,
+        "at_once": 2,
         "rate": {"count": 100, "per_s": 60, "burst": 3},
         "hours": ["mon-fri 09:00-17:00 Europe/Berlin"],
         "breaker": {"failures": 5, "stop_s": 30},
@@ -41,32 +41,36 @@ async def test_a_limit_is_set_as_a_whole_in_the_name_of_the_token(app: App, http
 
     assert changes == [True, False]
     (stored,) = await app.client.limits.aknown()
-    assert (stored.set_by, stored.reason, stored.limit.slots) == ("tests", "too many", 2)
+    assert (stored.set_by, stored.reason, stored.limit.at_once) == ("tests", "too many", 2)
     said = shown["definition"]
-    assert {name: said[name] for name in ("limit", "slots", "hours", "set_by", "reason")} == {
+    assert {name: said[name] for name in ("limit", "at_once", "hours", "set_by", "reason")} == {
         "limit": "git.hub",
-        "slots": 2,
+        "at_once": 2,
         "hours": wanted["hours"],
         "set_by": "tests",
         "reason": "too many",
     }
     assert (said["rate"]["burst"], said["breaker"]["within_s"], shown["holders"]) == (3, 60, [])
-    await http.post("/v1/limits/set", json={"limit": "git.hub", "slots": 5})
+    await http.post("/v1/limits/set", json={"limit": "git.hub", "at_once": 5})
     (listed,) = (await http.get("/v1/limits")).json()["limits"]
-    assert (listed["slots"], listed["rate"], listed["reason"]) == (5, None, None)
+    assert (listed["at_once"], listed["rate"], listed["reason"]) == (5, None, None)
 
 
 async def test_a_limit_that_cannot_be_changes_nothing(app: App, http: httpx.AsyncClient) -> None:
-    await app.client.limits.adefine(Limit("github", slots=2))
-    bad = ({"limit": "a b"}, {"limit": "github", "slots": -1}, {"limit": "github", "rate": {"count": 0}})
-    more = ({"limit": "github", "hours": ["always"]}, {"limit": "github", "slots": 10**9 + 1}, {"slots": 1})
+    await app.client.limits.adefine(Limit("github", at_once=2))
+    bad = ({"limit": "a b"}, {"limit": "github", "at_once": -1}, {"limit": "github", "rate": {"count": 0}})
+    more = (
+        {"limit": "github", "hours": ["always"]},
+        {"limit": "github", "at_once": 10**9 + 1},
+        {"at_once": 1},
+    )
     nowhere = {"limit": "github", "hours": ["09:00-17:00 Nowhere/City"]}
     for body in (*bad, *more, nowhere):
         answer = await http.post("/v1/limits/set", json=body)
         assert (answer.status_code, answer.json()["repeat"]) == (422, "no"), body
     missing = await http.get("/v1/limits/show", params={"limit": "nobody"})
     assert (missing.status_code, missing.json()["code"]) == (404, "FR-791")
-    assert [str(each.limit) for each in await app.client.limits.aknown()] == [str(Limit("github", slots=2))]
+    assert [str(each.limit) for each in await app.client.limits.aknown()] == [str(Limit("github", at_once=2))]
 
 
 async def test_a_share_has_the_weight_that_was_set(app: App, http: httpx.AsyncClient) -> None:
@@ -109,14 +113,14 @@ async def test_what_spans_queues_needs_a_token_for_all(app: App, http: httpx.Asy
         "shares?queue=documents",
     )
     asked = [http.get(f"/v1/{path}") for path in paths]
-    asked.append(http.post("/v1/limits/set", json={"limit": "github", "slots": 1}))
+    asked.append(http.post("/v1/limits/set", json={"limit": "github", "at_once": 1}))
     asked.append(http.post("/v1/shares/set", json={"queue": "documents", "share": "theirs", "weight": 2}))
 
     for answer in await asyncio.gather(*asked):
         assert (answer.status_code, answer.json()["code"]) == (403, "FR-871"), answer.request.url
     assert [each["share"] for each in (await http.get("/v1/shares")).json()["shares"]] == ["ours"]
     door.only(Scope.READ)
-    assert (await http.post("/v1/limits/set", json={"limit": "github", "slots": 1})).status_code == 403
+    assert (await http.post("/v1/limits/set", json={"limit": "github", "at_once": 1})).status_code == 403
     share = {"queue": "letters", "share": "ours", "weight": 2}
     assert (await http.post("/v1/shares/set", json=share)).status_code == 403
     assert await app.client.limits.aknown() == []

@@ -187,7 +187,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
 
 
 def waiting(app: App, engine: SqliteEngine) -> dict[str, str]:
-    for each in (Limit("github", slots=1), Limit("shut", breaker=Breaker(1, stop_s=600.0))):
+    for each in (Limit("github", at_once=1), Limit("shut", breaker=Breaker(1, stop_s=600.0))):
         engine.run(limits.define(each, actor="ada", reason=None))
     engine.run(make_group("billing", ["order.*"], partitions=1, start=GroupStart("beginning")))
     worker = living(engine)

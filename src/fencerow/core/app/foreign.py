@@ -63,7 +63,7 @@ OF_THE_APP: Final = (
 )
 HOW_FAST: Final = (
     "how many run at once, and how fast, is said by a limit, for all processes together",
-    'write limits="name" here, and App(limits=[Limit("name", slots=..., rate=Rate(...))])',
+    'write limits="name" here, and App(limits=[Limit("name", at_once=..., rate=Rate(...))])',
 )
 AFTERWARDS: Final = ("a job is always acknowledged after its handler has returned", "leave it out")
 # And what is no option here.
@@ -71,7 +71,9 @@ NO_OPTIONS_OF_OURS: Final[Mapping[str, tuple[str, str]]] = {
     **dict.fromkeys(("cron", "crontab", "periodic", "schedule", "every", "interval_s", "rate"), SCHEDULED),
     **dict.fromkeys(("bind", "pass_context", "context"), BY_TYPE),
     **dict.fromkeys(("seal", "sealed", "sign", "encrypt", "encrypted"), OF_THE_APP),
-    **dict.fromkeys(("concurrency", "max_concurrency", "rate_limit", "max_instances"), HOW_FAST),
+    **dict.fromkeys(
+        ("concurrency", "max_concurrency", "rate_limit", "max_instances", "slots", "at_once"), HOW_FAST
+    ),
     **dict.fromkeys(("acks_late", "ack_late", "reject_on_worker_lost"), AFTERWARDS),
 }
 

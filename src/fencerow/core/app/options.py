@@ -79,7 +79,7 @@ class CoreSubmitOptions(TypedDict, total=False):
     retention_s: Seconds | None  # how long it is kept once finished
     ephemeral: bool | None  # its success leaves no row
     exclusive: TurnOption | None  # the key of which one job runs at a time, or a function of the arguments
-    exclusive_slots: int | None  # not one, but so many
+    exclusive_at_once: int | None  # not one, but so many
     strict: bool | None  # a retry keeps its turn, so that nobody of its key goes first
     limits: LimitsOption | None  # the limits under which it runs, or functions of the arguments
     share: TurnOption | None  # whose it is: the shares of a queue take turns; or a function of the arguments
@@ -222,7 +222,7 @@ class CoreContractOptions(TypedDict, total=False):
     snoozes_max: int | None
     key_lifetime_s: Seconds | None
     exclusive: TurnOption | None  # the key of which one job runs at a time, or a function of the arguments
-    exclusive_slots: int | None  # not one, but so many
+    exclusive_at_once: int | None  # not one, but so many
     strict: bool | None  # a retry keeps its turn, so that nobody of its key goes first
     limits: LimitsOption | None  # the limits under which it runs, or functions of the arguments
     share: TurnOption | None  # whose it is: the shares of a queue take turns; or a function of the arguments

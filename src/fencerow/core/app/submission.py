@@ -263,7 +263,7 @@ def _template_of(recipe: Recipe, layers: Layers, actor: str | None) -> Template:
         tags=encode_tags(options.tags),
         metadata=encode_metadata(options.metadata),
         headers=encode_headers(options.headers),
-        exclusive_slots=recipe.turns.slots,
+        exclusive_at_once=recipe.turns.at_once,
         strict=bool(recipe.turns.strict),
         affinity_wait_s=recipe.turns.affinity_wait_s,
         **_counts(limits),

@@ -19,7 +19,7 @@ KEY_LENGTH_MAX: Final = 256
 OWN_KEYS: Final = "fencerow:"  # how keys begin that Fencerow itself gives, so that none of a user meets them
 LIMIT_LENGTH_MAX: Final = 301  # a name, a slash and a key
 LIMITS_MAX: Final = 10
-SLOTS_MAX: Final = 1_000_000
+AT_ONCE_MAX: Final = 1_000_000
 AFFINITY_WAIT_S_MIN: Final = 0.001
 AFFINITY_WAIT_S_MAX: Final = 3650 * DAY_S
 TurnOption = str | Callable[..., str | None]
@@ -31,7 +31,7 @@ class TurnOptions:
     """What was said of a job's turns, by its declaration or by `using`. None: nothing was said."""
 
     key: TurnOption | None = None
-    slots: int | None = None
+    at_once: int | None = None
     strict: bool | None = None
     limits: tuple[TurnOption, ...] | None = None
     share: TurnOption | None = None
@@ -47,7 +47,7 @@ class TurnOptions:
         """This, and what it does not say as `below` says it."""
         return TurnOptions(
             below.key if self.key is None else self.key,
-            below.slots if self.slots is None else self.slots,
+            below.at_once if self.at_once is None else self.at_once,
             below.strict if self.strict is None else self.strict,
             below.limits if self.limits is None else self.limits,
             below.share if self.share is None else self.share,
@@ -66,18 +66,18 @@ def turn_options(given: Mapping[str, Any]) -> TurnOptions:
         InvalidInput, ConfigError: one of them cannot be used.
     """
     key: TurnOption | None = given.get("exclusive")
-    slots, strict, limits = given.get("exclusive_slots"), given.get("strict"), given.get("limits")
+    at_once, strict, limits = given.get("exclusive_at_once"), given.get("strict"), given.get("limits")
     share: TurnOption | None = given.get("share")
     affinity: TurnOption | None = given.get("affinity")
     wait_s = in_seconds(given.get("affinity_wait_s"))
-    if all(each is None for each in (key, slots, strict, limits, share, affinity, wait_s)):
+    if all(each is None for each in (key, at_once, strict, limits, share, affinity, wait_s)):
         return NO_TURNS
     if share is not None and not callable(share):
         check_text(share, "share", KEY_LENGTH_MAX)
     if isinstance(key, str) or (key is not None and not callable(key)):
         _check_key(key, "exclusive")
-    if slots is not None:
-        check_number("exclusive_slots", slots, 1, SLOTS_MAX)
+    if at_once is not None:
+        check_number("exclusive_at_once", at_once, 1, AT_ONCE_MAX)
     if strict is not None and not isinstance(strict, bool):
         raise InvalidInput(
             f"strict is of type {type(strict).__name__}", "True or False is expected", "correct strict"
@@ -87,7 +87,7 @@ def turn_options(given: Mapping[str, Any]) -> TurnOptions:
     if wait_s is not None:
         check_number("affinity_wait_s", wait_s, AFFINITY_WAIT_S_MIN, AFFINITY_WAIT_S_MAX)
     named = None if limits is None else _limits(limits)
-    return TurnOptions(key, slots, strict, named, share, affinity, wait_s)
+    return TurnOptions(key, at_once, strict, named, share, affinity, wait_s)
 
 
 def _limits(given: Any) -> tuple[TurnOption, ...]:
@@ -206,9 +206,9 @@ def refuse_unfit_turns(turns: TurnOptions) -> None:
             "it says how long a job waits for a worker with its label",
             "add affinity=",
         )
-    if turns.key is None and (turns.slots is not None or turns.strict is not None):
+    if turns.key is None and (turns.at_once is not None or turns.strict is not None):
         raise InvalidInput(
-            "exclusive_slots or strict was given without exclusive",
+            "exclusive_at_once or strict was given without exclusive",
             "they say how many jobs of a key run at once, and whether a retry keeps the turn",
             "add exclusive=",
         )

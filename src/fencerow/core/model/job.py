@@ -94,7 +94,7 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
     metadata: str | None = None
     headers: str | None = None
     ephemeral: bool = False
-    exclusive_slots: int | None = None
+    exclusive_at_once: int | None = None
     strict: bool = False
     affinity_wait_s: float | None = None
 
@@ -239,7 +239,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     progress: float | None = None
     progress_note: str | None = None
     exclusive: str | None = None  # the key of which few run at a time
-    exclusive_slots: int | None = None  # how many; None is one
+    exclusive_at_once: int | None = None  # how many; None is one
     strict: bool = False  # it keeps its turn between its attempts
     limits: list[str] | None = None
     gate: str | None = None  # where it waits for its turn, while it does

@@ -193,7 +193,7 @@ def _turns(job: NewJob) -> str:
     limits = None if job.limits is None else _array(job.limits)
     template = job.template
     wait_s = None if job.affinity is None else template.affinity_wait_s
-    turns = (state, job.exclusive, template.exclusive_slots, template.strict, limits, job.gate)
+    turns = (state, job.exclusive, template.exclusive_at_once, template.strict, limits, job.gate)
     return f"\t{_fields((*turns, job.share, job.affinity, wait_s))}"
 
 

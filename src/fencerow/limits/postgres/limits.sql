@@ -226,7 +226,7 @@ LIMIT CAST(:limit AS integer);
 -- A job that has a turn, and the worker that runs it.
 SELECT CAST(json_build_object(
     'id', holder.id, 'queue', holder.queue, 'name', holder.name, 'state', holder.state, 'attempt', holder.attempt,
-    'strict', holder.strict, 'slots', COALESCE(holder.exclusive_slots, 1), 'since_us',
+    'strict', holder.strict, 'at_once', COALESCE(holder.exclusive_at_once, 1), 'since_us',
     fencerow.us(COALESCE(holder.turned_at, holder.claimed_at, holder.run_at)), 'run_at_us', fencerow.us(holder.run_at),
     'started_us', fencerow.us(holder.claimed_at), 'deadline_us', fencerow.us(holder.deadline_at),
     'worker_id', worker.id, 'worker', worker.name, 'host', worker.host, 'pid', worker.pid

@@ -211,7 +211,7 @@ LIMIT :limit;
 -- A job that has a turn, and the worker that runs it.
 SELECT json_object(
     'id', holder.id, 'queue', holder.queue, 'name', holder.name, 'state', holder.state, 'attempt', holder.attempt,
-    'strict', json(CASE WHEN holder.strict THEN 'true' ELSE 'false' END), 'slots', COALESCE(holder.exclusive_slots, 1),
+    'strict', json(CASE WHEN holder.strict THEN 'true' ELSE 'false' END), 'at_once', COALESCE(holder.exclusive_at_once, 1),
     'since_us', COALESCE(holder.turned_at, holder.claimed_at, holder.run_at), 'run_at_us', holder.run_at,
     'started_us', holder.claimed_at, 'deadline_us', holder.deadline_at,
     'worker_id', worker.id, 'worker', worker.name, 'host', worker.host, 'pid', worker.pid

@@ -14,7 +14,7 @@
 'submitted_at_us', fencerow.us(job.submitted_at), 'submitted_by', job.submitted_by,
 'revived_at_us', fencerow.us(job.revived_at), 'ended_at_us', fencerow.us(job.ended_at),
 'args_bytes', job.args_bytes,
-'error', job.error, 'exclusive', job.exclusive, 'exclusive_slots', job.exclusive_slots, 'strict', job.strict,
+'error', job.error, 'exclusive', job.exclusive, 'exclusive_at_once', job.exclusive_at_once, 'strict', job.strict,
 'limits', job.limits, 'gate', job.gate, 'share', job.share, 'affinity', job.affinity, 'affinity_wait_s', job.affinity_wait_s, 'lane', job.lane, 'progress', progress.percent, 'progress_note', progress.note
 
 -- fragment: jobs with progress

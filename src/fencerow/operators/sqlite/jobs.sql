@@ -14,7 +14,7 @@
 'submitted_at_us', job.submitted_at, 'submitted_by', job.submitted_by,
 'revived_at_us', job.revived_at, 'ended_at_us', job.ended_at,
 'args_bytes', job.args_bytes,
-'error', CASE WHEN json_valid(job.error) THEN json(job.error) END, 'exclusive', job.exclusive, 'exclusive_slots', job.exclusive_slots, 'strict', json(CASE WHEN job.strict THEN 'true' ELSE 'false' END),
+'error', CASE WHEN json_valid(job.error) THEN json(job.error) END, 'exclusive', job.exclusive, 'exclusive_at_once', job.exclusive_at_once, 'strict', json(CASE WHEN job.strict THEN 'true' ELSE 'false' END),
 'limits', CASE WHEN json_valid(job.limits) THEN json(job.limits) END, 'gate', job.gate, 'share', job.share, 'affinity', job.affinity, 'affinity_wait_s', job.affinity_wait_s, 'lane', job.lane, 'progress', progress.percent, 'progress_note', progress.note
 
 -- fragment: jobs with progress

@@ -1,4 +1,4 @@
--- Turns: of a key no more jobs run at once than it has slots. A job that needs a turn waits at a gate, in no lane, so
+-- Turns: of a key no more jobs run at once than it allows. A job that needs a turn waits at a gate, in no lane, so
 -- that a claim never meets it. A turn is not stored anywhere: the jobs of a key that are queued or running have its
 -- turns. So whatever ends a job has given its turn back, and nobody can forget to.
 -- Only a hand-over makes a job that waits at a gate queued. It locks the rows of its gates first, counts in a later
@@ -99,7 +99,7 @@ WITH RECURSIVE {{lanes at gates}}
 SELECT DISTINCT lane.gate
 FROM lane
 CROSS JOIN LATERAL (
-    SELECT COALESCE(waiting.exclusive_slots, 1) AS slots
+    SELECT COALESCE(waiting.exclusive_at_once, 1) AS at_once
     FROM fencerow.jobs AS waiting
     WHERE {{may go}}
     ORDER BY waiting.run_at, waiting.id
@@ -109,11 +109,11 @@ WHERE {{is open}}
   AND (NOT starts_with(lane.gate, 'key:')
        OR (SELECT count(*)
            FROM fencerow.jobs AS holder
-           WHERE holder.exclusive = substr(lane.gate, 5) AND holder.state IN ('queued', 'running')) < first.slots);
+           WHERE holder.exclusive = substr(lane.gate, 5) AND holder.state IN ('queued', 'running')) < first.at_once);
 
 -- name: count_turns
 -- Of each of these gates when it is to be looked at next, how many jobs have a turn there, how many of these nobody has started
--- with it (told of limits), and the least number of slots that one of a key allows. Under limits only those of :counted
+-- with it (told of limits), and the least that one of a key allows. Under limits only those of :counted
 -- are counted. Then for which job a turn is kept there, and until when: none is kept for another until as much time has passed.
 -- Last how many wait there, two at most.
 SELECT gate.name, fencerow.us(gate.next_at), held.taken, held.unclaimed, held.least,
@@ -124,8 +124,8 @@ SELECT gate.name, fencerow.us(gate.next_at), held.taken, held.unclaimed, held.le
         FROM (SELECT 1 FROM fencerow.jobs AS waiting WHERE waiting.gate = gate.name AND waiting.state = 'waiting' LIMIT 2) AS few)
 FROM fencerow.gates AS gate
 CROSS JOIN LATERAL (
-    SELECT count(*) AS taken, count(*) FILTER (WHERE either.unclaimed) AS unclaimed, min(either.slots) AS least
-    FROM (SELECT COALESCE(holder.exclusive_slots, 1) AS slots, false AS unclaimed
+    SELECT count(*) AS taken, count(*) FILTER (WHERE either.unclaimed) AS unclaimed, min(either.at_once) AS least
+    FROM (SELECT COALESCE(holder.exclusive_at_once, 1) AS at_once, false AS unclaimed
           FROM fencerow.jobs AS holder
           WHERE starts_with(gate.name, 'key:')
             AND holder.exclusive = substr(gate.name, 5)
@@ -144,12 +144,12 @@ WHERE gate.name = ANY(CAST(:gates AS text[]));
 -- claims, and those that somebody locks are passed over: they block nobody.
 -- The limit stands in a LATERAL of its own: as an array of a correlated subquery it gave a gate's turns many times.
 WITH RECURSIVE {{lanes at gates}}
-SELECT lane.gate, next.id, next.slots, next.exclusive, CAST(to_json(next.limits) AS text), lane.priority,
+SELECT lane.gate, next.id, next.at_once, next.exclusive, CAST(to_json(next.limits) AS text), lane.priority,
        fencerow.us(next.run_at),
        next.run_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:aged_s AS double precision))
 FROM lane
 CROSS JOIN LATERAL (
-    SELECT waiting.id, COALESCE(waiting.exclusive_slots, 1) AS slots, waiting.run_at, waiting.exclusive, waiting.limits
+    SELECT waiting.id, COALESCE(waiting.exclusive_at_once, 1) AS at_once, waiting.run_at, waiting.exclusive, waiting.limits
     FROM fencerow.jobs AS waiting
     WHERE {{may go}}
     ORDER BY waiting.run_at, waiting.id
@@ -160,7 +160,7 @@ WHERE {{is open}};
 
 -- name: find_kept
 -- Those of these jobs, for which turns are kept, that may go; locked. For the others nothing is kept any more, or not now.
-SELECT waiting.gate, waiting.id, COALESCE(waiting.exclusive_slots, 1), waiting.exclusive,
+SELECT waiting.gate, waiting.id, COALESCE(waiting.exclusive_at_once, 1), waiting.exclusive,
        CAST(to_json(waiting.limits) AS text), waiting.priority, fencerow.us(waiting.run_at), true
 FROM fencerow.jobs AS waiting
 WHERE waiting.id = ANY(CAST(:ids AS uuid[]))

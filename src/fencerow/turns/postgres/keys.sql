@@ -78,7 +78,7 @@ known AS MATERIALIZED (
     ORDER BY since NULLS LAST, key
     LIMIT CAST(:limit AS integer)
 )
-SELECT known.key, holders.running, holders.queued, holders.least, fencerow.us(holders.since), head.slots, waiters.waiting,
+SELECT known.key, holders.running, holders.queued, holders.least, fencerow.us(holders.since), head.at_once, waiters.waiting,
        fencerow.us(known.since), fencerow.us(fencerow.now()),
        (SELECT count(*) FROM lanes) >= CAST(:look AS integer) OR (SELECT count(*) FROM held) >= CAST(:look AS integer)
 FROM known
@@ -86,8 +86,8 @@ CROSS JOIN LATERAL (SELECT 'key:' || known.key) AS asked (gate)
 CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE few.state = 'running') AS running,
            count(*) FILTER (WHERE few.state = 'queued') AS queued,
-           min(few.slots) AS least, min(few.since) AS since
-    FROM (SELECT holder.state, COALESCE(holder.exclusive_slots, 1) AS slots,
+           min(few.at_once) AS least, min(few.since) AS since
+    FROM (SELECT holder.state, COALESCE(holder.exclusive_at_once, 1) AS at_once,
                  COALESCE(holder.turned_at, holder.claimed_at, holder.run_at) AS since
           FROM fencerow.jobs AS holder
           WHERE holder.exclusive = known.key AND holder.state IN ('queued', 'running')
@@ -102,10 +102,10 @@ CROSS JOIN LATERAL (
 ) AS waiters
 LEFT JOIN LATERAL (
     WITH RECURSIVE {{lanes of a gate}}
-    SELECT first.slots
+    SELECT first.at_once
     FROM lane_there
     CROSS JOIN LATERAL (
-        SELECT waiting.priority, waiting.run_at, waiting.id, COALESCE(waiting.exclusive_slots, 1) AS slots
+        SELECT waiting.priority, waiting.run_at, waiting.id, COALESCE(waiting.exclusive_at_once, 1) AS at_once
         FROM fencerow.jobs AS waiting
         WHERE {{waits in the lane}}
         ORDER BY waiting.run_at, waiting.id
@@ -120,7 +120,7 @@ ORDER BY known.since NULLS LAST, known.key;
 -- The jobs that have the turns of a key, those first that have had theirs longest, and the workers that run them.
 SELECT CAST(json_build_object(
     'id', holder.id, 'queue', holder.queue, 'name', holder.name, 'state', holder.state, 'attempt', holder.attempt,
-    'strict', holder.strict, 'slots', COALESCE(holder.exclusive_slots, 1), 'since_us',
+    'strict', holder.strict, 'at_once', COALESCE(holder.exclusive_at_once, 1), 'since_us',
     fencerow.us(COALESCE(holder.turned_at, holder.claimed_at, holder.run_at)), 'run_at_us', fencerow.us(holder.run_at),
     'started_us', fencerow.us(holder.claimed_at), 'deadline_us', fencerow.us(holder.deadline_at),
     'worker_id', worker.id, 'worker', worker.name, 'host', worker.host, 'pid', worker.pid
@@ -151,7 +151,7 @@ CROSS JOIN LATERAL (
 -- The first jobs that wait at a gate, in the order in which they get their turns.
 SELECT CAST(json_build_object(
     'id', waiting.id, 'queue', waiting.queue, 'name', waiting.name, 'priority', waiting.priority,
-    'attempt', waiting.attempt, 'strict', waiting.strict, 'slots', COALESCE(waiting.exclusive_slots, 1),
+    'attempt', waiting.attempt, 'strict', waiting.strict, 'at_once', COALESCE(waiting.exclusive_at_once, 1),
     'run_at_us', fencerow.us(waiting.run_at), 'submitted_us', fencerow.us(waiting.submitted_at),
     'paused', EXISTS (SELECT 1 FROM fencerow.queues AS queue
                       WHERE queue.name = waiting.queue AND queue.paused_at IS NOT NULL)

@@ -1,4 +1,4 @@
--- Turns: of a key no more jobs run at once than it has slots. A job that needs a turn waits at a gate, in no lane, so
+-- Turns: of a key no more jobs run at once than it allows. A job that needs a turn waits at a gate, in no lane, so
 -- that a claim never meets it. A turn is not stored anywhere: the jobs of a key that are queued or running have its
 -- turns. So whatever ends a job has given its turn back, and nobody can forget to.
 -- Only a hand-over makes a job that waits at a gate queued. It counts and gives under the file's one write lock.
@@ -99,11 +99,11 @@ WHERE {{is open}}
        OR (SELECT count(*)
            FROM fencerow.jobs AS holder
            WHERE holder.exclusive = substr(lane.gate, 5) AND holder.state IN ('queued', 'running'))
-          < COALESCE(first.exclusive_slots, 1));
+          < COALESCE(first.exclusive_at_once, 1));
 
 -- name: count_turns
 -- Of each of these gates when it is to be looked at next, how many jobs have a turn there, how many of these nobody has started
--- with it (told of limits), and the least number of slots that one of a key allows. Under limits only those of :counted
+-- with it (told of limits), and the least that one of a key allows. Under limits only those of :counted
 -- are counted. Then for which job a turn is kept there, and until when: none is kept for another until as much time has passed.
 -- Last how many wait there, two at most.
 SELECT gate.name, gate.next_at,
@@ -115,7 +115,7 @@ SELECT gate.name, gate.next_at,
             ELSE COALESCE(held.taken, 0) END,
        COALESCE(held.unclaimed, 0),
        CASE WHEN substr(gate.name, 1, 4) = 'key:'
-            THEN (SELECT min(COALESCE(holder.exclusive_slots, 1))
+            THEN (SELECT min(COALESCE(holder.exclusive_at_once, 1))
                   FROM fencerow.jobs AS holder
                   WHERE holder.exclusive = substr(gate.name, 5)
                     AND holder.state IN ('queued', 'running')) END,
@@ -138,7 +138,7 @@ LEFT JOIN (SELECT counted.value AS gate, count(held.value) AS taken, sum(held.un
 -- The first :wanted jobs of each lane at these gates that may go. Those of paused queues, and of queues where nobody claims,
 -- are passed over: they block nobody.
 WITH RECURSIVE {{lanes at gates}}
-SELECT lane.gate, next.id, COALESCE(next.exclusive_slots, 1), next.exclusive, next.limits, next.priority, next.run_at,
+SELECT lane.gate, next.id, COALESCE(next.exclusive_at_once, 1), next.exclusive, next.limits, next.priority, next.run_at,
        next.run_at < fencerow.now() - CAST(:aged_s * 1000000 AS INTEGER)
 FROM lane
 JOIN fencerow.jobs AS next ON next.rowid IN (
@@ -152,7 +152,7 @@ WHERE {{is open}};
 
 -- name: find_kept
 -- Those of these jobs, for which turns are kept, that may go. For the others nothing is kept any more, or not now.
-SELECT waiting.gate, waiting.id, COALESCE(waiting.exclusive_slots, 1), waiting.exclusive, waiting.limits, waiting.priority,
+SELECT waiting.gate, waiting.id, COALESCE(waiting.exclusive_at_once, 1), waiting.exclusive, waiting.limits, waiting.priority,
        waiting.run_at, 1
 FROM fencerow.jobs AS waiting
 WHERE waiting.id IN (SELECT value FROM json_each(:ids))

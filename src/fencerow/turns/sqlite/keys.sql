@@ -60,11 +60,11 @@ SELECT known.key,
         WHERE holder.exclusive = known.key AND holder.state IN ('queued', 'running') AND holder.state = 'running'),
        (SELECT count(*) FROM fencerow.jobs AS holder
         WHERE holder.exclusive = known.key AND holder.state IN ('queued', 'running') AND holder.state = 'queued'),
-       (SELECT min(COALESCE(holder.exclusive_slots, 1)) FROM fencerow.jobs AS holder
+       (SELECT min(COALESCE(holder.exclusive_at_once, 1)) FROM fencerow.jobs AS holder
         WHERE holder.exclusive = known.key AND holder.state IN ('queued', 'running')),
        (SELECT min(COALESCE(holder.turned_at, holder.claimed_at, holder.run_at)) FROM fencerow.jobs AS holder
         WHERE holder.exclusive = known.key AND holder.state IN ('queued', 'running')),
-       (SELECT COALESCE(waiting.exclusive_slots, 1)
+       (SELECT COALESCE(waiting.exclusive_at_once, 1)
         FROM fencerow.jobs AS waiting
         WHERE waiting.gate = 'key:' || known.key AND waiting.state = 'waiting'
         ORDER BY waiting.priority DESC, waiting.run_at, waiting.id
@@ -82,7 +82,7 @@ ORDER BY known.since IS NULL, known.since, known.key;
 -- The jobs that have the turns of a key, those first that have had theirs longest, and the workers that run them.
 SELECT json_object(
     'id', holder.id, 'queue', holder.queue, 'name', holder.name, 'state', holder.state, 'attempt', holder.attempt,
-    'strict', json(CASE WHEN holder.strict THEN 'true' ELSE 'false' END), 'slots', COALESCE(holder.exclusive_slots, 1),
+    'strict', json(CASE WHEN holder.strict THEN 'true' ELSE 'false' END), 'at_once', COALESCE(holder.exclusive_at_once, 1),
     'since_us', COALESCE(holder.turned_at, holder.claimed_at, holder.run_at), 'run_at_us', holder.run_at,
     'started_us', holder.claimed_at, 'deadline_us', holder.deadline_at,
     'worker_id', worker.id, 'worker', worker.name, 'host', worker.host, 'pid', worker.pid
@@ -98,7 +98,7 @@ LIMIT :limit;
 SELECT json_object(
     'id', waiting.id, 'queue', waiting.queue, 'name', waiting.name, 'priority', waiting.priority,
     'attempt', waiting.attempt, 'strict', json(CASE WHEN waiting.strict THEN 'true' ELSE 'false' END),
-    'slots', COALESCE(waiting.exclusive_slots, 1), 'run_at_us', waiting.run_at, 'submitted_us', waiting.submitted_at,
+    'at_once', COALESCE(waiting.exclusive_at_once, 1), 'run_at_us', waiting.run_at, 'submitted_us', waiting.submitted_at,
     'paused', json(CASE WHEN EXISTS (SELECT 1 FROM fencerow.queues AS queue
                                      WHERE queue.name = waiting.queue AND queue.paused_at IS NOT NULL)
                    THEN 'true' ELSE 'false' END)

@@ -16,7 +16,7 @@ class KeySummary(Told, frozen=True, kw_only=True):
     """A key of which jobs are live. Counts end at 1,000."""
 
     key: str
-    slots: int
+    at_once: int
     running: int
     queued: int
     waiting: int
@@ -36,7 +36,7 @@ class KeyTurns(Told, frozen=True, kw_only=True):
     """Who has a key's turns, at most 100 of them, and who waits, the next one first."""
 
     key: str
-    slots: int
+    at_once: int
     holders: list[Holder]
     waiting: list[Waiter]
     waiting_count: int
@@ -61,7 +61,7 @@ async def show_key(call: Call) -> Answer:
     """Who has the turns of an exclusive key, and who waits for one."""
     everywhere(call, "exclusive keys")
     found = await call.client.exclusive.aget(call.query.key, waiting=call.query.waiting)
-    return Answer(200, told(KeyTurns, found, slots=found.slots))
+    return Answer(200, told(KeyTurns, found, at_once=found.at_once))
 
 
 ROUTES = (

@@ -45,7 +45,7 @@ class LimitDocument(Told, frozen=True, kw_only=True):
     """What a limit says, and who said it last. `error`: its row was changed by hand, and means nothing any more."""
 
     limit: str
-    slots: int | None = None
+    at_once: int | None = None
     rate: RateDocument | None = None
     hours: list[str] | None = None
     breaker: BreakerDocument | None = None
@@ -99,7 +99,7 @@ class SetLimit(Given, frozen=True, kw_only=True):
     """The whole of a limit: what is left out, it does not say any more."""
 
     limit: Name
-    slots: int | None = None
+    at_once: int | None = None
     rate: RateGiven | None = None
     hours: Sequence[str] = ()
     breaker: BreakerGiven | None = None
@@ -169,7 +169,7 @@ def _limit_of(wanted: SetLimit) -> Limit:
     rate, breaker = wanted.rate, wanted.breaker
     return Limit(
         wanted.limit,
-        slots=wanted.slots,
+        at_once=wanted.at_once,
         rate=None if rate is None else Rate(rate.count, rate.per_s, rate.burst, rate.strict),
         hours=tuple(wanted.hours),
         breaker=None
@@ -187,7 +187,7 @@ def _limit(record: LimitRecord, name: str | None = None) -> LimitDocument:
         said = {"error": error.what}
     else:
         said = {
-            "slots": limit.slots,
+            "at_once": limit.at_once,
             "rate": None if limit.rate is None else told(RateDocument, limit.rate),
             "hours": list(limit.hours),
             "breaker": None if limit.breaker is None else told(BreakerDocument, limit.breaker),

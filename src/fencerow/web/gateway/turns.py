@@ -24,7 +24,7 @@ class Holder(Told, frozen=True, kw_only=True):
     state: JobState
     attempt: int
     strict: bool
-    slots: int
+    at_once: int
     since: Instant
     run_at: Instant
     started: Instant | None
@@ -44,7 +44,7 @@ class Waiter(Told, frozen=True, kw_only=True):
     priority: int
     attempt: int
     strict: bool
-    slots: int
+    at_once: int
     run_at: Instant
     submitted: Instant
     paused: bool

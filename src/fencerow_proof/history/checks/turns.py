@@ -61,7 +61,7 @@ class Turns:
         named = (FLEET, f"{QUEUE}{told.queue}", *(told.limits or ()))
         turns = {name: self._limits[name] for name in named if name in self._limits}
         if told.exclusive is not None:
-            turns[f"the key {told.exclusive}"] = told.exclusive_slots or 1
+            turns[f"the key {told.exclusive}"] = told.exclusive_at_once or 1
         return Needs(turns, told.strict)
 
     def _spans(self, life: Life, hidden: Unseen) -> Iterator[Held]:

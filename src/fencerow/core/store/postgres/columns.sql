@@ -8,6 +8,6 @@ attempts_max, crashes_max, snoozes_max, timeout_s
 -- All columns of a job, in their order.
 id, queue, name, state, priority, suspect, awaited, subscribed, ephemeral, strict, run_at, attempt, failures, crashes, snoozes,
 {{budgets}}, holder, claimed_at, deadline_at,
-cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, exclusive, exclusive_slots, limits, gate,
+cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, exclusive, exclusive_at_once, limits, gate,
 turned_at, share, affinity, affinity_wait_s, fell_back_for, lane, submitted_at, submitted_by, revived_at, ended_at, period,
 args_bytes, args, options, tags, metadata, headers, result, error

@@ -63,7 +63,7 @@ ended AS (
         {{job.budgets}}, job.holder, job.claimed_at, job.deadline_at,
         job.cancel_requested_at, job.cancel_requested_by, job.expires_at,
         CASE WHEN job.ephemeral THEN CAST(:awaited_s AS double precision) ELSE job.retention_s END AS retention_s,
-        job.scope, job.key, job.exclusive, job.exclusive_slots, job.limits, job.gate, job.turned_at, job.share, job.affinity,
+        job.scope, job.key, job.exclusive, job.exclusive_at_once, job.limits, job.gate, job.turned_at, job.share, job.affinity,
         job.affinity_wait_s, job.fell_back_for, job.lane, job.submitted_at, job.submitted_by, job.revived_at, (SELECT clock.now FROM clock) AS ended_at,
         CASE WHEN job.ephemeral OR job.retention_s IS NOT NULL THEN 0 ELSE (SELECT opened.place FROM opened) END AS period,
         job.args_bytes, job.args, job.options, job.tags, job.metadata, job.headers, CAST(outcome.result AS json) AS result,
@@ -215,7 +215,7 @@ INSERT INTO fencerow.finished_jobs ({{job columns}})
 SELECT
     id, queue, name, state, priority, suspect, awaited, subscribed, ephemeral, strict, run_at, attempt, failures, crashes,
     snoozes, {{budgets}}, holder, claimed_at, deadline_at,
-    cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, exclusive, exclusive_slots, limits, gate,
+    cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, exclusive, exclusive_at_once, limits, gate,
     turned_at, share, affinity, affinity_wait_s, fell_back_for, lane, submitted_at, submitted_by, revived_at, ended_at,
     COALESCE((SELECT min(period.id)
               FROM fencerow.finished_periods AS period

@@ -143,13 +143,13 @@ noted AS (
 INSERT INTO fencerow.jobs AS job (
     id, queue, name, state, priority, awaited, run_at, attempt, {{budgets}},
     retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, gate, share, affinity, affinity_wait_s
+    ephemeral, subscribed, exclusive, exclusive_at_once, strict, limits, gate, share, affinity, affinity_wait_s
 )
 SELECT
     id, queue, name, CASE WHEN exclusive IS NULL AND limits IS NULL THEN 'queued' ELSE 'waiting' END,
     priority, awaited, clock.now, attempt, {{budgets}},
     retention_s, scope, key, submitted_at, submitted_by, clock.now, args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, {{where it waits first}}, share,
+    ephemeral, subscribed, exclusive, exclusive_at_once, strict, limits, {{where it waits first}}, share,
     affinity, affinity_wait_s
 FROM revived AS job CROSS JOIN clock
 RETURNING id, queue, priority, fencerow.us(run_at), state = 'waiting', lane;

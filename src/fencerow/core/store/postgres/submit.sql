@@ -8,7 +8,7 @@ ephemeral, subscribed
 
 -- fragment: new columns with turns
 -- The same for jobs that may have to wait for their turn.
-{{new columns}}, state, exclusive, exclusive_slots, strict, limits, gate, share, affinity, affinity_wait_s
+{{new columns}}, state, exclusive, exclusive_at_once, strict, limits, gate, share, affinity, affinity_wait_s
 
 -- fragment: jobs alike
 -- What some of the jobs have in common, once for each such group; its jobs are [id, bytes, arguments] in `jobs`, or
@@ -24,13 +24,13 @@ WITH alike AS MATERIALIZED (
         CAST(given.options AS json) AS options, CAST(given.tags AS json) AS tags,
         CAST(given.metadata AS json) AS metadata, CAST(given.headers AS json) AS headers, given.ephemeral,
         EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes) AS subscribed,
-        given.exclusive_slots, given.strict, given.affinity_wait_s, given.gated, given.jobs
+        given.exclusive_at_once, given.strict, given.affinity_wait_s, given.gated, given.jobs
     FROM json_to_recordset(CAST(:jobs AS json)) AS given (
         queue text, name text, priority smallint, delay_s double precision, run_at_us bigint,
         attempts_max integer, crashes_max integer, snoozes_max integer, timeout_s double precision,
         expires_s double precision, retention_s double precision, scope text, key text, submitted_by text,
         options text, tags text, metadata text, headers text, ephemeral boolean,
-        exclusive_slots integer, strict boolean, affinity_wait_s double precision, gated boolean, jobs json
+        exclusive_at_once integer, strict boolean, affinity_wait_s double precision, gated boolean, jobs json
     )
     CROSS JOIN (SELECT fencerow.now() AS now) AS clock
 )
@@ -46,7 +46,7 @@ SELECT
     alike.subscribed,
     CASE WHEN alike.gated AND COALESCE(job.value ->> 3, job.value ->> 4) IS NOT NULL THEN 'waiting'
          ELSE 'queued' END,
-    CASE WHEN alike.gated THEN job.value ->> 3 END, alike.exclusive_slots, alike.strict,
+    CASE WHEN alike.gated THEN job.value ->> 3 END, alike.exclusive_at_once, alike.strict,
     CASE WHEN alike.gated AND job.value ->> 4 IS NOT NULL
          THEN ARRAY(SELECT json_array_elements_text(job.value -> 4)) END,
     CASE WHEN alike.gated THEN COALESCE('key:' || (job.value ->> 3), 'limit:' || (job.value -> 4 ->> 0)) END,

@@ -120,13 +120,13 @@ FROM fencerow.revived AS revived;
 INSERT INTO fencerow.jobs (
     id, queue, name, state, priority, awaited, run_at, attempt, {{budgets}},
     retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, gate, share, affinity, affinity_wait_s
+    ephemeral, subscribed, exclusive, exclusive_at_once, strict, limits, gate, share, affinity, affinity_wait_s
 )
 SELECT
     id, queue, name, CASE WHEN exclusive IS NULL AND limits IS NULL THEN 'queued' ELSE 'waiting' END,
     priority, awaited, fencerow.now(), attempt, {{budgets}},
     retention_s, scope, key, submitted_at, submitted_by, fencerow.now(), args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, {{where it waits first}}, share, affinity, affinity_wait_s
+    ephemeral, subscribed, exclusive, exclusive_at_once, strict, limits, {{where it waits first}}, share, affinity, affinity_wait_s
 FROM fencerow.revived
 WHERE true
 RETURNING id, queue, priority, run_at, state = 'waiting', lane;

@@ -8,7 +8,7 @@ ephemeral, subscribed
 
 -- fragment: new columns with turns
 -- The same for jobs that may have to wait for their turn.
-{{new columns}}, state, exclusive, exclusive_slots, strict, limits, gate, share, affinity, affinity_wait_s
+{{new columns}}, state, exclusive, exclusive_at_once, strict, limits, gate, share, affinity, affinity_wait_s
 
 -- fragment: jobs alike
 -- What some of the jobs have in common, once for each such group; its jobs are [id, bytes, arguments] in `jobs`, or
@@ -26,7 +26,7 @@ WITH alike AS MATERIALIZED (
         json_extract(value, '$.options') AS options, json_extract(value, '$.tags') AS tags, json_extract(value, '$.metadata') AS metadata,
         json_extract(value, '$.headers') AS headers, json_extract(value, '$.ephemeral') AS ephemeral,
         EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes = 1) AS subscribed,
-        json_extract(value, '$.exclusive_slots') AS exclusive_slots, json_extract(value, '$.strict') AS strict,
+        json_extract(value, '$.exclusive_at_once') AS exclusive_at_once, json_extract(value, '$.strict') AS strict,
         json_extract(value, '$.affinity_wait_s') AS affinity_wait_s,
         json_extract(value, '$.gated') AS gated, json_extract(value, '$.jobs') AS jobs
     FROM json_each(:jobs) AS given CROSS JOIN (SELECT fencerow.now() AS now) AS clock
@@ -44,7 +44,7 @@ SELECT
     CASE WHEN alike.gated
               AND COALESCE(json_extract(job.value, '$[3]'), json_extract(job.value, '$[4]')) IS NOT NULL
          THEN 'waiting' ELSE 'queued' END,
-    CASE WHEN alike.gated THEN json_extract(job.value, '$[3]') END, alike.exclusive_slots, alike.strict,
+    CASE WHEN alike.gated THEN json_extract(job.value, '$[3]') END, alike.exclusive_at_once, alike.strict,
     CASE WHEN alike.gated THEN json_extract(job.value, '$[4]') END,
     CASE WHEN alike.gated
          THEN COALESCE('key:' || json_extract(job.value, '$[3]'), 'limit:' || json_extract(job.value, '$[4][0]')) END,

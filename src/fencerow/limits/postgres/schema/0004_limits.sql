@@ -3,7 +3,7 @@
 
 CREATE TABLE fencerow.limits (
     name text PRIMARY KEY,
-    definition text NOT NULL,                    -- JSON: slots, rate, hours, breaker
+    definition text NOT NULL,                    -- JSON: at_once, rate, hours, breaker
     revision bigint NOT NULL DEFAULT 1,          -- raised by each change: of two at once one wins
     version bigint NOT NULL DEFAULT 0,           -- of the newest declaration in code; 0: none was seen
     declared text,                               -- what that declaration said

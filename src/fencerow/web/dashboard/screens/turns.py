@@ -64,7 +64,7 @@ async def key(look: Look) -> dict[str, Any]:
     return {
         "now_us": found.now_us,
         "name": found.key,
-        "slots": found.slots,
+        "at_once": found.at_once,
         "holders": [(each, doing(each, found.now_us)) for each in found.holders],
         "waiting": found.waiting,
         "waiting_count": found.waiting_count,
@@ -94,12 +94,12 @@ async def limit(look: Look) -> dict[str, Any]:
 
 
 async def change(act: Act) -> PressAnswer:
-    """Set the slots and the rate of a limit. What else it says stays."""
+    """Set how many run at once, and the rate of a limit. What else it says stays."""
     name, client = act.form.get("name", ""), act.client
     known = (await client.limits.aget(name)).limit
     wanted = replace(
         known,
-        slots=slots_of(act.form.get("slots", "")),
+        at_once=at_once_of(act.form.get("at_once", "")),
         rate=_rate_of(act.form.get("rate", ""), known.rate),
     )
     if await client.limits.adefine(wanted, reason=act.reason):
@@ -107,7 +107,7 @@ async def change(act: Act) -> PressAnswer:
     return PressAnswer(f"The limit {name} was so already: {wanted}.", changed=False)
 
 
-def slots_of(text: str) -> int | None:
+def at_once_of(text: str) -> int | None:
     """How many at once; nothing means that it does not limit them.
 
     Raises:
@@ -117,7 +117,7 @@ def slots_of(text: str) -> int | None:
         return None
     if not text.isascii() or not text.isdigit() or len(text) > TOKEN_DIGITS_MAX:
         raise InvalidInput(
-            f"the slots are {ascii(text)[:40]}", "a whole number or nothing is expected", "correct it"
+            f"at once is {ascii(text)[:40]}", "a whole number or nothing is expected", "correct it"
         )
     return int(text)
 

@@ -59,7 +59,7 @@ CREATE TABLE fencerow.jobs (
     scope text,
     key text,
     exclusive text,                              -- the key of which few run at a time
-    exclusive_slots integer,                     -- how many; NULL: one
+    exclusive_at_once integer,                     -- how many; NULL: one
     limits text[],                               -- the limits in which it must have a turn
     gate text,                                   -- where it waits for its turn, while it does
     turned_at timestamptz,                       -- when its last turn came
@@ -117,7 +117,7 @@ CREATE TABLE fencerow.jobs (
     CONSTRAINT jobs_labels CHECK (
         (tags IS NULL OR CAST(tags AS jsonb) IS NOT NULL) AND (metadata IS NULL OR CAST(metadata AS jsonb) IS NOT NULL)
     ),
-    CONSTRAINT jobs_exclusive CHECK (exclusive_slots IS NULL OR exclusive_slots BETWEEN 1 AND 1000000),
+    CONSTRAINT jobs_exclusive CHECK (exclusive_at_once IS NULL OR exclusive_at_once BETWEEN 1 AND 1000000),
     -- Many jobs are looked at together when turns are given. So nobody stores limits that cannot be read as a list of names,
     -- or a text that no index takes: while a job waits it is in few of them, and it would meet the others with its turn.
     -- An explicit cast to a length cuts off what is longer. The lengths are above all that our own code writes.
@@ -146,7 +146,7 @@ CREATE INDEX jobs_fallback ON fencerow.jobs (fencerow.later(run_at, affinity_wai
 -- Who waits where, and who has a turn; jobs that need none are in none of these.
 CREATE INDEX jobs_gate ON fencerow.jobs (gate, queue, priority, run_at, id)
     WHERE state = 'waiting' AND gate IS NOT NULL;
-CREATE INDEX jobs_turned ON fencerow.jobs (exclusive) INCLUDE (exclusive_slots)
+CREATE INDEX jobs_turned ON fencerow.jobs (exclusive) INCLUDE (exclusive_at_once)
     WHERE state IN ('queued', 'running') AND exclusive IS NOT NULL;
 CREATE INDEX jobs_limited ON fencerow.jobs USING gin (limits)
     WHERE state IN ('queued', 'running') AND limits IS NOT NULL;

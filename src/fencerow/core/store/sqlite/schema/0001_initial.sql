@@ -36,7 +36,7 @@ CREATE TABLE fencerow.jobs (
     scope TEXT,
     key TEXT,
     exclusive TEXT,
-    exclusive_slots INTEGER,
+    exclusive_at_once INTEGER,
     limits TEXT,
     gate TEXT,
     turned_at INTEGER,
@@ -77,7 +77,7 @@ CREATE INDEX fencerow.jobs_fallback ON fencerow.jobs (run_at + CAST(affinity_wai
     WHERE state = 'queued' AND affinity_wait_s IS NOT NULL AND affinity IS NOT NULL AND fell_back_for <= attempt;
 CREATE INDEX fencerow.jobs_gate ON fencerow.jobs (gate, queue, priority, run_at, id)
     WHERE state = 'waiting' AND gate IS NOT NULL;
-CREATE INDEX fencerow.jobs_turned ON fencerow.jobs (exclusive, exclusive_slots)
+CREATE INDEX fencerow.jobs_turned ON fencerow.jobs (exclusive, exclusive_at_once)
     WHERE state IN ('queued', 'running') AND exclusive IS NOT NULL;
 CREATE INDEX fencerow.jobs_limited ON fencerow.jobs (limits)
     WHERE state IN ('queued', 'running') AND limits IS NOT NULL;
@@ -126,7 +126,7 @@ CREATE TABLE fencerow.finished_jobs (
     scope TEXT,
     key TEXT,
     exclusive TEXT,
-    exclusive_slots INTEGER,
+    exclusive_at_once INTEGER,
     limits TEXT,
     gate TEXT,
     turned_at INTEGER,
