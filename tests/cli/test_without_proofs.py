@@ -40,6 +40,7 @@ WANTED = (
     ("check",),
     ("history", "check", "folder", "--undrained"),
     ("history",),
+    ("rerun", "01a2", "--here"),
 )
 
 
@@ -63,7 +64,7 @@ def test_what_comes_with_the_proofs_says_what_to_install_and_the_rest_works() ->
         )
         assert fix.strip() == 'python -m pip install "fencerow[proof]"'
     assert helped == 0
-    assert shown.count("Not installed: comes with fencerow[proof].") == 2
+    assert shown.count("Not installed: comes with fencerow[proof].") == 3
 
 
 def test_a_module_that_the_proofs_lack_is_not_taken_for_the_proofs() -> None:
