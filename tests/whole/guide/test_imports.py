@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from importlib import import_module
 
+import tests.django.project  # noqa: F401 (what is below fencerow.django is imported where Django has settings)
 from tests.house.tree import ROOT
 
 BLOCK = re.compile(r"^( *)```python\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
