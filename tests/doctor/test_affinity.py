@@ -12,6 +12,7 @@ from fencerow.doctor.backlog import living
 from fencerow.doctor.examine import with_queries
 from fencerow.doctor.why import why
 from fencerow.testing.clock import DatabaseClock
+from fencerow.turns import affinity
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
 from tests.kit import jobs
@@ -56,7 +57,7 @@ def test_why_tells_for_which_label_a_job_waits_and_until_when(
 
     carrying(engine, "gpu")
     assert told(engine, ever).startswith("every condition holds")
-    engine.run(store.fall_back(actor="w"))
+    engine.run(affinity.fall_back(actor="w"))
     assert told(engine, lent).startswith("every condition holds")
 
 

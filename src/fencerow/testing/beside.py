@@ -12,6 +12,7 @@ from fencerow.core.store import store
 from fencerow.core.store.attempts import Requeued
 from fencerow.core.telemetry import Telemetry
 from fencerow.turns import looks
+from fencerow.turns.affinity import fall_back, next_fall_back
 from fencerow.turns.handing import hand_over, take_turns_back
 
 ACTOR = "drain"
@@ -45,9 +46,9 @@ class Beside:
         await self._sweep_gates()
         while (await self._engine.arun(looks.turns_wanted())).at_once:
             await self._engine.arun(hand_over())
-        over_us = await self._engine.arun(store.next_fall_back())
+        over_us = await self._engine.arun(next_fall_back())
         if over_us is not None and over_us <= 0:
-            while await self._engine.arun(store.fall_back(actor=ACTOR)):
+            while await self._engine.arun(fall_back(actor=ACTOR)):
                 pass
 
     async def _sweep_gates(self) -> None:

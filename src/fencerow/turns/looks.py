@@ -8,6 +8,7 @@ from typing import NamedTuple
 from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, first_column, operation
 from fencerow.core.model.due import OWN, Due
 from fencerow.core.model.looked import Looked
+from fencerow.turns.affinity import next_fall_back
 
 SWEPT_MAX = 2000  # gates that a part of a sweep looks at
 
@@ -32,10 +33,13 @@ def turns_wanted(after: int = 0) -> Steps[TurnsWanted]:
     return TurnsWanted(bool(arrived), as_int_or_none(due_us))
 
 
-@operation(alone=True, repeatable=True, writes="")
-def any_wanted() -> Steps[bool]:
-    """Whether somebody who waits may get a turn at once."""
-    return (yield from turns_wanted().steps()).at_once
+@operation(repeatable=True, writes="")
+def any_soon() -> Steps[bool]:
+    """Whether somebody may get a turn at once, or the wait of one for a label is over."""
+    if (yield from turns_wanted().steps()).at_once:
+        return True
+    over_us = yield from next_fall_back().steps()
+    return over_us is not None and over_us <= 0
 
 
 @operation(alone=True, repeatable=True, writes="")

@@ -1,4 +1,4 @@
-"""Turns of exclusive keys and limits, as the core is told of them."""
+"""Turns of exclusive keys and limits, and waits for labels, as the core is told of them."""
 
 from __future__ import annotations
 
@@ -32,9 +32,18 @@ def _chores(site: Site) -> Sequence[Chore]:
 
         return Hander(site)
 
+    def falling_back() -> Chore:
+        from fencerow.turns.falling_back import FallBack
+
+        return FallBack(site)
+
+    def engine() -> Engine:
+        return site.engine
+
     every_s = site.config.poll_max_s
     return (
-        Dormant("turns", lambda: site.engine, USED, hander, every_s=every_s, jitter=0.0, hears=(Arrived,)),
+        Dormant("turns", engine, USED, hander, every_s=every_s, jitter=0.0, hears=(Arrived,)),
+        Dormant("labels", engine, "next_fall_back", falling_back, every_s=every_s, jitter=0.0),
     )
 
 
@@ -65,10 +74,10 @@ def _checks() -> Sequence[Check]:
     return (Check("exclusive keys", examine_keys),)
 
 
-def _any_wanted() -> Operation[bool]:
-    from fencerow.turns.looks import any_wanted
+def _queues_soon() -> Operation[bool]:
+    from fencerow.turns.looks import any_soon
 
-    return any_wanted()
+    return any_soon()
 
 
 WING = Wing(
@@ -76,7 +85,7 @@ WING = Wing(
     queries=("fencerow.turns",),
     gating=_gating,
     chores=_chores,
-    queues_soon=_any_wanted,
+    queues_soon=_queues_soon,
     purges=_purges,
     used=USED,
     checks=_checks,

@@ -14,7 +14,7 @@ from fencerow.errors import IllegalMove, JobNotFound
 from fencerow.operators.queues import pause_queue, resume_queue
 from fencerow.retention import disown as disowning
 from fencerow.testing.clock import DatabaseClock
-from fencerow.turns import handing
+from fencerow.turns import affinity, handing
 from tests.kit.jobs import (
     AnyEngine,
     bury,
@@ -252,7 +252,7 @@ def labelled(engine: AnyEngine, job: Placed) -> None:
 
 def fall_back(engine: AnyEngine, job: Placed) -> bool:
     labelled(engine, job)
-    return bool(engine.run(store.fall_back(actor="worker w")))
+    return bool(engine.run(affinity.fall_back(actor="worker w")))
 
 
 def play(engine: AnyEngine, clock: DatabaseClock, move: Move, job: Placed) -> bool:

@@ -13,7 +13,7 @@ from fencerow.core.store.attempts import Failure, Mark, Requeue, Success
 from fencerow.core.store.reap import Crash
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock
-from fencerow.turns import handing
+from fencerow.turns import affinity, handing
 from fencerow.unique.rules import UniqueClaim, UniqueRule
 from tests.core.store.stage import rows
 from tests.kit.asked import as_unique
@@ -39,7 +39,7 @@ def labelled(engine: AnyEngine, count: int = 1, **changes: Any) -> list[str]:
 
 
 def fallen_back(engine: AnyEngine) -> list[str]:
-    return [job.id for job in engine.run(store.fall_back(actor="worker w"))]
+    return [job.id for job in engine.run(affinity.fall_back(actor="worker w"))]
 
 
 def lanes(engine: AnyEngine, *labels: str) -> list[str]:
@@ -145,11 +145,11 @@ def test_after_its_wait_anybody_takes_it_and_never_before(engine: AnyEngine, clo
     assert claim(engine, register(engine)) == []
 
     clock.advance(101)
-    over_us = engine.run(store.next_fall_back())
+    over_us = engine.run(affinity.next_fall_back())
     assert over_us is not None and over_us <= 0
     assert fallen_back(engine) == [job_id]
     assert fallen_back(engine) == []
-    assert engine.run(store.next_fall_back()) is None
+    assert engine.run(affinity.next_fall_back()) is None
     assert [job.id for job in claim(engine, register(engine))] == [job_id]
     clock.advance(1e6)
     assert fallen_back(engine) == []
@@ -294,7 +294,7 @@ def test_of_a_job_with_a_share_turns_count_once_anybody_may_take_it(
     (job_id,) = labelled(engine, affinity_wait_s=1.0, share="a")
     assert lanes(engine) == []
     clock.advance(1.1)
-    (back,) = engine.run(store.fall_back(actor="worker w"))
+    (back,) = engine.run(affinity.fall_back(actor="worker w"))
     assert (back.id, back.lane, lanes(engine)) == (job_id, "share:a", ["share:"])
     (job,) = claim(engine, register(engine), marks=[Mark(0, lane="share:a")])
     assert (job.lane, read(engine, job_id).lane) == ("share:a", f"label:{GPU}")

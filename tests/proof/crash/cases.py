@@ -27,7 +27,7 @@ from fencerow.retention.purging import (
     purge_repeated,
     purge_spent,
 )
-from fencerow.turns import handing, looks
+from fencerow.turns import affinity, handing, looks
 from fencerow.unique.keys import purge_unique, unique_keys_of
 from fencerow_proof.arena.actor import Script, later
 from fencerow_proof.arena.crash import Case
@@ -559,14 +559,14 @@ CASES: list[Case] = [
     reading(looks.gates_after()),
     reading(looks.gates_left(["key:k"])),
     reading(looks.turns_wanted()),
-    reading(looks.any_wanted()),
-    reading(store.next_fall_back()),
+    reading(looks.any_soon()),
+    reading(affinity.next_fall_back()),
     reading(store.unaware_workers("exclusive")),
     # written while the clock stood ahead
     Case("move_back", written_ahead, move_back(), moved_and_given, (JOB, OTHER_JOB)),
     reading(ahead.find_ahead(ahead.FIRST, reached_us=0, limit=10)),
     reading(ahead.clock_reached()),
-    reading(store.next_fall_back()),
+    reading(affinity.next_fall_back()),
     # handovers; `mend` heals what no case may begin with: tests/proof/race/test_handovers.py breaks it off
     Case("submit_gated, to be handed over", workers, store.submit_gated(LINED), lined_again, BOTH),
     repeated("resubmit, to be handed over", workers, store.resubmit(LINED), *BOTH),
@@ -591,7 +591,7 @@ CASES: list[Case] = [
         "submit_gated with affinity", workers, store.submit_gated(LABELLED), labelled_again, (JOB, OTHER_JOB)
     ),
     Case("claim by label", with_labelled, by_label(), unknown_jobs, (JOB, OTHER_JOB)),
-    repeated("fall_back", with_waits_over, store.fall_back(actor="worker"), OTHER_JOB),
+    repeated("fall_back", with_waits_over, affinity.fall_back(actor="worker"), OTHER_JOB),
     repeated("weigh_share", with_shares, store.weigh_share("mail", "a", 3, actor=None), JOB, OTHER_JOB),
     repeated("forget_weight", with_weight, store.forget_weight("mail", "a"), JOB, OTHER_JOB),
     reading(store.read_shares()),

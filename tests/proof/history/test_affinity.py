@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fencerow.core.store import store
+from fencerow.turns import affinity
 from fencerow_proof.history.check import check
 from fencerow_proof.history.report import Report
 from tests.kit.jobs import AnyEngine, new_job
@@ -85,7 +86,7 @@ def test_a_claim_by_label_that_looks_at_no_label_is_found(
         marks = [store.Mark(0, lane="label:gpu"), store.Mark(0)]
         claiming = store.claim("mail", marks, holder=holder, names=["send"], limit=2, margin_s=9.0)
         claims = play.run(claiming)
-        play.run(store.fall_back(actor="w"))
+        play.run(affinity.fall_back(actor="w"))
         claims += play.claim(holder)
         for job in claims:
             play.succeed(job.id, job.attempt, holder)

@@ -8,6 +8,7 @@ from typing import Any
 from fencerow.core.model.change import job_change
 from fencerow.core.store import store
 from fencerow.operators import looking
+from fencerow.turns import affinity
 from fencerow_proof.arena.actor import Actor, Script, later
 from fencerow_proof.arena.race import Scenario, Story
 from tests.proof.race.conftest import Cut, Race
@@ -79,7 +80,7 @@ def by_anybody(_: Any) -> Script:
 
 
 def falling_back(_: Any) -> Script:
-    moved = yield store.fall_back(actor="worker w")
+    moved = yield affinity.fall_back(actor="worker w")
     return [each.id for each in moved]
 
 

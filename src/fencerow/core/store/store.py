@@ -6,10 +6,6 @@ engine.run(store.claim("mail", [Mark(0)], holder=me, names=["send"], limit=10, m
 from __future__ import annotations
 
 from fencerow.core.model.submission import Submitted as Submitted
-from fencerow.core.store.affinity import (
-    fall_back as fall_back,
-    next_fall_back as next_fall_back,
-)
 from fencerow.core.store.attempts import (
     Mark as Mark,
     any_due as any_due,

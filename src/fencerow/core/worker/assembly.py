@@ -38,7 +38,6 @@ from fencerow.core.worker.control import Control
 from fencerow.core.worker.deciding import Decider
 from fencerow.core.worker.dispatch import Dispatch
 from fencerow.core.worker.executor import Executor, Reports
-from fencerow.core.worker.falling_back import FallBack
 from fencerow.core.worker.keeper import Keeper, keeper_engine
 from fencerow.core.worker.lease import Failover, WorkerLease
 from fencerow.core.worker.life import Life
@@ -198,11 +197,9 @@ class Assembly:
         acker = Loop("acker", self.acker.tick, telemetry, endures_s=lease_s, portion=self.acker.portion)
         actor = f"worker {site.worker}"
         reaper = Reaper(site.engine, self.lease, site.config, telemetry, self.wakeups, actor=actor)
-        falling_back = FallBack(site, self.wakeups, actor=actor)
-        labels = Loop("labels", falling_back.tick, telemetry, background=True)
         reaping = Loop("reaper", reaper.tick, telemetry, jitter=0.2, background=True, portion=reaper.portion)
         self.chores.add([chore for make in brought().chores for chore in make(site)])
-        self.loops.add(acker, labels, reaping, *self.chores.loops)
+        self.loops.add(acker, reaping, *self.chores.loops)
 
 
 def shared(queues: Mapping[str, int] | Sequence[str], slots: int) -> list[tuple[tuple[str, ...], int]]:

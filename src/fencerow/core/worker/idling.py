@@ -40,13 +40,10 @@ async def _any_due(engine: Engine, config: CoreConfig, names: Sequence[str], par
     """Whether a job is due here; while the database cannot tell, there may be."""
     queues = parts.roster.queues()
     try:
-        # First what wings and waits for labels that are over will queue: it is due then.
+        # First what wings will queue: it is due then.
         for queues_soon in brought().queues_soon:
             if await engine.arun(queues_soon()):
                 return True
-        over_us = await engine.arun(store.next_fall_back())
-        if over_us is not None and over_us <= 0:
-            return True
         return await engine.arun(store.any_due(queues, list(names), parsed_labels(config.labels)))
     except Exception as error:
         if not is_trouble(error):

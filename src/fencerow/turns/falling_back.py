@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import time
 
-from fencerow.core.chore import Site
-from fencerow.core.store import store
-from fencerow.core.worker.wakeups import WakeUps
+from fencerow.core.chore import Chore, Site
+from fencerow.core.store.hints import in_lanes
+from fencerow.turns.affinity import fall_back, next_fall_back
 
 LOCKED_S = (
     0.02  # until the next look where somebody had locked all whose wait is over; then less and less often
 )
 
 
-class FallBack:
+class FallBack(Chore):
     """One look after another. Used on the event loop only."""
 
-    def __init__(self, site: Site, wakeups: WakeUps, *, actor: str) -> None:
-        self._engine = site.engine
-        self._wakeups = wakeups
+    name = "labels"
+    jitter = 0.0
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
         self._poll_max_s = site.config.poll_max_s
-        self._actor = actor
         self._locked_s = 0.0  # the pause after a look that found only locked jobs
         self._at = 0.0  # monotonic: then it ends
 
@@ -29,14 +30,14 @@ class FallBack:
 
         What somebody else has locked is over still: it is asked for less and less often.
         """
-        over_us = await self._engine.arun(store.next_fall_back())
+        over_us = await self._site.engine.arun(next_fall_back())
         if over_us is None or over_us > 0:
             return self._poll_max_s if over_us is None else min(self._poll_max_s, over_us / 1e6)
         now_s = time.monotonic()
         if now_s < self._at:
             return self._at - now_s
-        queued = await self._engine.arun(store.fall_back(actor=self._actor))
-        self._wakeups.announce_queued(queued)
+        queued = await self._site.engine.arun(fall_back(actor=f"worker {self._site.worker}"))
+        self._site.announce(in_lanes(queued))
         self._locked_s = 0.0 if queued else min(self._poll_max_s, 2 * self._locked_s or LOCKED_S)
         self._at = now_s + self._locked_s
         return self._locked_s

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from fencerow import Config
-from fencerow.core.background.chores import Chores
 from fencerow.core.chore import Site
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
 from fencerow.core.telemetry import Telemetry
-from fencerow.core.worker.falling_back import FallBack
-from fencerow.core.worker.lease import WorkerLease
-from fencerow.core.worker.wakeups import WakeUps
 from fencerow.testing.clock import clock_of
+from fencerow.turns.falling_back import FallBack
 from fencerow.turns.hander import Hander
 from tests.kit.jobs import new_job, submit
 
@@ -20,8 +17,7 @@ async def test_a_locked_job_whose_wait_for_a_label_is_over_is_asked_for_less_and
     pg: PostgresEngine,
 ) -> None:
     site = Site(pg, Config(), Telemetry(), "w", lambda: ())
-    wakeups = WakeUps(pg, WorkerLease(30.0, 1.0), [], Chores([], Telemetry()))
-    falling_back = FallBack(site, wakeups, actor="worker w")
+    falling_back = FallBack(site)
     (labelled,) = submit(pg, new_job(affinity="gpu", affinity_wait_s=1.0))
     clock_of(pg).advance(2.0)
 
