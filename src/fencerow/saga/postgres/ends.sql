@@ -14,17 +14,17 @@ undone AS (
 ),
 undoing AS (
     INSERT INTO fencerow.jobs (
-        id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, retention_s, submitted_at,
+        id, queue, name, priority, run_at, {{budgets}}, retention_s, submitted_at,
         submitted_by, args_bytes, args, options, tags, headers, subscribed
     )
-    SELECT undone.undo_id, given.queue, given.name, given.priority, undone.ended_at, given.attempts_max, given.crashes_max,
-           given.snoozes_max, given.timeout_s, given.retention_s, undone.ended_at, given.submitted_by,
+    SELECT undone.undo_id, given.queue, given.name, given.priority, undone.ended_at, {{given.budgets}},
+           given.retention_s, undone.ended_at, given.submitted_by,
            CAST(undone.job ->> 'args_bytes' AS integer), CAST(undone.job ->> 'args' AS json), CAST(given.options AS json),
            undone.tags, undone.headers, EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes)
     FROM undone
     CROSS JOIN LATERAL json_to_record(undone.job -> 'template') AS given (
-        queue text, name text, priority smallint, attempts_max integer, crashes_max integer, snoozes_max integer,
-        timeout_s double precision, retention_s double precision, submitted_by text, options text
+        queue text, name text, priority smallint, {{budgets with types}},
+        retention_s double precision, submitted_by text, options text
     )
     ON CONFLICT (id) DO NOTHING
 ),

@@ -3,17 +3,17 @@
 -- at: when jobs have ended
 -- The job that undoes the remembered steps of one that ended without success. Its timeline names it.
 INSERT INTO fencerow.jobs (
-    id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, retention_s, submitted_at,
+    id, queue, name, priority, run_at, {{budgets}}, retention_s, submitted_at,
     submitted_by, args_bytes, args, options, tags, headers, subscribed
 )
 SELECT saga.undo_id, saga.job ->> '$.template.queue', saga.job ->> '$.template.name', saga.job ->> '$.template.priority',
-       ended.ended_at, saga.job ->> '$.template.attempts_max', saga.job ->> '$.template.crashes_max',
-       saga.job ->> '$.template.snoozes_max', saga.job ->> '$.template.timeout_s', saga.job ->> '$.template.retention_s',
+       ended.ended_at, {{budgets in a document}}, saga.job ->> '$.template.retention_s',
        ended.ended_at, saga.job ->> '$.template.submitted_by', saga.job ->> '$.args_bytes', saga.job ->> '$.args',
        saga.job ->> '$.template.options', ended.tags, ended.headers,
        EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes = 1)
 FROM fencerow.ended AS ended
 JOIN fencerow.sagas AS saga ON saga.job_id = ended.id AND saga.ended_at IS NULL
+JOIN json_each(json_array(saga.job -> '$.template'))
 WHERE ended.state <> 'succeeded'
 ON CONFLICT (id) DO NOTHING;
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, detail)

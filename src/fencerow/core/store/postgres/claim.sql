@@ -45,16 +45,20 @@ CASE WHEN job.affinity IS NULL OR job.fell_back_for < job.attempt THEN job.lane
      WHEN job.suspect THEN 'suspect:'
      ELSE COALESCE('share:' || job.share, '') END
 
+-- fragment: budgets of an attempt
+-- Those of its budgets that a worker must know.
+attempts_max, snoozes_max, timeout_s
+
 -- fragment: claimed jobs
 -- The end of a claim, whose UPDATE is `claimed`: the jobs as one JSON document. Arguments beyond 64 KiB, or beyond 8 MiB in
 -- all, are fetched at start.
 RETURNING job.id, job.name, job.queue, job.attempt, job.priority, job.run_at, job.suspect, job.failures, job.crashes,
-              job.snoozes, job.attempts_max, job.snoozes_max, job.timeout_s, job.submitted_at, job.args_bytes, job.args,
+              job.snoozes, {{job.budgets of an attempt}}, job.submitted_at, job.args_bytes, job.args,
               job.options, job.tags, job.metadata, job.headers, job.share, {{lane it came from}} AS lane
 )
 SELECT CAST(json_agg(json_build_array(
            id, name, queue, attempt, priority, fencerow.us(run_at), suspect, failures, crashes, snoozes,
-           attempts_max, snoozes_max, timeout_s, fencerow.us(submitted_at),
+           {{budgets of an attempt}}, fencerow.us(submitted_at),
            CASE WHEN args_bytes <= 65536 AND bytes_so_far <= 8388608 THEN args END,
            options, tags, metadata, headers, share, lane
        ) ORDER BY priority DESC, run_at, id) AS text)

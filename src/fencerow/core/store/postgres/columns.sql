@@ -4,6 +4,15 @@
 -- How often and for how long a job may be tried: columns that a submit writes, and that no move of the job changes.
 attempts_max, crashes_max, snoozes_max, timeout_s
 
+-- fragment: budgets with types
+-- The same where a document is read.
+attempts_max integer, crashes_max integer, snoozes_max integer, timeout_s double precision
+
+-- fragment: budgets as fields
+-- The same as fields of a JSON document.
+'attempts_max', job.attempts_max, 'crashes_max', job.crashes_max, 'snoozes_max', job.snoozes_max,
+'timeout_s', job.timeout_s
+
 -- fragment: job columns
 -- All columns of a job, in their order.
 id, queue, name, state, priority, suspect, awaited, subscribed, ephemeral, strict, run_at, attempt, failures, crashes, snoozes,

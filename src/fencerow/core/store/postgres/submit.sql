@@ -27,7 +27,7 @@ WITH alike AS MATERIALIZED (
         given.exclusive_at_once, given.strict, given.affinity_wait_s, given.gated, given.jobs
     FROM json_to_recordset(CAST(:jobs AS json)) AS given (
         queue text, name text, priority smallint, delay_s double precision, run_at_us bigint,
-        attempts_max integer, crashes_max integer, snoozes_max integer, timeout_s double precision,
+        {{budgets with types}},
         expires_s double precision, retention_s double precision, scope text, key text, submitted_by text,
         options text, tags text, metadata text, headers text, ephemeral boolean,
         exclusive_at_once integer, strict boolean, affinity_wait_s double precision, gated boolean, jobs json

@@ -4,6 +4,16 @@
 -- How often and for how long a job may be tried: columns that a submit writes, and that no move of the job changes.
 attempts_max, crashes_max, snoozes_max, timeout_s
 
+-- fragment: budgets in a document
+-- The same, as `value` has them.
+json_extract(value, '$.attempts_max') AS attempts_max, json_extract(value, '$.crashes_max') AS crashes_max,
+json_extract(value, '$.snoozes_max') AS snoozes_max, json_extract(value, '$.timeout_s') AS timeout_s
+
+-- fragment: budgets as fields
+-- The same as fields of a JSON document.
+'attempts_max', job.attempts_max, 'crashes_max', job.crashes_max, 'snoozes_max', job.snoozes_max,
+'timeout_s', job.timeout_s
+
 -- fragment: job columns
 -- All columns of a job, in their order.
 id, queue, name, state, priority, suspect, awaited, subscribed, ephemeral, strict, run_at, attempt, failures, crashes, snoozes,

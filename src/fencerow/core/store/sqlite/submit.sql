@@ -18,8 +18,7 @@ WITH alike AS MATERIALIZED (
     SELECT
         json_extract(value, '$.queue') AS queue, json_extract(value, '$.name') AS name, json_extract(value, '$.priority') AS priority,
         COALESCE(json_extract(value, '$.run_at_us'), clock.now + CAST(json_extract(value, '$.delay_s') * 1000000 AS INTEGER)) AS run_at,
-        json_extract(value, '$.attempts_max') AS attempts_max, json_extract(value, '$.crashes_max') AS crashes_max,
-        json_extract(value, '$.snoozes_max') AS snoozes_max, json_extract(value, '$.timeout_s') AS timeout_s,
+        {{budgets in a document}},
         clock.now + CAST(json_extract(value, '$.expires_s') * 1000000 AS INTEGER) AS expires_at,
         json_extract(value, '$.retention_s') AS retention_s, json_extract(value, '$.scope') AS scope, json_extract(value, '$.key') AS key,
         clock.now AS submitted_at, json_extract(value, '$.submitted_by') AS submitted_by,
