@@ -7,7 +7,7 @@ import logging
 import os
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import fencerow.relay.parts as parts
@@ -15,8 +15,10 @@ import fencerow.relay.relays as relays
 from fencerow.core.app.app import JobsApp
 from fencerow.core.chore import Chore
 from fencerow.core.db.engine import Engine
+from fencerow.core.db.trouble import is_trouble
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.ids import new_id
+from fencerow.core.model.text import said_of
 from fencerow.relay.broker import Source
 from fencerow.relay.declared import Declared, RelayIn, RelayOut
 from fencerow.relay.errors import BrokerAway
@@ -170,6 +172,7 @@ class RelayChore(Chore):
         self.declared = declared
         self._holder = new_id()
         self._running: list[Outgoer | Incomer] | None = None
+        self._told: set[str] = set()  # relays that this worker has made known
         self._renew_at = 0.0
         self._ended = False
         self._turn = asyncio.Lock()
@@ -196,21 +199,23 @@ class RelayChore(Chore):
     async def _look(self) -> None:
         engine = self.declared.engine()
         running = self._started(engine)
-        resting = await engine.arun(relays.paused())
+        known = await engine.arun(relays.known())
+        renew, met = time.monotonic() >= self._renew_at, dict[str, Exception]()
         for each in running:
-            each.standing.paused = each.declared.name in resting
-        renew, errors = time.monotonic() >= self._renew_at, []
-        for each in running:
+            name = each.declared.name
+            each.standing.paused = known.get(name, False)
             try:
-                if renew or each.standing.trouble != each.standing.stated:
+                if name not in known or name not in self._told:
+                    await self._know(engine, each)
+                elif renew or each.standing.trouble != each.standing.stated:
                     await self._renew(engine, each)
                 await each.look()
             except Exception as error:  # one relay holds up no other one's lease
-                errors.append(error)
+                met[name] = error
         if renew:
             self._renew_at = time.monotonic() + self.declared.config.renew_s / 2
-        if errors:
-            raise errors[0]
+        if met:
+            raise _told_but_one(met)
 
     def _started(self, engine: Engine) -> list[Outgoer | Incomer]:
         if self._running is None:
@@ -218,9 +223,15 @@ class RelayChore(Chore):
             self._running = [*map(Outgoer, self.declared.out), *inward]
         return self._running
 
+    async def _know(self, engine: Engine, each: Outgoer | Incomer) -> None:
+        """Make the relay known, where it is now: when this worker begins, and after somebody removed it."""
+        name = each.declared.name
+        await engine.arun(relays.know(name, each.direction, each.declared.place.told))
+        await self._renew(engine, each)
+        self._told.add(name)
+
     async def _renew(self, engine: Engine, each: Outgoer | Incomer) -> None:
         name, trouble = each.declared.name, each.standing.trouble
-        await engine.arun(relays.know(name, each.direction, each.declared.place.told))
         await engine.arun(
             relays.renew(
                 name,
@@ -243,6 +254,16 @@ class RelayChore(Chore):
                 elif isinstance(error, BaseException):
                     raise error
                 await self.declared.engine().arun(relays.leave(each.declared.name, holder=self._holder))
+
+
+def _told_but_one(met: Mapping[str, Exception]) -> Exception:
+    """What several relays met: one is the chore's to tell, an error of ours before trouble of the database, and the log
+    has the others."""
+    chosen = next((name for name, error in met.items() if not is_trouble(error)), next(iter(met)))
+    for name, error in met.items():
+        if name != chosen:
+            log.error("the relay %s has met an error, too: %s", name, said_of(error), exc_info=error)
+    return met[chosen]
 
 
 def declared_by(app: JobsApp) -> Declared:

@@ -12,7 +12,6 @@ from fencerow.core.db.run import (
     as_int,
     as_int_or_none,
     execute,
-    first_column,
     operation,
     text_or_none,
 )
@@ -104,9 +103,9 @@ def leave(relay: str, *, holder: str) -> Steps[None]:
 
 
 @operation(alone=True, repeatable=True, writes="")
-def paused() -> Steps[frozenset[str]]:
-    """The names of relays that rest."""
-    return frozenset(map(str, first_column((yield from execute("paused_relays")))))
+def known() -> Steps[dict[str, bool]]:
+    """The names of all relays, and whether each rests."""
+    return {str(name): bool(rests) for name, rests in (yield from execute("known_relays"))}
 
 
 @operation(alone=True, repeatable=True)

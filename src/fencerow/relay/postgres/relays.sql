@@ -21,9 +21,9 @@ SET lease_until = EXCLUDED.lease_until,
     trouble_since = CASE WHEN EXCLUDED.trouble IS NOT NULL
                          THEN COALESCE(reader.trouble_since, EXCLUDED.trouble_since) END;
 
--- name: paused_relays
--- Relays that rest.
-SELECT known.name FROM fencerow.relays AS known WHERE known.paused_at IS NOT NULL;
+-- name: known_relays
+-- All relays, and whether each rests.
+SELECT known.name, known.paused_at IS NOT NULL FROM fencerow.relays AS known;
 
 -- name: live_relay_readers
 -- How many processes run a relay.

@@ -19,9 +19,9 @@ SET lease_until = excluded.lease_until,
     trouble = excluded.trouble,
     trouble_since = CASE WHEN excluded.trouble IS NOT NULL THEN COALESCE(trouble_since, excluded.trouble_since) END;
 
--- name: paused_relays
--- Relays that rest.
-SELECT known.name FROM fencerow.relays AS known WHERE known.paused_at IS NOT NULL;
+-- name: known_relays
+-- All relays, and whether each rests.
+SELECT known.name, known.paused_at IS NOT NULL FROM fencerow.relays AS known;
 
 -- name: live_relay_readers
 -- How many processes run a relay.
