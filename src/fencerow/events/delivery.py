@@ -13,7 +13,7 @@ from fencerow.core.db.strikes import Striker, arrived
 from fencerow.core.log_fields import handled
 from fencerow.core.model.awaited import run_whole
 from fencerow.core.threads import Threads
-from fencerow.events.declared import Consumer
+from fencerow.events.declared import Consumer, Page
 from fencerow.events.errors import DeliveryTimeout
 from fencerow.events.event import Event
 
@@ -38,19 +38,21 @@ class ConsumerCalls:
         self._threads = threads
         self._left: set[asyncio.Future[Any]] = set()  # given up, and still running
 
-    async def hand(self, event: Event) -> BaseException | None:
-        """Hand over an event; returns what the function raised, be it what it may (see `worker/calling.py`).
+    async def hand(self, event: Event, page: Page | None = None) -> BaseException | None:
+        """Hand over an event, to its page if it is of one; returns what the function raised, be it what it may (see
+        `worker/calling.py`).
 
         One that takes too long is told to end, and left behind when it does not: a DeliveryTimeout. What it still
         writes in the event's transaction is refused.
         """
-        error = await (self._on_loop(event) if self._consumer.is_async else self._on_thread(event))
+        function = self._consumer.function if page is None else page.hand
+        error = await (self._on_loop(event, function) if self._consumer.is_async else self._on_thread(event))
         if isinstance(error, asyncio.CancelledError):
             return RuntimeError("the handler was cancelled by its own code")
         return error
 
-    async def _on_loop(self, event: Event) -> BaseException | None:
-        task = asyncio.create_task(_raised(self._consumer.function, event), context=_context(event))
+    async def _on_loop(self, event: Event, function: Callable[..., Any]) -> BaseException | None:
+        task = asyncio.create_task(_raised(function, event), context=_context(event))
         try:
             await _done(task, self._consumer.timeout_s)
         except asyncio.CancelledError:  # the reader is being ended, and its handler with it

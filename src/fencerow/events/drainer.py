@@ -10,7 +10,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import fencerow.events.asides as asides
 import fencerow.events.consumers as consumers
@@ -24,7 +24,7 @@ from fencerow.core.model.text import kind_and_text
 from fencerow.core.telemetry import Fact, Telemetry, clean
 from fencerow.events.asides import Asides
 from fencerow.events.consumers import Aside, PartitionLease, Stored
-from fencerow.events.declared import Consumer
+from fencerow.events.declared import Consumer, Page
 from fencerow.events.delivery import GRACE_S, ConsumerCalls
 from fencerow.events.errors import PartitionLost
 from fencerow.events.event import Event
@@ -163,10 +163,11 @@ class Drainer:
                     partitions=self._consumer.partitions,
                 )
             )
+            together = self._together(page.events)
             for stored in page.events:
-                if self._stopping:
+                if self._stopping and not (together is not None and together.has_begun(stored.seq)):
                     return True
-                await self._deliver(stored)
+                await self._deliver(stored, together)
                 if self._is_held():
                     await self._flush(now=True)
                     return False
@@ -177,11 +178,19 @@ class Drainer:
         await self._flush(now=bool(self._delivered))
         return busy
 
-    async def _deliver(self, stored: Stored) -> None:
+    def _together(self, events: Sequence[Stored]) -> Page | None:
+        """These events as a page, if the handler takes pages. Not while one of them may be what kills readers."""
+        if self._consumer.paged is None or self._careful:
+            return None
+        none = consumers.advance(self.lease, old=self._cursor, cursor=self._cursor)
+        free = [each for each in events if each.key is None or each.key not in self._asides.keys]
+        return self._consumer.paged([self._event(each, none) for each in free])
+
+    async def _deliver(self, stored: Stored, page: Page | None) -> None:
         if stored.key is not None and stored.key in self._asides.keys:
             self._pass(stored, Aside(stored.seq, stored.id, stored.key, 0))
         elif not await self._is_deadly(stored):
-            await self._hand(stored)
+            await self._hand(stored, page)
         if self._is_held():
             return
         if self._careful:
@@ -190,7 +199,7 @@ class Drainer:
         elif time.monotonic() - self._flushed_at > FLUSH_S:
             await self._flush(now=True)
 
-    async def _hand(self, stored: Stored) -> None:
+    async def _hand(self, stored: Stored, page: Page | None) -> None:
         acknowledge = consumers.advance(
             self.lease,
             old=self._cursor,
@@ -199,7 +208,7 @@ class Drainer:
             careful=self._careful > 1,
         )
         event = self._event(stored, acknowledge)
-        error = await self._outcome(event)
+        error = await self._outcome(event, page)
         if event.acknowledged:
             self._cursor, self._pending = stored.seq, []
             self._done, self._flushed_at, self._delivered = stored.seq, time.monotonic(), False
@@ -317,7 +326,7 @@ class Drainer:
             packing=self._consumer.packing,
         )
 
-    async def _outcome(self, event: Event) -> BaseException | None:
+    async def _outcome(self, event: Event, page: Page | None = None) -> BaseException | None:
         """Hand the event over; returns what the handler raised.
 
         A COMMIT that was refused is a failure like any other, and so is one without an answer: what is written
@@ -327,7 +336,7 @@ class Drainer:
             PartitionLost: of the event's own transaction; only the database knows more.
         """
         began = time.monotonic()
-        error = await self._delivery.hand(event)
+        error = await self._delivery.hand(event, page)
         if isinstance(error, PartitionLost):
             raise error
         if error is not None and not event.acknowledged:

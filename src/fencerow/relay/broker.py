@@ -89,14 +89,24 @@ class Reading:
 
 
 class Sender(Protocol):
-    """Takes messages for a broker. Made on the event loop that uses it."""
+    """Takes messages for a broker. Made on the event loop that uses it.
 
-    async def send(self, message: Outgoing) -> None:
-        """Hand it over; returns once the broker has said that it has it.
+    `takes_as_a_whole`: of several messages, none behind one that failed is taken, unless that one is a BrokerRefused.
+    """
+
+    @property
+    def takes_as_a_whole(self) -> bool: ...
+
+    async def send(self, messages: Sequence[Outgoing]) -> Sequence[Exception | None]:
+        """Hand them over in order; returns once the broker has said of each whether it has it: None, or why not.
+
+        BrokerAway: it may have it, or not: send it again. BrokerRefused: it will never take this one. What else is told
+        of one among several says nothing of this one: send it again alone.
 
         Raises:
-            BrokerAway: it may have it, or not: send it again. BrokerRefused: it will never take this one.
+            BrokerAway: as above, of all of them.
         """
+        ...
 
     async def close(self) -> None: ...
 

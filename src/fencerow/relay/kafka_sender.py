@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka import Message as KafkaMessage
 
 from fencerow.relay.broker import Outgoing
-from fencerow.relay.errors import BrokerAway
+from fencerow.relay.errors import BrokerAway, BrokerRefused
 from fencerow.relay.kafka_client import error_of, judged, settings
 
 log = logging.getLogger("fencerow.relay")
@@ -26,13 +26,25 @@ USUAL: Final = {"message.timeout.ms": 20_000, "linger.ms": 0, "partitioner": "mu
 class KafkaSender:
     """One producer, and a thread that hears its delivery reports."""
 
+    takes_as_a_whole = False  # a message may run out of time while one behind it is taken
+
     def __init__(self, servers: str, topic: str, options: Mapping[str, Any]) -> None:
         self._settings = settings(servers, {**USUAL, **options}, OURS)
         self._topic = topic
         self._producer: Producer | None = None
         self._ended = threading.Event()
 
-    async def send(self, message: Outgoing) -> None:
+    async def send(self, messages: Sequence[Outgoing]) -> Sequence[Exception | None]:
+        """Produce all of them, and wait for the report of each. Reports of one message tell what the broker makes of it
+        alone; a batch of several may be too large where none of them is."""
+        reports = [self._produced(each) for each in messages]
+        told = [each if isinstance(each, Exception) else self._meant_of(await each) for each in reports]
+        if len(messages) == 1:
+            return told
+        return [KafkaException(str(each)) if isinstance(each, BrokerRefused) else each for each in told]
+
+    def _produced(self, message: Outgoing) -> asyncio.Future[KafkaError | None] | Exception:
+        """The report to come; or why there will be none."""
         loop = asyncio.get_running_loop()
         reported: asyncio.Future[KafkaError | None] = loop.create_future()
 
@@ -55,13 +67,15 @@ class KafkaSender:
                 on_delivery=report,
             )
         except BufferError as error:
-            raise BrokerAway(
+            return BrokerAway(
                 "the Kafka cluster takes too slowly what is sent", str(error), "it is tried again"
-            ) from None
+            )
         except KafkaException as error:
-            raise self._meant(error_of(error)) from error
-        if (failed := await reported) is not None:
-            raise self._meant(failed)
+            return self._meant(error_of(error))
+        return reported
+
+    def _meant_of(self, error: KafkaError | None) -> Exception | None:
+        return None if error is None else self._meant(error)
 
     async def close(self) -> None:
         self._ended.set()

@@ -44,8 +44,9 @@ def relay_out(
     has the header `fencerow-id`, by which a receiver knows a double. While the broker is away the group holds its
     partitions: nothing is lost, nothing parked. An event that the broker will never take is parked, as a failed one is.
 
-    `start` and `partitions` are those of `consumer`: one partition at a time sends one event after the other, so with
-    `partitions=1` all events go out in the one order of the log. Sealed results of jobs stay sealed.
+    `start` and `partitions` are those of `consumer`. A partition sends up to 100 events at a time: to Redis in one
+    transaction, to Kafka at most one of each key. With `partitions=1` all events go out in the one order of the log.
+    Sealed results of jobs stay sealed.
 
     Raises:
         MissingExtra: the client of this broker is not installed.
@@ -60,7 +61,10 @@ def relay_out(
     patterns, begin = tuple(check_patterns(topics)), GroupStart.of(start)
     to.check()
     standing = Standing(relay, app.telemetry)
-    outward = Outward(relay, to, standing, app.telemetry)
+    outward = Outward(relay, to, standing, app.telemetry, in_one_order=partitions == 1)
     rule = RetryRule(attempts_max=DELIVERIES_MAX, backoff=BACKOFF, fail_on=(BrokerRefused,))
-    register(app, Consumer(GROUP + relay, patterns, outward.send, True, rule, partitions, begin, TIMEOUT_S))
+    group = Consumer(
+        GROUP + relay, patterns, outward.send, True, rule, partitions, begin, TIMEOUT_S, paged=outward.page
+    )
+    register(app, group)
     declared.out.append(RelayOut(relay, to, standing, outward))

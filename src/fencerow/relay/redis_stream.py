@@ -8,7 +8,7 @@ is removed beyond our number was not read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import redis.asyncio as redis
@@ -59,29 +59,64 @@ def is_away(error: BaseException) -> bool:
 
 
 class RedisSender:
-    """Adds entries to a stream."""
+    """Adds entries to a stream. Several go in one transaction of the server: no state of the server, such as full
+    memory, can refuse one of them and take what is behind it."""
+
+    takes_as_a_whole = True
 
     def __init__(self, url: str, stream: str, maxlen: int | None) -> None:
         self._client = connected(url)
         self._stream = stream
         self._maxlen = maxlen
 
-    async def send(self, message: Outgoing) -> None:
-        """Add an entry; its answer says that the server has it, as safely as the server's `appendfsync` says."""
-        fields: dict[Any, Any] = {DATA: message.data, **message.headers}
+    async def send(self, messages: Sequence[Outgoing]) -> Sequence[Exception | None]:
+        """Add entries; the answer says that the server has them, as safely as the server's `appendfsync` says."""
         try:
-            await self._client.xadd(self._stream, fields, maxlen=self._maxlen, approximate=True)
+            if len(messages) == 1:
+                await self._add(self._client, messages[0])
+                return [None]
+            async with self._client.pipeline(transaction=True) as several:
+                for each in messages:
+                    self._add(several, each)
+                answers = await several.execute(raise_on_error=False)
         except (RedisError, OSError) as error:
             if is_away(error):
                 raise away(error, "written to") from error
-            if any(each in str(error) for each in TOO_LARGE):
-                raise BrokerRefused(
-                    "the Redis server refuses the entry", said_of(error)[:300], "the event is parked"
-                ) from error
-            raise  # nobody knows what it means: it is tried as often as an event is, and then parked
+            return [_meant(error) if len(messages) == 1 else error] * len(messages)
+        return each_told(answers)
+
+    def _add(self, client: Any, message: Outgoing) -> Any:
+        fields: dict[Any, Any] = {DATA: message.data, **message.headers}
+        return client.xadd(self._stream, fields, maxlen=self._maxlen, approximate=True)
 
     async def close(self) -> None:
         await self._client.aclose()
+
+
+def _meant(error: Exception) -> Exception:
+    """What the refusal of one entry means. An unknown one is tried as often as an event is, and then parked."""
+    if any(each in str(error) for each in TOO_LARGE):
+        return _refused(error)
+    return error
+
+
+def _refused(error: Exception) -> BrokerRefused:
+    return BrokerRefused("the Redis server refuses the entry", said_of(error)[:300], "the event is parked")
+
+
+def each_told(answers: Sequence[Any]) -> Sequence[Exception | None]:
+    """What became of each entry of a transaction. One that was refused while another behind it went in is refused for
+    good: added later it would come out of order."""
+    last = max((at for at, each in enumerate(answers) if not isinstance(each, Exception)), default=-1)
+    told: list[Exception | None] = []
+    for at, each in enumerate(answers):
+        if not isinstance(each, Exception):
+            told.append(None)
+        elif at < last:
+            told.append(_refused(each))
+        else:
+            told.append(away(each, "written to") if is_away(each) else each)
+    return told
 
 
 class RedisSource:
