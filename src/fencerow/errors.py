@@ -186,6 +186,7 @@ from fencerow.web.webhooks.errors import WebhookRefused as WebhookRefused
 from fencerow.web.webhooks.errors import WebhookUrlRefused as WebhookUrlRefused
 from fencerow.web.worked.errors import AttemptOver as AttemptOver
 from fencerow.web.worked.errors import AttemptUnknown as AttemptUnknown
+from fencerow.web.worked.errors import ResultUnfit as ResultUnfit
 from fencerow.web.worked.errors import WorkedFailed as WorkedFailed
 from fencerow.web.worked.errors import WorkedOverdue as WorkedOverdue
 from fencerow.web.worked.errors import WorkedUnfit as WorkedUnfit

@@ -12,6 +12,8 @@ from fencerow import App
 from fencerow.core.model.state import State
 from fencerow.testing import adrain
 from fencerow.testing.clock import DatabaseClock
+from fencerow.web.gateway.asgi import Gateway
+from tests.web.gateway.conftest import Door, calling
 from tests.web.worked.stage import LATER, Endpoint, Reply, Request, render_job, says
 
 
@@ -100,6 +102,37 @@ async def test_a_failure_is_counted_once_and_a_new_attempt_is_sent(
     assert refused(late) == (409, "FR-943", "answered")
     assert (first.data["attempt"], second.data["attempt"], len(endpoint.got)) == (1, 3, 2)
     assert (last.outcome, (await app.client.aget(job_id)).failures) == ("failed", 2)
+
+
+async def test_a_result_of_another_type_is_refused_and_the_attempt_goes_on(
+    app: App, endpoint: Endpoint, http: httpx.AsyncClient
+) -> None:
+    _, request = await deferred(app, endpoint)
+
+    wrong = [await say(http, request, "succeed", result=each) for each in ("a.png", None, [{}])]
+    half = await say(http, request, "progress", percent=50)
+    right = await say(http, request, "succeed", result={"url": "a.png"})
+    late = await say(http, request, "succeed", result="a.png")
+    (ran,) = await adrain(app, check=True)
+
+    assert {(each.status_code, each.json()["code"]) for each in wrong} == {(422, "FR-953")}
+    assert "dict" in wrong[0].json()["detail"] or "object" in wrong[0].json()["detail"]
+    assert (half.status_code, right.status_code) == (200, 200)
+    assert late.status_code == 422
+    assert (ran.outcome, ran.result) == ("succeeded", {"url": "a.png"})
+
+
+async def test_a_gateway_that_does_not_know_the_job_leaves_its_result_to_the_worker(
+    lite: App, endpoint: Endpoint
+) -> None:
+    _, request = await deferred(lite, endpoint)
+
+    async with App(lite.config.url) as other, calling(Gateway(other, authorize=Door())) as http:
+        said = await say(http, request, "succeed", result="a.png")
+    (ran,) = await adrain(lite)
+
+    assert said.status_code == 200
+    assert ran.outcome == "failed" and ran.error is not None and "FR-941" in ran.error.message
 
 
 async def test_silence_fails_the_attempt_and_its_late_answer_is_refused(

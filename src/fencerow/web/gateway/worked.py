@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from fencerow.core.errors import InvalidInput, InvalidPayload, PayloadTooLarge
+from fencerow.core.errors import FencerowError, InvalidInput, InvalidPayload, PayloadTooLarge
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import moment
 from fencerow.core.model.packed import Bound
@@ -25,7 +25,9 @@ from fencerow.web.gateway.problem import OF_DATABASE
 from fencerow.web.gateway.route import Answer, Call, Route
 from fencerow.web.reading import headers as read
 from fencerow.web.webhooks.body import iso
-from fencerow.web.worked.answers import FailedAnswer, Outcome, Ticket, answering, beat, progress
+from fencerow.web.worked.answers import FailedAnswer, Outcome, Ticket, answering, beat, name_of, progress
+from fencerow.web.worked.errors import ResultUnfit
+from fencerow.web.worked.known import worked_by
 from fencerow.web.worked.token import AttemptToken
 
 ATTEMPT_MAX = 8 * 10**18
@@ -63,9 +65,11 @@ class WorkedTaken(msgspec.Struct, frozen=True):
 
 
 async def succeed(call: Call) -> Answer:
-    """Answer with the result. Once: a second answer, or a late one, is 409 and changes nothing."""
+    """Answer with the result. Once: a second answer, or a late one, is 409 and changes nothing. A result that is not
+    of the declared type is 422 where the gateway knows that: the attempt goes on."""
     ticket = _ticket(call)
     text = _codec(call).encode(call.body.result)
+    await _check_type(call, ticket, text)
     return await _answered(call, ticket, "succeeded", text)
 
 
@@ -99,6 +103,19 @@ async def _answered(call: Call, ticket: Ticket, outcome: Outcome, text: bytes) -
     return Answer(200, WorkedTaken(ticket.id, ticket.attempt))
 
 
+async def _check_type(call: Call, ticket: Ticket, text: bytes) -> None:
+    """What its worker would refuse is refused here, if this gateway's app declares the job: so its endpoint may answer
+    again.
+
+    Raises:
+        ResultUnfit: it is not of the declared type.
+    """
+    if known := worked_by(call.app):
+        name = await call.app.engine.arun(name_of(ticket))
+        if name in known:
+            known[name].check(text)
+
+
 def _ticket(call: Call) -> Ticket:
     """Who answers which attempt.
 
@@ -129,15 +146,21 @@ REFUSALS = (
 TOKEN = {"Authorization": "`Bearer` and the token of the attempt, which came with its request"}
 
 
-def _route(path: str, name: str, answer: Any, body: type[msgspec.Struct] | None = None) -> Route:
+def _route(
+    path: str,
+    name: str,
+    answer: Any,
+    body: type[msgspec.Struct] | None = None,
+    *also: type[FencerowError],
+) -> Route:
     return Route(
         "POST", f"/v1/worked/{{id}}/{{attempt}}/{path}", name, answer, None, {200: WorkedTaken},
-        body=body, refusals=REFUSALS, accepts=TOKEN, tag="worked",
+        body=body, refusals=(*REFUSALS, *also), accepts=TOKEN, tag="worked",
     )  # fmt: skip
 
 
 ROUTES = (
-    _route("succeed", "succeedAttempt", succeed, WorkedResult),
+    _route("succeed", "succeedAttempt", succeed, WorkedResult, ResultUnfit),
     _route("fail", "failAttempt", fail, WorkedFailure),
     _route("heartbeat", "beatAttempt", heartbeat),
     _route("progress", "sayProgressOfAttempt", say_progress, WorkedProgress),

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from fencerow.core.db.run import Procedure, Rows, Steps, WakeUp, as_int, ask, execute, operation
+from fencerow.core.db.run import Procedure, Rows, Steps, WakeUp, as_int, ask, execute, operation, text_or_none
 from fencerow.core.store.attempts import Requeued
 from fencerow.core.store.hints import hints_of_queued
 from fencerow.core.store.moves import CANCEL_PATIENCE_S
@@ -52,6 +52,16 @@ def answer(ticket: Ticket, outcome: Outcome, text: str) -> Steps[list[Requeued]]
     return (yield from wake_locked([ticket.id], actor=ACTOR, anyway=False))
 
 
+@operation(alone=True, repeatable=True, writes="")
+def name_of(ticket: Ticket) -> Steps[str | None]:
+    """The name of the job whose attempt this is; None: it has ended.
+
+    Raises:
+        AttemptUnknown: it is not the token of this attempt.
+    """
+    return text_or_none((yield from _found(ticket))[0][0])
+
+
 @operation(patience_s=CANCEL_PATIENCE_S)
 def beat(ticket: Ticket) -> Steps[int]:
     """The endpoint is at work, and may be silent for as long again; returns until when it may answer, in microseconds.
@@ -83,13 +93,19 @@ def answering(ticket: Ticket, outcome: Outcome, text: str) -> Procedure[None]:
     yield WakeUp(hints_of_queued(woken))
 
 
-def _lock(ticket: Ticket) -> Steps[None]:
-    if not (yield from execute("find_worked", **ticket._asdict())):
+def _found(ticket: Ticket) -> Steps[Rows]:
+    rows = yield from execute("find_worked", **ticket._asdict())
+    if not rows:
         raise AttemptUnknown(
             "the token is not that of this attempt",
             "it was cut or altered, or its job is gone",
             "send the token that came with the request of this attempt",
         )
+    return rows
+
+
+def _lock(ticket: Ticket) -> Steps[None]:
+    yield from _found(ticket)
     yield from lock_waiters([ticket.id])
 
 

@@ -23,6 +23,7 @@ from fencerow.core.worker.context import Job
 from fencerow.web.webhooks.addresses import target_of
 from fencerow.web.webhooks.settings import allowed_of
 from fencerow.web.worked.endpoint import ANSWER_S, DEFAULT_REPLY_BYTES_MAX, REPLY_S, endpoint_of
+from fencerow.web.worked.known import WORKING
 from fencerow.web.worked.waker import OverdueWaker
 from fencerow.web.worked.working import WorkedOverHttp
 
@@ -102,6 +103,7 @@ def _handler(
         raise _refused(function, f"its parameter {before[0].name!r} is positional-only", "move the '/' away")
     with_job = own.replace(parameters=[first, *own.parameters.values()])
     over_http.__signature__ = with_job  # type: ignore[attr-defined]
+    setattr(over_http, WORKING, working)
     return over_http
 
 

@@ -1,4 +1,4 @@
-"""Errors of jobs worked over HTTP (940 to 944)."""
+"""Errors of jobs worked over HTTP (940 to 944, 953)."""
 
 from __future__ import annotations
 
@@ -44,6 +44,14 @@ class WorkedOverdue(FencerowError, TimeoutError):
 
     code = "FR-942"
     retryable = True
+
+
+class ResultUnfit(FencerowError):
+    """An endpoint's answer by the callback has a result that is not of the type that the job declares. Nothing was
+    changed: the attempt goes on, and may still be answered."""
+
+    code = "FR-953"
+    status: ClassVar[int] = 422
 
 
 class AttemptOver(FencerowError):

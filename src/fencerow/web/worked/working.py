@@ -19,7 +19,7 @@ from fencerow.web.worked import attempts
 from fencerow.web.worked.answers import FailedAnswer
 from fencerow.web.worked.attempts import Answered, Fencing, Overdue
 from fencerow.web.worked.endpoint import WorkedEndpoint, before_end_s
-from fencerow.web.worked.errors import WorkedFailed, WorkedOverdue, WorkedUnfit
+from fencerow.web.worked.errors import ResultUnfit, WorkedFailed, WorkedOverdue, WorkedUnfit
 from fencerow.web.worked.token import AttemptToken
 
 log = logging.getLogger("fencerow.worked")
@@ -118,6 +118,21 @@ class WorkedOverHttp:
             if (came := await arun(attempts.look(fencing))) is not None:
                 return came
         return await arun(attempts.close(fencing)) or Overdue(fencing.attempt)
+
+    def check(self, text: bytes) -> None:
+        """Whether a result is of the declared type; `text` is JSON.
+
+        Raises:
+            ResultUnfit: it is not.
+        """
+        try:
+            self._result.unpack(text)
+        except Misfit as misfit:
+            raise ResultUnfit(
+                f"the result does not fit: result{misfit.path}: {misfit.reason}",
+                "the job declares another type; nothing was changed",
+                "answer with a result of that type, or by /fail, while the attempt lasts",
+            ) from None
 
     def _answered(self, job: Job, came: Answered | Overdue) -> Any:
         """The result of an answer that came by the callback.

@@ -80,8 +80,8 @@ JOIN fencerow.jobs AS job ON job.id = sent.job_id AND job.attempt = sent.attempt
 WHERE {{fence}};
 
 -- name: find_worked
--- Whether this is the token of this attempt.
-SELECT 1
+-- Whether this is the token of this attempt, and its job's name while that is live.
+SELECT (SELECT job.name FROM fencerow.jobs AS job WHERE job.id = sent.job_id)
 FROM fencerow.worked_attempts AS sent
 WHERE sent.job_id = :id
   AND sent.attempt = :attempt
