@@ -215,10 +215,12 @@ class App(JobsApp):
                 its own, or takes something else than one argument.
         """
         from fencerow.saga.declaring import declare_saga  # who undoes nothing never loads it
+        from fencerow.saga.teller import Teller
 
-        return declare_saga(  # type: ignore[no-any-return]
-            self.job, self._submitter, lambda: self.engine, job, undo, dict(given)
-        )
+        declared = declare_saga(self.job, self._submitter, lambda: self.engine, job, undo, dict(given))
+        if not any(isinstance(each, Teller) for each in self.chores):
+            self.add_chore(Teller(lambda: self.client.engine))
+        return declared  # type: ignore[no-any-return]
 
     @property
     def schedules(self) -> AppSchedules:

@@ -16,12 +16,13 @@ from fencerow.payloads import Seal
 from fencerow.saga.checks import examine_sagas
 from fencerow.saga.storing import NOWHERE, purge, sagas_of
 from fencerow.steps.verifying import recorded, verified
-from fencerow.testing import drain
+from fencerow.testing import adrain, drain
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
 from tests.core.store.stage import rows, table
-from tests.events.conftest import url_of
+from tests.events.conftest import app_on, url_of
 from tests.kit.jobs import AnyEngine
+from tests.kit.pace import PATIENCE_S
 from tests.saga.stage import Shop
 
 cli = command_line.cli  # a fixture
@@ -188,3 +189,17 @@ def test_the_saga_of_a_job_that_is_nowhere_is_not_taken_for_none(
 
     assert unknown.code == 1
     assert "FR-301" in unknown.err
+
+
+async def test_a_compensation_starts_without_a_poll(engine: AnyEngine) -> None:
+    async with app_on(engine, poll_max_s=300.0, poll_min_s=60.0) as app:
+        shop = Shop(app)
+        sleeping = await shop.order.asubmit("sleep")
+        await adrain(app)
+        async with app.worker(slots=1):
+            await (await shop.order.asubmit("well")).aresult(PATIENCE_S)
+            await sleeping.acancel()
+            (saga,) = await app.engine.arun(sagas_of(sleeping.id))
+            undone = await app.client.handle(saga.undo_id).aresult(45)  # a poll comes within 60 to 300 s
+
+    assert undone == ["pack", "charge"]

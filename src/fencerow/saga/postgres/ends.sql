@@ -34,6 +34,10 @@ told_of_undoing AS (
     FROM undone
 )
 
+-- at: whose end is awaited
+-- Its compensation is queued: its end is announced, so that a worker tells of that at once.
+ended.id IN (SELECT undone.job_id FROM undone)
+
 -- at: when jobs are revived
 -- One whose steps were undone begins anew: it forgets them, once for each compensation.
 begun_anew AS (

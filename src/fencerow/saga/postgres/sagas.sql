@@ -34,6 +34,14 @@ WHERE saga.job_id = CAST(:id AS uuid)
    OR saga.undo_id = CAST(:id AS uuid)
 ORDER BY saga.since DESC, saga.undo_id;
 
+-- name: queued_compensations
+-- Those of these jobs that nobody has claimed yet: what a wake-up has to say.
+SELECT CAST(undoing.id AS text), undoing.queue, undoing.priority, fencerow.us(undoing.run_at), undoing.lane
+FROM fencerow.sagas AS saga
+JOIN fencerow.jobs AS undoing ON undoing.id = saga.undo_id
+WHERE saga.job_id = ANY(CAST(:ids AS uuid[]))
+  AND undoing.state = 'queued';
+
 -- name: failed_sagas
 -- Compensations that have failed for good or were cancelled: what they should undo stands.
 SELECT CAST(saga.undo_id AS text), CAST(saga.job_id AS text), undoing.state

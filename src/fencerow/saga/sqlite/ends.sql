@@ -28,6 +28,10 @@ WHERE saga.job_id = ended.id
   AND saga.ended_at IS NULL
   AND ended.state <> 'succeeded';
 
+-- at: whose end is awaited
+-- Its compensation is queued: its end is announced, so that a worker tells of that at once.
+EXISTS (SELECT 1 FROM fencerow.sagas AS saga WHERE saga.job_id = ended.id AND saga.ended_at = ended.ended_at)
+
 -- at: when jobs are revived
 -- One whose steps were undone begins anew: it forgets them, once for each compensation.
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind)

@@ -34,6 +34,14 @@ WHERE saga.job_id = :id
    OR saga.undo_id = :id
 ORDER BY saga.since DESC, saga.undo_id;
 
+-- name: queued_compensations
+-- Those of these jobs that nobody has claimed yet: what a wake-up has to say.
+SELECT undoing.id, undoing.queue, undoing.priority, undoing.run_at, undoing.lane
+FROM fencerow.sagas AS saga
+JOIN fencerow.jobs AS undoing ON undoing.id = saga.undo_id
+WHERE saga.job_id IN (SELECT value FROM json_each(:ids))
+  AND undoing.state = 'queued';
+
 -- name: failed_sagas
 -- Compensations that have failed for good or were cancelled: what they should undo stands.
 SELECT saga.undo_id, saga.job_id, undoing.state
