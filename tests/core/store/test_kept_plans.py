@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from psycopg import sql
 
 from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.queries import numbered
 from fencerow.core.store import store
 from fencerow.core.store.attempts import NIL, Mark, Success
 from fencerow_proof.servers.pgbouncer import is_pooled
@@ -26,6 +28,7 @@ MARKS = {  # by what each prepared statement is found, and parameters that do so
     "lanes": ("RECURSIVE level", {"queue": "mail", "names": '{"",suspect:}', "shares_max": "1000"}),
     "succeed": ('INTO "fencerow".spent_ids', {"outcomes": f'[{{"id":"{NIL}","attempt":1,"result":"1"}}]'}),
 }
+CALLED = re.compile(r"fencerow\.(?:now|us|at|seconds|later)\(")
 NUMBERS = {"holder": NIL, "limit": "10", "margin_s": "60", "awaited_s": "300", **OWN_CLOCK}
 
 
@@ -96,3 +99,21 @@ def test_a_plan_is_made_once(pg: PostgresEngine) -> None:
             "SELECT generic_plans, custom_plans FROM pg_prepared_statements"
         ).fetchall()
     assert len(plans) == 4 and {custom for _, custom in plans} == {0} and min(plans)[0] >= 2
+
+
+def test_a_statement_of_each_job_has_our_functions_written_into_its_plan(pg: PostgresEngine) -> None:
+    """One that is called is parsed and planned by the server in each statement again: a quarter of a claim."""
+    with psycopg.connect(pg.conninfo, autocommit=True) as connection:
+        connection.execute("SET plan_cache_mode = force_generic_plan")
+        plans = {name: plan_of(connection, pg, name) for name in ("submit_one", "submit", "claim", "succeed")}
+    for name, plan in plans.items():
+        assert "clock_timestamp()" in plan, name
+        assert not CALLED.findall(plan), name
+
+
+def plan_of(connection: psycopg.Connection[Any], engine: PostgresEngine, name: str) -> str:
+    (text,) = engine.queries[name].statements
+    values = sql.SQL(", ").join(sql.NULL for _ in engine.queries[name].parameters)
+    connection.execute(f"PREPARE {name} AS {numbered(text, engine.queries[name].parameters)}".encode())
+    explain = sql.SQL("EXPLAIN (VERBOSE) EXECUTE {} ({})").format(sql.Identifier(name), values)
+    return "\n".join(line for (line,) in connection.execute(explain))
