@@ -25,7 +25,7 @@ from tests.proof.race.named import WHOLE
 
 ALL = 1_000_000  # orders: no race has so many that are told apart
 RED_WITHIN = 300  # orders: a control ends with the first that is wrong, so it may look further than a race
-FEWEST = 8  # orders, however long they are
+FEWEST = 4  # orders, however long they are
 MODES = ("plain", "held", "sqlite")
 
 
