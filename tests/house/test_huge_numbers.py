@@ -12,7 +12,7 @@ from fencerow.errors import FencerowError
 from fencerow.guards.checked import owner_now
 from fencerow.guards.mutex.terms import Terms, terms_of
 from fencerow.guards.transitions import Lease, Move, Overdue, Transitions
-from fencerow.limits.definition import Breaker
+from fencerow.limits.rate import Breaker
 from fencerow.planning import checking
 from fencerow.schedules.spec import Spec
 

@@ -11,9 +11,9 @@ import pytest
 from fencerow import InvalidInput
 from fencerow.limits import Limit, Rate
 from fencerow.limits.client import once_each
-from fencerow.limits.definition import Breaker
 from fencerow.limits.errors import LimitConflict
 from fencerow.limits.pacing import Pace
+from fencerow.limits.rate import Breaker
 
 FULL = Limit(
     "github",

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 from fencerow.core.lazy import lazily
 
 if TYPE_CHECKING:
-    from fencerow.limits.definition import Breaker, Limit, Rate
+    from fencerow.limits.definition import Limit
     from fencerow.limits.limits import LimitRecord
+    from fencerow.limits.rate import Breaker, Rate
 else:
     __getattr__ = lazily(
         __name__,
         {
-            "Breaker": "fencerow.limits.definition",
+            "Breaker": "fencerow.limits.rate",
             "Limit": "fencerow.limits.definition",
             "LimitRecord": "fencerow.limits.limits",
-            "Rate": "fencerow.limits.definition",
+            "Rate": "fencerow.limits.rate",
         },
     )
 

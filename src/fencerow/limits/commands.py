@@ -19,10 +19,11 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.errors import InvalidInput, exits
 from fencerow.core.model.job import instant
 from fencerow.limits.client import WAITING, WAITING_MAX, LimitVerbs
-from fencerow.limits.definition import QUEUE, Breaker, Limit, Rate, check_name
+from fencerow.limits.definition import QUEUE, Limit, check_name
 from fencerow.limits.errors import UnknownLimit
 from fencerow.limits.limits import LimitRecord
 from fencerow.limits.looking import LimitTurns
+from fencerow.limits.rate import Breaker, Rate
 from fencerow.operators.known_queues import meant, nobody_knows
 from fencerow.turns.tables import say_turns
 from fencerow.turns.telling import counted

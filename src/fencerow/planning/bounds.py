@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from fencerow.limits.definition import FLEET, Limit, Rate
+from fencerow.limits.definition import FLEET, Limit
+from fencerow.limits.rate import Rate
 from fencerow.planning.formulas import HOUR_MINUTES, drain_hours, exact, fit_max
 from fencerow.planning.plan import ALL_QUEUES, By, JobPlan, Plan
 

@@ -6,7 +6,8 @@ from fractions import Fraction
 
 from fencerow.core.app.options import QUEUE_LENGTH_MAX
 from fencerow.core.model.retry import ATTEMPTS_MAX
-from fencerow.limits.definition import AT_ONCE_MAX, Limit, Rate
+from fencerow.limits.definition import AT_ONCE_MAX, Limit
+from fencerow.limits.rate import Rate
 from fencerow.planning.checking import checked_text, placed, seconds, share, whole
 from fencerow.planning.errors import InvalidPlan
 from fencerow.planning.formulas import exact

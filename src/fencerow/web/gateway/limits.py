@@ -10,9 +10,10 @@ import msgspec
 from fencerow.command.times import iso
 from fencerow.core.errors import InvalidInput
 from fencerow.errors import InvalidWindow, UnknownLimit, UnknownZone
-from fencerow.limits.definition import Breaker, Limit, Rate
+from fencerow.limits.definition import Limit
 from fencerow.limits.limits import LimitRecord
 from fencerow.limits.looking import LimitTurns
+from fencerow.limits.rate import Breaker, Rate
 from fencerow.web.gateway.problem import missing
 from fencerow.web.gateway.queues import Reason
 from fencerow.web.gateway.reached import everywhere

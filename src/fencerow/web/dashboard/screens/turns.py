@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from fencerow.core.errors import Busy, InvalidInput
-from fencerow.limits.definition import Limit, Rate
+from fencerow.limits.definition import Limit
 from fencerow.limits.limits import LimitRecord
+from fencerow.limits.rate import Rate
 from fencerow.turns.telling import doing
 from fencerow.web.dashboard.roles import Role
 from fencerow.web.dashboard.screen import Act, Action, Look, PressAnswer, Screen, Section
