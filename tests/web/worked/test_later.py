@@ -109,7 +109,8 @@ async def test_a_result_of_another_type_is_refused_and_the_attempt_goes_on(
 ) -> None:
     _, request = await deferred(app, endpoint)
 
-    wrong = [await say(http, request, "succeed", result=each) for each in ("a.png", None, [{}])]
+    unfit: tuple[Any, ...] = ("a.png", None, [{}])
+    wrong = [await say(http, request, "succeed", result=each) for each in unfit]
     half = await say(http, request, "progress", percent=50)
     right = await say(http, request, "succeed", result={"url": "a.png"})
     late = await say(http, request, "succeed", result="a.png")

@@ -112,7 +112,7 @@ async def _check_type(call: Call, ticket: Ticket, text: bytes) -> None:
     """
     if known := worked_by(call.app):
         name = await call.app.engine.arun(name_of(ticket))
-        if name in known:
+        if name is not None and name in known:
             known[name].check(text)
 
 
