@@ -125,7 +125,7 @@ UNRECORDED = {
                 "beat_worked",
                 "progress_worked",
             ),
-            *("worked_seen", "purge_worked"),
+            *("worked_seen", "take_ended_worked", "purge_worked"),
         ),
         "attempts that endpoints answer later: tests/proof/race/test_worked.py; suspend and wake move the jobs",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.server
 import json
 import threading
@@ -18,7 +19,7 @@ from fencerow.web.worked.declared import worked_over_http
 SECRET = WebhookSecret(b"r" * 32).text
 SECRET_ENV = "FENCEROW_TEST_RENDER_KEY"
 GATEWAY = "http://127.0.0.1"
-OURS = ("answer_s", "heartbeat_s", "reply_s", "keeps_slot", "reply_bytes_max")
+OURS = ("answer_s", "heartbeat_s", "reply_s", "keeps_slot", "reply_bytes_max", "cancel_url")
 
 
 @dataclass
@@ -122,6 +123,13 @@ def endpoint_serving() -> Iterator[Endpoint]:
         finally:
             server.shutdown()
             thread.join()
+
+
+async def until(found: Callable[[], Any]) -> None:
+    """Wait until a look finds something."""
+    async with asyncio.timeout(60):
+        while not found():
+            await asyncio.sleep(0.01)
 
 
 def config_for(endpoint: Endpoint, **more: Any) -> Config:

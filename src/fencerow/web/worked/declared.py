@@ -45,6 +45,7 @@ def worked_over_http(
     answer_s: Seconds = ANSWER_S,
     heartbeat_s: Seconds | None = None,
     keeps_slot: bool = False,
+    cancel_url: str | None = None,
 ) -> Callable[[Callable[P, R]], Callable[Concatenate[Job, P], Coroutine[Any, Any, R]]]:
     """Let an HTTP endpoint, in any language, do the work of a job: a decorator below `@app.job` or `@app.handles`.
 
@@ -54,11 +55,12 @@ def worked_over_http(
     `callbacks`: the address of your gateway as the endpoint reaches it. With it the endpoint may reply 202 and answer
     later, within `answer_s` of the request and with a heartbeat at least every `heartbeat_s`. The job waits without a
     slot then, and without its turns; with `keeps_slot` it keeps both, and the attempt's `timeout_s` bounds the wait.
-    `reply_s`: how long to wait for the reply; `reply_bytes_max`: how large it may be.
+    `reply_s`: how long to wait for the reply; `reply_bytes_max`: how large it may be. `cancel_url`: where a signed POST
+    tells the endpoint, at most once, that an attempt it works on was cancelled; the cancel never waits for that.
 
     Raises:
         DeclarationError: an option or the function cannot be used.
-        WebhookUrlRefused: requests may not go to that URL, see the setting `webhook_allow`.
+        WebhookUrlRefused: requests may not go to one of the URLs, see the setting `webhook_allow`.
     """
     endpoint = endpoint_of(
         url,
@@ -69,8 +71,10 @@ def worked_over_http(
         answer_s=answer_s,
         heartbeat_s=heartbeat_s,
         keeps_slot=keeps_slot,
+        cancel_url=cancel_url,
     )
-    target_of(url, allowed_of(app.config))
+    for each in (url, *([] if cancel_url is None else [cancel_url])):
+        target_of(each, allowed_of(app.config))
 
     def declared(function: Callable[P, R]) -> Callable[Concatenate[Job, P], Coroutine[Any, Any, R]]:
         _refuse_unfit(function)

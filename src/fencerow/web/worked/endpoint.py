@@ -27,7 +27,8 @@ PATH: Final = "/v1/worked"  # below the address of a gateway
 @dataclass(frozen=True, slots=True)
 class WorkedEndpoint:
     """Where the attempts of a job are sent to, and how long each wait may be. `callbacks`: the address of the gateway
-    that the endpoint reaches; None: it answers in its reply alone. `silent_s`: between two heartbeats."""
+    that the endpoint reaches; None: it answers in its reply alone. `silent_s`: between two heartbeats. `cancel_url`:
+    where it is told of cancels."""
 
     url: str
     secret_env: str
@@ -37,6 +38,7 @@ class WorkedEndpoint:
     answer_s: float
     silent_s: float
     keeps_slot: bool
+    cancel_url: str | None = None
 
     def signers(self) -> list[WebhookSecret | KeyPair]:
         """What signs, from the environment: one secret, or two with a blank between while one replaces the other.
@@ -79,6 +81,7 @@ def endpoint_of(
     answer_s: Seconds,
     heartbeat_s: Seconds | None,
     keeps_slot: bool,
+    cancel_url: str | None,
 ) -> WorkedEndpoint:
     """What a declaration says, checked; where its URL leads is checked apart.
 
@@ -102,6 +105,7 @@ def endpoint_of(
         whole_s,
         whole_s if heartbeat_s is None else _seconds(heartbeat_s, "heartbeat_s"),
         keeps_slot,
+        cancel_url,
     )
 
 

@@ -20,6 +20,7 @@ from fencerow.web.worked.answers import FailedAnswer
 from fencerow.web.worked.attempts import Answered, Fencing, Overdue
 from fencerow.web.worked.endpoint import WorkedEndpoint, before_end_s
 from fencerow.web.worked.errors import ResultUnfit, WorkedFailed, WorkedOverdue, WorkedUnfit
+from fencerow.web.worked.telling import Sent, teller_of
 from fencerow.web.worked.token import AttemptToken
 
 log = logging.getLogger("fencerow.worked")
@@ -34,9 +35,10 @@ class WorkedOverHttp:
 
     def __init__(self, app: JobsApp, endpoint: WorkedEndpoint, result: ValueType) -> None:
         self._app = app
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         self._result = result
         self._allow = allowed_of(app.config)
+        self._teller = None if endpoint.cancel_url is None else teller_of(app)
 
     async def work(self, job: Job, args: bytes) -> Any:
         """One attempt: the endpoint's result.
@@ -47,7 +49,7 @@ class WorkedOverHttp:
             Snooze: nothing here can sign. LeaseLost: the job belongs to a newer attempt.
         """
         fencing = Fencing(job.id, job.holder, job.attempt)
-        token = None if self._endpoint.callbacks is None else AttemptToken.new()
+        token = None if self.endpoint.callbacks is None else AttemptToken.new()
         if token is not None:
             before = await self._open(fencing, token)
             if before is not None:
@@ -71,10 +73,14 @@ class WorkedOverHttp:
         from fencerow.web.worked.sending import sent
 
         try:
-            reply = await sent(job, args, self._endpoint, signers, token, self._allow)
-            came = judged(reply, self._endpoint.reply_bytes_max)
+            reply = await sent(job, args, self.endpoint, signers, token, self._allow)
+            came = judged(reply, self.endpoint.reply_bytes_max)
         except WorkedFailed as error:
             return error
+        except asyncio.CancelledError:
+            if self._teller is not None:
+                self._teller.interrupted(Sent(job.id, job.attempt))
+            raise
         if isinstance(came, Later) and token is None:
             return WorkedFailed(
                 "the endpoint answered 202: it would answer later",
@@ -87,7 +93,7 @@ class WorkedOverHttp:
     async def _open(self, fencing: Fencing, token: AttemptToken) -> Answered | Overdue | None:
         opened = await self._app.engine.arun(
             attempts.open_attempt(
-                fencing, token.digest, answer_s=self._endpoint.answer_s, silent_s=self._endpoint.silent_s
+                fencing, token.digest, answer_s=self.endpoint.answer_s, silent_s=self.endpoint.silent_s
             )
         )
         if opened is None:
@@ -101,7 +107,7 @@ class WorkedOverHttp:
     async def _later(self, job: Job, fencing: Fencing) -> Any:
         """The endpoint has said that it answers later: wait for that, without a slot unless it is to be kept."""
         earlier: Answered | Overdue | None = await self._app.engine.arun(attempts.defer(fencing))
-        if earlier is None and not self._endpoint.keeps_slot:
+        if earlier is None and not self.endpoint.keeps_slot:
             raise Suspend("the answer of its endpoint")
         return self._answered(job, earlier or await self._waited(job, fencing))
 
@@ -143,8 +149,8 @@ class WorkedOverHttp:
         if isinstance(came, Overdue):
             raise WorkedOverdue(
                 f"the endpoint has not answered attempt {came.attempt} in time",
-                f"it said that it answers later; it has {self._endpoint.answer_s:g} s, and may be silent for "
-                f"{self._endpoint.silent_s:g} s",
+                f"it said that it answers later; it has {self.endpoint.answer_s:g} s, and may be silent for "
+                f"{self.endpoint.silent_s:g} s",
                 "look at the endpoint; what it still answers for that attempt is refused",
             )
         plain = self._app.client.packing.unpack(came.answer.encode(), Bound.result(job.id))
@@ -183,7 +189,7 @@ class WorkedOverHttp:
             Snooze: nothing here does. No attempt is used up for that.
         """
         try:
-            return self._endpoint.signers()
+            return self.endpoint.signers()
         except (InvalidInput, MissingExtra) as error:
             log.error("jobs worked over HTTP cannot be signed here: %s", error)
             raise Snooze(UNSIGNED_S, str(error)) from None

@@ -167,6 +167,26 @@ WHERE sent.job_id = ANY(CAST(:looked AS uuid[]))
   AND (sent.job_id = ANY(CAST(:ids AS uuid[]))
        OR NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = sent.job_id));
 
+-- name: ended_worked
+-- Of the first :limit attempts that are looked at, those whose jobs are no longer live: they ended without the answer.
+SELECT CAST(few.job_id AS text), few.attempt
+FROM (SELECT sent.job_id, sent.attempt
+      FROM fencerow.worked_attempts AS sent
+      WHERE sent.look_at IS NOT NULL
+      ORDER BY sent.look_at
+      LIMIT CAST(:limit AS integer)) AS few
+WHERE NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = few.job_id);
+
+-- name: take_ended_worked
+-- Look at an attempt no more whose job has ended. Guard: it is looked at still, and the job is not live: one caller has it.
+UPDATE fencerow.worked_attempts AS sent
+SET look_at = NULL
+WHERE sent.job_id = CAST(:id AS uuid)
+  AND sent.attempt = CAST(:attempt AS bigint)
+  AND sent.look_at IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = sent.job_id)
+RETURNING sent.attempt;
+
 -- name: worked_jobs_after
 -- How many of the next jobs after this one, in the order of their ids, have anything here, and the last of them.
 SELECT count(*), CAST(max(CAST(few.job_id AS text)) AS text)

@@ -152,6 +152,26 @@ WHERE job_id IN (SELECT value FROM json_each(:looked))
   AND (job_id IN (SELECT value FROM json_each(:ids))
        OR NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = fencerow.worked_attempts.job_id));
 
+-- name: ended_worked
+-- Of the first :limit attempts that are looked at, those whose jobs are no longer live: they ended without the answer.
+SELECT few.job_id, few.attempt
+FROM (SELECT sent.job_id, sent.attempt
+      FROM fencerow.worked_attempts AS sent
+      WHERE sent.look_at IS NOT NULL
+      ORDER BY sent.look_at
+      LIMIT :limit) AS few
+WHERE NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = few.job_id);
+
+-- name: take_ended_worked
+-- Look at an attempt no more whose job has ended. Guard: it is looked at still, and the job is not live: one caller has it.
+UPDATE fencerow.worked_attempts
+SET look_at = NULL
+WHERE job_id = :id
+  AND attempt = :attempt
+  AND look_at IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = fencerow.worked_attempts.job_id)
+RETURNING attempt;
+
 -- name: worked_jobs_after
 -- How many of the next jobs after this one, in the order of their ids, have anything here, and the last of them.
 SELECT count(*), max(few.job_id)
