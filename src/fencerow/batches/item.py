@@ -14,6 +14,7 @@ from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.submission import PreparedCall
 from fencerow.core.model.text import shown
 from fencerow.core.worker.context import Job
+from fencerow.core.worker.follow_ups import PreparedJobs
 
 if TYPE_CHECKING:
     from fencerow.batches.errors import NotInBatch
@@ -133,8 +134,8 @@ class BatchItem(Generic[V, R]):
         error = Snooze(delay_s, reason)
         self._decide(lambda: error)
 
-    def submit_next(self, call: PreparedCall) -> str:
-        """Submit another job together with this one's success; see `Job.submit_next`. Before its outcome is said.
+    def submit_next(self, call: PreparedCall | PreparedJobs) -> str:
+        """Submit another job, or a flow, with this one's success; see `Job.submit_next`. Before its outcome is said.
 
         Raises:
             DecidedTwice: its outcome was said before.

@@ -19,12 +19,21 @@ from fencerow.core.model.submission import Submission
 from fencerow.core.model.text import check_text, shown
 from fencerow.core.model.wakeup import FlowMoved, encode
 from fencerow.core.worker.attempt import lease_lost
+from fencerow.core.worker.follow_ups import StoredTogether
 from fencerow.flows.errors import FlowNameTaken, InvalidFlow
 from fencerow.flows.flow_job import FlowJob
 from fencerow.flows.graph import Policy, ordered
 from fencerow.flows.inputs import FlowInputs
 from fencerow.flows.looking import read_flow_results
-from fencerow.flows.storing import Callback, Edge, Member, PlannedFlow, submit_flow
+from fencerow.flows.standing import expect_flow
+from fencerow.flows.storing import (
+    Callback,
+    Edge,
+    Member,
+    PlannedFlow,
+    as_follow_up,
+    submit_flow,
+)
 from fencerow.flows.waits import note_flow_wait
 
 if TYPE_CHECKING:
@@ -58,6 +67,7 @@ class Flow(Verbs):
         # Made once, so that a submit whose answer was lost can be repeated.
         self._own_id = new_id()
         self._own_ids: dict[str, str] = {}
+        self._is_handed_over = False  # to an attempt, with whose success it is stored
 
     def __repr__(self) -> str:
         return f"<Flow {self.name!r} of {len(self._jobs)} jobs>"
@@ -136,6 +146,7 @@ class Flow(Verbs):
         """
         from fencerow.flows.handle import FlowHandle
 
+        self._refuse_handed_over()
         plan = self._plan()
         is_new = yield from _stored(plan, self._submits, connection)
         if is_new and connection is None:
@@ -143,6 +154,33 @@ class Flow(Verbs):
         return FlowHandle(self._client, plan.id, replay=not is_new)
 
     asubmit = averb(submit)
+
+    def as_follow_up(self) -> StoredTogether:
+        """For `job.submit_next(flow)`: it is stored whole in the transaction in which the attempt succeeds, or never.
+
+        Raises:
+            InvalidFlow: it has a key, or was handed over before. FlowCycle, UnknownFlowJob, FlowTooLarge: it cannot be
+                run.
+        """
+        self._refuse_handed_over()
+        if self.key is not None:
+            raise InvalidFlow(
+                f"the flow {self.name!r} has a key, and is to follow a job",
+                "it is stored once, with the success of the attempt: no other can be there",
+                "leave out key=; or submit it in the handler: flow.submit()",
+            )
+        plan = self._plan()
+        self._is_handed_over = True
+        expect_flow(self._submits.engine)
+        return as_follow_up(plan, actor=self._submits.actor)
+
+    def _refuse_handed_over(self) -> None:
+        if self._is_handed_over:
+            raise InvalidFlow(
+                f"the flow {self.name!r} was handed over already",
+                "it is stored with the success of that attempt",
+                "put another flow together",
+            )
 
     def run_within(self, job: Job) -> FlowInputs:
         """In a handler: run the flow as children of this job, and go on when all have ended; returns how they did.
@@ -173,6 +211,7 @@ class Flow(Verbs):
                 "the transaction would stay open as long",
                 "wait first, then open the transaction",
             )
+        self._refuse_handed_over()
         self._is_awaited = True
         self.key = job.id if self.key is None else self.key
 

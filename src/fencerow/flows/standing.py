@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from weakref import WeakKeyDictionary
 
 from fencerow.core.background.dormant import Dormant
 from fencerow.core.chore import Chore
 from fencerow.core.db.engine import Engine
-from fencerow.core.model.wakeup import FlowMoved
+from fencerow.core.model.wakeup import Ended, FlowMoved, WakeUp
 from fencerow.core.telemetry import Telemetry
 
 USED = "flows_used"
 LOOK_S = 5.0  # how often a worker looks whether there is a flow, beside what it is told
+EXPECT_S = 60.0  # how long it expects the flow that a handler here has handed over
+
+# Until when a flow may come with the success of a handler of this process: nobody tells of it.
+_expected: WeakKeyDictionary[Engine, float] = WeakKeyDictionary()
+
+
+def expect_flow(engine: Engine) -> None:
+    """An attempt of this process will store a flow with its success: ends that are told now may be of its jobs."""
+    _expected[engine] = time.monotonic() + EXPECT_S
+
+
+class FlowChore(Dormant):
+    """Wakes jobs of flows. It also hears ends while a flow is expected, of which it cannot know yet."""
+
+    def __init__(self, engine: Callable[[], Engine], make: Callable[[], Chore]) -> None:
+        super().__init__("flows", engine, USED, make, every_s=LOOK_S, hears=(FlowMoved,))
+
+    def for_worker(self) -> Chore:
+        return FlowChore(self._engine, self._make)
+
+    def is_for(self, message: WakeUp | None) -> bool:
+        hears = super().is_for(message)
+        return hears or (isinstance(message, Ended) and _expected.get(self._engine(), 0.0) > time.monotonic())
 
 
 def flow_chore(engine: Callable[[], Engine], telemetry: Telemetry) -> Chore:
@@ -22,4 +47,4 @@ def flow_chore(engine: Callable[[], Engine], telemetry: Telemetry) -> Chore:
 
         return Waker(engine, telemetry)
 
-    return Dormant("flows", engine, USED, waker, every_s=LOOK_S, hears=(FlowMoved,))
+    return FlowChore(engine, waker)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Final
 
 import msgspec
 
 from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.model.job import NewJob
+from fencerow.core.model.submission import Submission
 from fencerow.core.store import store
 from fencerow.core.store.suspending import suspend_new
+from fencerow.core.worker.follow_ups import StoredTogether
 from fencerow.flows.errors import FlowConflict
 from fencerow.flows.graph import Policy
+
+TERM: Final = "flows"  # the name of the wing: what the first job of a flow that follows another job brings
 
 
 class Member(msgspec.Struct, frozen=True, gc=False):
@@ -85,12 +90,56 @@ def submit_flow(flow: PlannedFlow, *, actor: str | None, copies: bool = False) -
     yield from insert(flow.jobs).steps()
     if flow.held:
         yield from suspend_new(flow.held)
-    yield from execute("put_flow_jobs", id=flow.id, given=_document(flow.members))
-    if flow.edges:
-        yield from execute("put_flow_edges", id=flow.id, edges=_document(flow.edges))
-    if flow.callbacks:
-        yield from execute("put_flow_callbacks", id=flow.id, callbacks=_document(flow.callbacks))
+    edges = _document(flow.edges) if flow.edges else None
+    yield from _put_rest(
+        flow.id, _document(flow.members), edges, _document(flow.callbacks) if flow.callbacks else None
+    )
     return True
+
+
+def as_follow_up(flow: PlannedFlow, *, actor: str | None) -> StoredTogether:
+    """A flow that is stored with the success of an attempt: its first job brings what is written beside the jobs."""
+    beside = {
+        "id": flow.id,
+        "name": flow.name,
+        "digest": flow.digest,
+        "actor": actor,
+        "jobs": len(flow.jobs),
+        "held": flow.held,
+        "members": _document(flow.members),
+        "edges": _document(flow.edges) if flow.edges else None,
+        "callbacks": _document(flow.callbacks) if flow.callbacks else None,
+    }
+    first, *others = flow.jobs
+    first = msgspec.structs.replace(first, terms={**(first.terms or {}), TERM: beside})
+    size = len(msgspec.json.encode(beside))
+    return StoredTogether(flow.id, [Submission(job) for job in (first, *others)], size)
+
+
+def store_beside(jobs: Sequence[NewJob]) -> Steps[None]:
+    """Write what such first jobs bring, in the transaction of their insert, after it. A flow that is there stays."""
+    for job in jobs:
+        given: dict[str, Any] = (job.terms or {})[TERM]
+        made = yield from execute(
+            "put_flow",
+            id=given["id"],
+            flow=given["name"],
+            digest=given["digest"],
+            jobs=given["jobs"],
+            actor=given["actor"],
+        )
+        if made:
+            if given["held"]:
+                yield from suspend_new(given["held"])
+            yield from _put_rest(given["id"], given["members"], given["edges"], given["callbacks"])
+
+
+def _put_rest(flow_id: str, members: str, edges: str | None, callbacks: str | None) -> Steps[None]:
+    yield from execute("put_flow_jobs", id=flow_id, given=members)
+    if edges is not None:
+        yield from execute("put_flow_edges", id=flow_id, edges=edges)
+    if callbacks is not None:
+        yield from execute("put_flow_callbacks", id=flow_id, callbacks=callbacks)
 
 
 def _refuse_other(flow: PlannedFlow) -> Steps[None]:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from fencerow.core.config import CoreConfig, Settings
     from fencerow.core.db.engine import Engine
+    from fencerow.core.db.run import Steps
+    from fencerow.core.model.job import NewJob
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.wing import Purge
 
@@ -34,6 +36,12 @@ def _purges(engine: Engine, config: CoreConfig, _telemetry: Telemetry) -> Sequen
     return (partial(removed, engine, purge(age_s=age_s, limit=FLOWS_MAX), limit=FLOWS_MAX),)
 
 
+def _stored(jobs: Sequence[NewJob], *, again: bool) -> Steps[None]:  # noqa: ARG001 - a flow that is there stays
+    from fencerow.flows.storing import store_beside
+
+    return store_beside(jobs)
+
+
 def _checks() -> Sequence[Check]:
     from fencerow.flows.checks import examine_flows
 
@@ -53,6 +61,7 @@ CHANGES = (
 WING = Wing(
     "flows",
     queries=("fencerow.flows",),
+    stored=_stored,
     purges=_purges,
     used="flows_used",
     checks=_checks,

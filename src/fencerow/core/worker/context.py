@@ -21,7 +21,7 @@ from fencerow.core.model.submission import PreparedCall
 from fencerow.core.model.text import check_text, shown
 from fencerow.core.store import store
 from fencerow.core.worker.attempt import Attempt, Interrupt, lease_lost
-from fencerow.core.worker.follow_ups import AsStored, FollowUps
+from fencerow.core.worker.follow_ups import AsStored, FollowUps, PreparedJobs
 from fencerow.core.worker.lines import LEVELS, mirror
 from fencerow.core.worker.transaction import JobTransaction
 
@@ -184,11 +184,12 @@ class Job:
 
     # --- what follows it ---------------------------------------------------------------------------
 
-    def submit_next(self, call: PreparedCall) -> str:
-        """Submit another job together with this one's success; returns its id.
+    def submit_next(self, call: PreparedCall | PreparedJobs) -> str:
+        """Submit another job, or a whole flow, together with this one's success; returns its id.
 
             job.submit_next(send.call(to="ada"))
             job.submit_next(tidy.using(delay_s=3600).call(folder))
+            job.submit_next(flow)       # app.flow("report"), put together in the handler
 
         Nothing is sent now, so there is nothing to await: the follow-ups are stored in the transaction in which the
         attempt succeeds, that of `job.transaction()` too. If it fails, is retried or has lost its lease, they never
@@ -198,7 +199,8 @@ class Job:
         this job as failed, and none of them is stored. If its unique key has a job already, that one stays.
 
         Raises:
-            InvalidInput: it was not made by `job.call(...)`, names a connection, or is one too many.
+            InvalidInput: it was not made by `job.call(...)`, names a connection, or is one too many; or the flow has a
+                key, or was handed over before.
         """
         return self.follow_ups.add(call)
 

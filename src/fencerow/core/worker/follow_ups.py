@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.outcome import Followed, Succeeded
@@ -14,6 +14,27 @@ FOLLOW_UPS_BYTES_MAX: Final = (
     4 * 1024 * 1024
 )  # of their arguments: they travel with the result in one statement
 AsStored = Callable[[PreparedCall], Submission]
+
+
+class StoredTogether(NamedTuple):
+    """Jobs that are submitted together, under one id. `more_bytes`: what is stored beside their arguments."""
+
+    id: str
+    submissions: Sequence[Submission]
+    more_bytes: int
+
+
+@runtime_checkable
+class PreparedJobs(Protocol):
+    """What a wing makes of several calls, to be submitted together, such as a flow."""
+
+    def as_follow_up(self) -> StoredTogether:
+        """What is stored, once.
+
+        Raises:
+            InvalidInput: it cannot be stored, or was stored before.
+        """
+        ...
 
 
 class FollowUps:
@@ -29,31 +50,42 @@ class FollowUps:
         """In the order in which they were asked for."""
         return tuple(self._found)
 
-    def add(self, call: PreparedCall) -> str:
-        """Take one, and return its id.
+    def add(self, call: PreparedCall | PreparedJobs) -> str:
+        """Take one, or several that belong together, and return the id.
 
         Raises:
             InvalidInput: it is no call, cannot be stored, or is one too many. It is not submitted.
         """
         if self._as_stored is None:
             raise InvalidInput("a follow-up was asked for", "this handler runs outside its application", "")
-        if len(self._found) >= FOLLOW_UPS_MAX:
+        if isinstance(call, PreparedJobs):
+            found = call.as_follow_up()
+            self._take(found.submissions, found.more_bytes)
+            return found.id
+        self._check_count(1)
+        one = self._as_stored(call)
+        self._take([one], 0)
+        return one.job.id
+
+    def _check_count(self, more: int) -> None:
+        if len(self._found) + more > FOLLOW_UPS_MAX:
             raise InvalidInput(
                 f"an attempt asked for more than {FOLLOW_UPS_MAX} follow-ups",
                 "they are stored in one statement with its success",
                 "let one follow-up submit the rest with submit_many",
             )
-        found = self._as_stored(call)
-        size = self._bytes + found.job.args_bytes
+
+    def _take(self, found: Sequence[Submission], more_bytes: int) -> None:
+        self._check_count(len(found))
+        size = self._bytes + more_bytes + sum(each.job.args_bytes for each in found)
         if size > FOLLOW_UPS_BYTES_MAX:
             raise InvalidInput(
                 f"the arguments of an attempt's follow-ups have {size} bytes",
                 f"together they may have {FOLLOW_UPS_BYTES_MAX}: they are stored in one statement with its success",
                 "pass where the data is, not the data",
             )
-        self._found.append(found)
+        self._found += found
         self._bytes = size
-        return found.job.id
 
     def success(self, result: bytes) -> Succeeded:
         """What the attempt became, with this result."""
