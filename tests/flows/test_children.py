@@ -8,7 +8,7 @@ import pytest
 from fencerow import Job
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
-from fencerow.errors import FlowConflict, InvalidFlow
+from fencerow.errors import FlowConflict, InvalidFlow, LeaseLost
 from fencerow.flows import waits
 from fencerow.flows.waits import wake_waiters
 from fencerow.testing import drain
@@ -113,3 +113,24 @@ def test_waiters_that_a_stranger_has_locked_hide_no_other(
             woken = pg.run(waits.wake_waiters(actor=None))
 
     assert [each.id for each in woken] == [parents[2].id]
+
+
+def test_a_job_that_is_gone_gets_no_children(shop: Shop, engine: AnyEngine) -> None:
+    lost: list[str] = []
+
+    @shop.app.job(attempts_max=1)
+    def parent(job: Job) -> None:
+        rows(engine, f"DELETE FROM {{jobs}} WHERE id = '{job.id}'")
+        flow = shop.app.flow("children")
+        flow.add("a", shop.say.call("a"))
+        try:
+            flow.run_within(job)
+        except LeaseLost:
+            lost.append(job.id)
+            raise
+
+    asked = parent.submit()
+    drain(shop.app)
+
+    assert lost == [asked.id]
+    assert (shop.heard, rows(engine, "SELECT id FROM {flows}")) == ([], [])

@@ -10,7 +10,7 @@ from fencerow.core.app.calls import Call
 from fencerow.core.app.submitter import Submitter
 from fencerow.core.client.base import Verbs
 from fencerow.core.client.submitting import COPY_ROWS_MIN, Submits, hints_of
-from fencerow.core.db.run import Pause, Procedure, WakeUp, ask, joining
+from fencerow.core.db.run import Operation, Pause, Procedure, WakeUp, ask, joining
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import Busy, InvalidInput, OutcomeUnknown, Unavailable
 from fencerow.core.model.control import Suspend
@@ -33,8 +33,10 @@ from fencerow.flows.storing import (
     PlannedFlow,
     as_follow_up,
     submit_flow,
+    submit_flow_within,
 )
 from fencerow.flows.waits import note_flow_wait
+from fencerow.steps.memory import Fencing
 
 if TYPE_CHECKING:
     from fencerow.core.worker.context import Job
@@ -216,8 +218,8 @@ class Flow(Verbs):
         self.key = job.id if self.key is None else self.key
 
     def _within(self, job: Job) -> Procedure[FlowInputs]:
-        plan = self._plan()
-        if (yield from _stored(plan, self._submits, None)):
+        plan, fence = self._plan(), Fencing(job.id, job.holder, job.attempt)
+        if (yield from _stored(plan, self._submits, None, fence)):
             yield WakeUp([*hints_of(plan.ready), encode(FlowMoved())])
         has_ended = yield from ask(note_flow_wait(job.id, plan.id, holder=job.holder, attempt=job.attempt))
         if has_ended is None:
@@ -362,21 +364,25 @@ def _fit(call: object, what: str) -> Call[Any]:
     return call
 
 
-def _stored(plan: PlannedFlow, client: Submits, connection: object | None) -> Procedure[bool]:
-    """Store the flow, with the limits that the app declares and nobody has made yet."""
+def _stored(
+    plan: PlannedFlow, client: Submits, connection: object | None, fence: Fencing | None = None
+) -> Procedure[bool]:
+    """Store the flow, with the limits that the app declares and nobody has made yet. `fence`: of whose run it is."""
     try:
-        return (yield from _stored_surely(plan, client, connection))
+        return (yield from _stored_surely(plan, client, connection, fence))
     except InvalidInput as error:
         submissions = [Submission(job) for job in plan.jobs]
         if client.mend is None or not (yield from client.mend(error, submissions)):
             raise
-        return (yield from _stored_surely(plan, client, connection))
+        return (yield from _stored_surely(plan, client, connection, fence))
 
 
-def _stored_surely(plan: PlannedFlow, client: Submits, connection: object | None) -> Procedure[bool]:
+def _stored_surely(
+    plan: PlannedFlow, client: Submits, connection: object | None, fence: Fencing | None
+) -> Procedure[bool]:
     """Store the flow; when the answer is lost, look again for a while: the flow's row tells."""
     copies = connection is None and client.engine.traits.takes_copy and len(plan.jobs) >= COPY_ROWS_MIN
-    storing = joining(submit_flow(plan, actor=client.actor, copies=copies), connection)
+    storing = joining(_storing(plan, fence, client.actor, copies=copies), connection)
     try:
         return (yield from ask(storing))
     except OutcomeUnknown as error:
@@ -390,3 +396,9 @@ def _stored_surely(plan: PlannedFlow, client: Submits, connection: object | None
             except (OutcomeUnknown, Unavailable, Busy):
                 continue
     raise doubt
+
+
+def _storing(plan: PlannedFlow, fence: Fencing | None, actor: str | None, *, copies: bool) -> Operation[bool]:
+    if fence is None:
+        return submit_flow(plan, actor=actor, copies=copies)
+    return submit_flow_within(plan, fence, actor=actor, copies=copies)

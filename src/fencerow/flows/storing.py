@@ -11,10 +11,13 @@ from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.model.job import NewJob
 from fencerow.core.model.submission import Submission
 from fencerow.core.store import store
+from fencerow.core.store.notes import hold_fence
 from fencerow.core.store.suspending import suspend_new
+from fencerow.core.worker.attempt import lease_lost
 from fencerow.core.worker.follow_ups import StoredTogether
 from fencerow.flows.errors import FlowConflict
 from fencerow.flows.graph import Policy
+from fencerow.steps.memory import Fencing
 
 TERM: Final = "flows"  # the name of the wing: what the first job of a flow that follows another job brings
 
@@ -95,6 +98,20 @@ def submit_flow(flow: PlannedFlow, *, actor: str | None, copies: bool = False) -
         flow.id, _document(flow.members), edges, _document(flow.callbacks) if flow.callbacks else None
     )
     return True
+
+
+@operation(repeatable=True)
+def submit_flow_within(
+    flow: PlannedFlow, fence: Fencing, *, actor: str | None, copies: bool = False
+) -> Steps[bool]:
+    """`submit_flow` by an attempt that runs the flow within itself. Its job's row is locked first.
+
+    Raises:
+        LeaseLost: the attempt no longer holds its job, or that is gone. Nothing is stored. And as `submit_flow`.
+    """
+    if (yield from hold_fence(fence.id, holder=fence.holder, attempt=fence.attempt).steps()) is None:
+        raise lease_lost(fence.id, fence.attempt)
+    return (yield from submit_flow(flow, actor=actor, copies=copies).steps())
 
 
 def as_follow_up(flow: PlannedFlow, *, actor: str | None) -> StoredTogether:
