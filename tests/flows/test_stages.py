@@ -63,3 +63,40 @@ async def test_the_twins_for_async_code_say_the_same(shop: Shop) -> None:
     assert (await shop.app.flows.aof((await handle.ajob(first)).id)).id == handle.id
     assert [each.id for each in await shop.app.flows.aknown(live=True)] == [handle.id]
     await shop.app.aclose()
+
+
+def test_a_cancel_keeps_the_stage_that_has_ended_and_a_revive_goes_on_behind_it(
+    shop: Shop, engine: AnyEngine
+) -> None:
+    handle = document(shop)
+    end(engine, handle.job_named("extract").id)
+    advanced(engine)
+
+    handle.cancel(reason="enough")
+    advanced(engine)
+    assert shop.run(handle) == {"extract": "succeeded", "refine": "cancelled"}
+    assert handle.result() == handle.result(wait_for="refine", timeout_s=5) == "done"
+    assert handle.refresh().state == "cancelled"
+
+    assert (handle.revive().queued, handle.result()) == (1, "done")
+    assert shop.run(handle) == {"extract": "succeeded", "refine": "succeeded"}
+    assert shop.heard == ["refined"], "the first stage was repeated"
+    assert handle.result() == handle.result(wait_for="refine", timeout_s=5) == "refined"
+
+
+def test_a_flow_that_is_cancelled_before_its_first_stage_has_a_result_once_it_is_revived(
+    shop: Shop, engine: AnyEngine
+) -> None:
+    handle = document(shop)
+    handle.cancel()
+    advanced(engine)
+    with pytest.raises(NoFlowResult):
+        handle.result(wait_for="refine", timeout_s=5)
+
+    answer = handle.revive()
+
+    assert (answer.queued, answer.waiting) == (1, 1)
+    with pytest.raises(NotReady):
+        handle.result()
+    shop.run()
+    assert (shop.heard, handle.result()) == (["boxes", "refined"], "refined")
