@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fencerow import Client, Job
@@ -9,6 +11,8 @@ from fencerow.core.store import store
 from fencerow.errors import ApprovalOver, ApprovalUnknown, InvalidInput, JobNotFound, SignalRefused
 from fencerow.steps import Approval, approvals, memory
 from fencerow.steps.approvals import answer_approval, answering, asked, ticket_of
+from fencerow.steps.asking import answer_of
+from fencerow.steps.memory import Fencing, Waited, Waiting
 from fencerow.testing.clock import DatabaseClock
 from tests.core.worker.stage import working
 from tests.kit.jobs import AnyEngine, read, register, running
@@ -151,3 +155,50 @@ def test_it_goes_with_its_job(engine: AnyEngine) -> None:
     assert engine.run(memory.purge(memory.NOWHERE, limit=10)).gone == 1
     with pytest.raises(ApprovalUnknown):
         engine.run(asked(ticket_of(address)))
+
+
+async def test_one_call_asks_a_person_and_waits(engine: AnyEngine) -> None:
+    made: list[Approval] = []
+
+    async def pay(job: Job) -> list[object]:
+        async def tell(approval: Approval) -> None:
+            made.append(approval)
+
+        answer = await job.wait_for_approval("Pay?", tell, base_url=AT, timeout_s=600)
+        return [answer.yes, answer.by, answer.comment]
+
+    async with working(engine, pay) as stage:
+        job_id = await stage.submit("pay")
+        await stage.heard.wait("suspended", job_id=job_id)
+        await Client(engine).aanswer_approval(made[0].address, yes=True, by="Ada", comment="fine\nby me")
+        job = await stage.ended(job_id)
+
+    assert job.result == [True, "Ada", "fine\nby me"]
+    assert len(made) == 1
+    kept = await engine.arun(memory.steps_of(job_id))
+    assert [each.name for each in kept] == ["ask approval", "signal approval"]
+    assert text(made[0]) not in str(kept)
+
+
+def test_an_address_answers_no_longer_than_the_job_waits(engine: AnyEngine, clock: DatabaseClock) -> None:
+    job = running(engine, holder := register(engine))
+    address = text(ask(engine, job.id, expires_s=600))
+    over = Waiting(name="w", seq=1, beside=False, signal="approved", until_us=1, over='{"timed_out":true}')
+
+    assert engine.run(memory.wait(Fencing(job.id, holder, job.attempt), over)) == Waited('{"timed_out":true}')
+
+    with pytest.raises(ApprovalOver, match="waits for it no longer"):
+        answer(engine, address)
+    answer(engine, text(ask(engine, job.id)))  # what is asked since then is answered
+
+
+def test_what_a_person_writes_is_bounded(engine: AnyEngine) -> None:
+    address = ask(engine, running(engine, register(engine)).id).address
+    wrong: tuple[dict[str, Any], ...] = ({"by": "a" * 201}, {"by": "a\nb"}, {"comment": "a" * 2_001})
+
+    for each in wrong:
+        with pytest.raises(InvalidInput):
+            Client(engine).answer_approval(address, yes=True, **each)
+    with pytest.raises(InvalidInput, match="no answer"):
+        answer_of({"by": "ada"}, "approval")
+    assert engine.run(asked(ticket_of(address.rpartition("/")[2]))).over is None

@@ -18,6 +18,7 @@ from fencerow.core.lazy import lazily
 
 if TYPE_CHECKING:
     from fencerow.steps.approvals import Approval
+    from fencerow.steps.asking import ApprovalAnswer
     from fencerow.steps.errors import (
         ApprovalOver,
         ApprovalUnknown,
@@ -35,6 +36,7 @@ else:
         __name__,
         {
             "Approval": "fencerow.steps.approvals",
+            "ApprovalAnswer": "fencerow.steps.asking",
             "ApprovalOver": "fencerow.steps.errors",
             "ApprovalUnknown": "fencerow.steps.errors",
             "HistoryMismatch": "fencerow.steps.errors",
@@ -52,6 +54,7 @@ else:
 
 __all__ = [
     "Approval",
+    "ApprovalAnswer",
     "ApprovalOver",
     "ApprovalUnknown",
     "HistoryMismatch",

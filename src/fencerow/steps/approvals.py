@@ -32,6 +32,7 @@ from fencerow.steps.signals import Signalled, signal
 
 APPROVALS_MAX: Final = 100  # of a job
 ASKS_LENGTH_MAX: Final = 2_000
+BY_LENGTH_MAX: Final = 200
 SECRET_BYTES: Final = 32
 PATH: Final = "/v1/approvals/"  # below the address of a gateway
 
@@ -127,9 +128,11 @@ def asked(ticket: Ticket) -> Steps[Asked]:
     rows = yield from execute("approval", approval_id=ticket.id, digest=ticket.digest)
     if not rows:
         raise unknown()
-    job_id, name, asks, expires_at_us, answer, expired, answered, job_name = rows[0]
+    job_id, name, asks, expires_at_us, answer, expired, answered, job_name, withdrawn = rows[0]
     over = None
-    if answered:
+    if withdrawn:
+        over = "its job waits for it no longer"
+    elif answered:
         said = "" if answer is None else f" with {'yes' if answer else 'no'}"
         over = f"it was answered before{said}"
     elif expired:
@@ -148,8 +151,12 @@ def asked(ticket: Ticket) -> Steps[Asked]:
 
 
 @operation(patience_s=CANCEL_PATIENCE_S)
-def answer_approval(ticket: Ticket, *, yes: bool, actor: str | None) -> Steps[Signalled]:
+def answer_approval(
+    ticket: Ticket, *, yes: bool, actor: str | None, by: str | None = None, comment: str | None = None
+) -> Steps[Signalled]:
     """Answer, once: the mark "used" and the signal to the job are one commit. Locks the job's row.
+
+    `by`: who answers, as they say themselves.
 
     Raises:
         ApprovalUnknown: there is no such address. ApprovalOver: it was used, has expired, or its job has ended. Nothing
@@ -160,7 +167,8 @@ def answer_approval(ticket: Ticket, *, yes: bool, actor: str | None) -> Steps[Si
     if not (yield from execute("answer_approval", approval_id=ticket.id, digest=ticket.digest, answer=yes)):
         late = yield from asked(ticket).steps()
         raise too_late("somebody answers it just now" if late.over is None else late.over)
-    data = msgspec.json.encode({"yes": yes, "approval": ticket.id}).decode()
+    said = {name: text for name, text in (("by", by), ("comment", comment)) if text is not None}
+    data = msgspec.json.encode({"yes": yes, "approval": ticket.id, **said}).decode()
     try:
         return (yield from signal(ticket.id, found.job_id, found.signal, data, actor=actor).steps())
     except SignalRefused as error:
@@ -197,9 +205,19 @@ def approving(
     )
 
 
-def answering(ticket: Ticket, *, yes: bool, actor: str | None) -> Procedure[None]:
-    """Answer, and wake whoever serves the job."""
-    done = yield from ask(answer_approval(ticket, yes=yes, actor=actor))
+def answering(
+    ticket: Ticket, *, yes: bool, actor: str | None, by: str | None = None, comment: str | None = None
+) -> Procedure[None]:
+    """Answer, and wake whoever serves the job.
+
+    Raises:
+        InvalidInput: the name or the comment cannot be kept. And as `answer_approval`. Nothing is changed.
+    """
+    if by is not None:
+        check_text(by, "who answers", BY_LENGTH_MAX)
+    if comment is not None:
+        check_text(comment, "the comment", ASKS_LENGTH_MAX, lines=True)
+    done = yield from ask(answer_approval(ticket, yes=yes, actor=actor, by=by, comment=comment))
     yield WakeUp(hints_of_queued(done.woken))
 
 

@@ -75,6 +75,26 @@ class SignalVerbs(ClientBase):
     aapproval = averb(approval)
 
     @verb
+    def answer_approval(
+        self, address: str, *, yes: bool, by: str | None = None, comment: str | None = None
+    ) -> Procedure[None]:
+        """Answer what an address of `approval` asks, once, as its page does: for a page, a bot or a button of your own.
+
+        `by` and `comment` reach the job beside `yes`; only you know whether `by` is true.
+
+        Raises:
+            ApprovalUnknown: there is no such address. ApprovalOver: it was used, has expired, or its job waits
+                no longer. InvalidInput: the name or the comment cannot be kept. Nothing is changed.
+            Busy: a transaction of somebody's locks the job. Answer again.
+        """
+        from fencerow.steps.approvals import answering, ticket_of
+
+        ticket = ticket_of(str(address).rpartition("/")[2])
+        yield from answering(ticket, yes=yes, actor=self.actor, by=by, comment=comment)
+
+    aanswer_approval = averb(answer_approval)
+
+    @verb
     def revive_from(self, ref: Ref, step: str, *, reason: str | None = None) -> Procedure[list[str]]:
         """Queue a finished job again: it repeats this step and all behind it, and remembers those before.
 

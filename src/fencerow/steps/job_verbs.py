@@ -1,4 +1,4 @@
-"""What a running job is given for durable steps: `step`, `sleep`, `sleep_until`, `wait_for` and `patched`."""
+"""What a running job is given for durable steps: steps, sleeps, waits for signals and people, and `patched`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from fencerow.core.model.text import check_text, shown
 from fencerow.core.worker.context import Job
 
 if TYPE_CHECKING:
+    from fencerow.steps.approvals import Approval
+    from fencerow.steps.asking import ApprovalAnswer, Question
     from fencerow.steps.calls import Together
     from fencerow.steps.errors import StepNotPossible
     from fencerow.steps.history import History
@@ -184,6 +186,53 @@ class StepVerbs(Job):
             {"signal": signal, "delay_s": delay_s},
             f"signal {shown(signal)}",
         )
+
+    def wait_for_approval(
+        self,
+        asks: str,
+        tell: Callable[[Approval], Any],
+        *,
+        base_url: str,
+        timeout_s: Seconds = 7 * 24 * 3600.0,
+        name: str = "approval",
+    ) -> Any:
+        """Ask a person, and wait for the answer without a slot: an `ApprovalAnswer` with `yes`, `by` and `comment`.
+
+            async def tell(asked: Approval) -> None:
+                await mail("ada@example.com", asked.address)
+
+            answer = await job.wait_for_approval("Pay 500 EUR?", tell, base_url="https://jobs.example.com")
+            if answer.yes: ...
+
+        It is a step, "ask approval", which makes an address below that of a gateway and calls `tell` with it, and then
+        a wait for the signal `name`. After a crash `tell` may be called once more, with another address: one answer
+        counts. The address is remembered nowhere. It answers for `timeout_s` at most, and no longer than the job waits:
+        an answer that a person was told to be taken is the one that the job gets. Each question of a job needs a `name`
+        of its own.
+
+        Raises:
+            SignalTimeout: nobody answered in time. This is remembered, and the address answers no more.
+            StepTwice: the run has asked under this name before.
+            InvalidInput: what is asked, the address, the name or `timeout_s` cannot be used; or another signal of that
+                name came. And as `step`.
+        """
+        from fencerow.steps.asking import Question, answer_of  # who asks nobody never loads it
+
+        self._run_of("job.wait_for_approval")
+        self._check_kind(f"ask {name}", tell)
+        check_text(name, "the name of a signal", SIGNAL_LENGTH_MAX)
+        expires_s = check_delay(timeout_s, "job.wait_for_approval(timeout_s)", zero=False)
+        question = Question(self._engine, self.id, name, asks, base_url, expires_s, tell)
+        if self._on_loop():
+            return self._aapproved(question)
+        self._step(f"ask {name}", question.put, (), 0, STEP_BACKOFF)
+        return answer_of(self.wait_for(name, expires_s), name)
+
+    async def _aapproved(self, question: Question) -> ApprovalAnswer:
+        from fencerow.steps.asking import answer_of
+
+        await self._step(f"ask {question.name}", question.aput, (), 0, STEP_BACKOFF)
+        return answer_of(await self.wait_for(question.name, question.expires_s), question.name)
 
     def patched(self, name: str) -> Any:
         """Whether this job takes the new branch of code that was changed while jobs were on their way.

@@ -108,11 +108,8 @@ def wait(fencing: Fencing, waiting: Waiting) -> Steps[Waited | None]:
     """
     fence: dict[str, Param] = {"id": fencing.id, "holder": fencing.holder, "attempt": fencing.attempt}
     place: dict[str, Param] = {"name": waiting.name, "seq": waiting.seq, "beside": waiting.beside}
-    if waiting.signal is not None:
-        taken = yield from execute("take_signal", **fence, **place, signal=waiting.signal)
-        if taken:
-            yield from execute("forget_wait", id=fencing.id, name=waiting.name)
-            return Waited(str(taken[0][0]))
+    if waiting.signal is not None and (taken := (yield from _taken(fence, place, waiting.signal))):
+        return taken
     # It is asked again where the answer of its commit was lost: what was remembered then stands.
     known = yield from execute("remembered_step", **fence, name=waiting.name)
     if known:
@@ -129,6 +126,11 @@ def wait(fencing: Fencing, waiting: Waiting) -> Steps[Waited | None]:
         return None
     if not noted[0][1]:
         return Waited(None, as_int_or_none(noted[0][0]))
+    if waiting.signal is not None:
+        # The job's row is locked by now. An answer that was under way is there, and none can come behind this.
+        if taken := (yield from _taken(fence, place, waiting.signal)):
+            return taken
+        yield from execute("withdraw_approvals", id=fencing.id, signal=waiting.signal)
     kind = Kind.SLEEP if waiting.signal is None else Kind.SIGNAL
     step = Remembering(
         name=waiting.name, kind=kind, seq=waiting.seq, beside=waiting.beside, result=waiting.over
@@ -167,6 +169,15 @@ def purge(after: str, *, limit: int) -> Steps[Looked[str]]:
     gone = yield from execute("purge_steps", after=after, last=str(last))
     ids = {str(row[0]) for row in gone}
     return Looked(str(last) if as_int(looked) == limit else NOWHERE, as_int(looked), len(ids))
+
+
+def _taken(fence: dict[str, Param], place: dict[str, Param], signal: str) -> Steps[Waited | None]:
+    """The first signal that nobody has taken, remembered for this wait; None: there is none."""
+    taken = yield from execute("take_signal", **fence, **place, signal=signal)
+    if not taken:
+        return None
+    yield from execute("forget_wait", id=fence["id"], name=place["name"])
+    return Waited(str(taken[0][0]))
 
 
 def _remembered(fencing: Fencing, step: Remembering, beside: Beside | None = None) -> Steps[bool]:

@@ -68,7 +68,7 @@ UNRECORDED = {
     **dict.fromkeys(
         (
             *("remember_step", "note_wait", "forget_wait", "take_signal", "send_signal", "waits_seen"),
-            *("make_approval", "answer_approval"),
+            *("make_approval", "answer_approval", "withdraw_approvals"),
         ),
         "what a job remembers and waits for: tests/steps; it is suspended and woken by suspend and wake",
     ),

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from fencerow.core.model.state import State
+from fencerow.steps import memory
 from fencerow.steps.approvals import Ticket, answer_approval, make_approval
 from fencerow.steps.errors import ApprovalOver
+from fencerow.steps.memory import Fencing, Waiting
+from fencerow.steps.run import TIMED_OUT
 from fencerow.steps.signals import signals_of
-from fencerow_proof.arena.actor import Script
+from fencerow_proof.arena.actor import Script, doing
 from fencerow_proof.arena.race import Scenario, Story
 from tests.proof.race.conftest import Cut, Race, in_modes
 from tests.proof.race.named import named
-from tests.proof.race.people import JOB, acting, uid, with_running
+from tests.proof.race.people import FIRST, JOB, acting, cancel, state, suspend, uid, with_running
 
 TICKETS = [Ticket(uid(801), "a" * 64), Ticket(uid(802), "b" * 64)]
 
@@ -63,3 +67,56 @@ def test_one_answer_counts(race: Race, raced: Scenario) -> None:
 @in_modes("plain", "held")
 def test_two_answers_count_without_the_lock(race: Race) -> None:
     race.turns_red(two, Cut("lock_waiters", ("FOR UPDATE", "")))
+
+
+# --- the time of the wait, and a cancel ---------------------------------------------------------------
+
+OVER = Waiting(name="w", seq=1, beside=False, signal="approved", until_us=1, over=TIMED_OUT)
+
+
+def asked_and_suspended() -> Script:
+    yield from asked_twice()
+    yield suspend(FIRST)
+
+
+def the_job_gets_what_the_person_was_told(story: Story) -> None:
+    waited = story.results["worker"]
+    assert waited is not None and waited.result is not None
+    assert story.results["person"] == (waited.result != TIMED_OUT), (
+        f"the person was told {story.results['person']}, and the job got {waited.result}"
+    )
+
+
+def it_is_cancelled_and_the_person_knows(story: Story) -> None:
+    assert state(story) == State.CANCELLED
+    assert story.results["person"] == bool(story.run(signals_of(JOB)))
+
+
+in_time = Scenario(
+    "answer × time of the wait × cancel", asked_twice,
+    [
+        doing("worker", memory.wait(Fencing(JOB, FIRST, 1), OVER)),
+        acting("person", lambda: answering(TICKETS[0], yes=True)),
+        doing("client", cancel()),
+    ],
+    the_job_gets_what_the_person_was_told,
+)  # fmt: skip
+cancelled = Scenario(
+    "answer × cancel of a suspended job", asked_and_suspended,
+    [acting("person", lambda: answering(TICKETS[0], yes=True)), doing("client", cancel())],
+    it_is_cancelled_and_the_person_knows,
+)  # fmt: skip
+
+
+@named(91)
+@pytest.mark.parametrize("raced", [in_time, cancelled], ids=lambda raced: raced.name)
+def test_an_answer_that_was_taken_reaches_the_job(race: Race, raced: Scenario) -> None:
+    race(raced, share=0.3)
+
+
+@named(91)
+@in_modes("plain", "held")
+def test_an_answer_is_lost_where_the_time_withdraws_no_address(race: Race) -> None:
+    race.turns_red(
+        in_time, Cut("withdraw_approvals", ("answered_at IS NULL", "false"), ("answered_at IS NULL", "0 = 1"))
+    )

@@ -16,8 +16,9 @@ RETURNING fencerow.us(expires_at);
 SELECT CAST(asked.job_id AS text), asked.signal, asked.asks, fencerow.us(asked.expires_at), asked.answer,
        asked.expires_at <= (SELECT fencerow.now()),
        EXISTS (SELECT 1 FROM fencerow.job_approvals AS other
-               WHERE other.job_id = asked.job_id AND other.signal = asked.signal AND other.answered_at IS NOT NULL),
-       (SELECT job.name FROM fencerow.jobs AS job WHERE job.id = asked.job_id)
+               WHERE other.job_id = asked.job_id AND other.signal = asked.signal AND other.answer IS NOT NULL),
+       (SELECT job.name FROM fencerow.jobs AS job WHERE job.id = asked.job_id),
+       asked.answered_at IS NOT NULL AND asked.answer IS NULL
 FROM fencerow.job_approvals AS asked
 WHERE asked.id = CAST(:approval_id AS uuid)
   AND asked.digest = CAST(:digest AS text);
@@ -33,5 +34,14 @@ WHERE asked.id = CAST(:approval_id AS uuid)
   AND asked.expires_at > (SELECT fencerow.now())
   AND NOT EXISTS (SELECT 1 FROM fencerow.job_approvals AS other
                   WHERE other.job_id = asked.job_id AND other.signal = asked.signal AND other.id <> asked.id
-                    AND other.answered_at IS NOT NULL)
+                    AND other.answer IS NOT NULL)
 RETURNING CAST(asked.job_id AS text), asked.signal;
+
+-- name: withdraw_approvals
+-- The wait for this signal ended by its time: no address for it answers any more. In the transaction that remembers that: the
+-- fence holds, and the job's row is locked against whoever answers.
+UPDATE fencerow.job_approvals AS asked
+SET answered_at = (SELECT fencerow.now())
+WHERE asked.job_id = CAST(:id AS uuid)
+  AND asked.signal = CAST(:signal AS text)
+  AND asked.answered_at IS NULL;

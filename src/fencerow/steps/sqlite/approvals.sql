@@ -14,8 +14,9 @@ RETURNING expires_at;
 -- What is asked under this address, and whether it may still be answered. No row: there is no such address.
 SELECT asked.job_id, asked.signal, asked.asks, asked.expires_at, asked.answer, asked.expires_at <= fencerow.now(),
        EXISTS (SELECT 1 FROM fencerow.job_approvals AS other
-               WHERE other.job_id = asked.job_id AND other.signal = asked.signal AND other.answered_at IS NOT NULL),
-       (SELECT job.name FROM fencerow.jobs AS job WHERE job.id = asked.job_id)
+               WHERE other.job_id = asked.job_id AND other.signal = asked.signal AND other.answer IS NOT NULL),
+       (SELECT job.name FROM fencerow.jobs AS job WHERE job.id = asked.job_id),
+       asked.answered_at IS NOT NULL AND asked.answer IS NULL
 FROM fencerow.job_approvals AS asked
 WHERE asked.id = :approval_id
   AND asked.digest = :digest;
@@ -31,5 +32,13 @@ WHERE id = :approval_id
   AND expires_at > fencerow.now()
   AND NOT EXISTS (SELECT 1 FROM fencerow.job_approvals AS other
                   WHERE other.job_id = fencerow.job_approvals.job_id AND other.signal = fencerow.job_approvals.signal
-                    AND other.id <> fencerow.job_approvals.id AND other.answered_at IS NOT NULL)
+                    AND other.id <> fencerow.job_approvals.id AND other.answer IS NOT NULL)
 RETURNING job_id, signal;
+
+-- name: withdraw_approvals
+-- The wait for this signal ended by its time: no address for it answers any more. In the transaction that remembers that.
+UPDATE fencerow.job_approvals
+SET answered_at = fencerow.now()
+WHERE job_id = :id
+  AND signal = :signal
+  AND answered_at IS NULL;
