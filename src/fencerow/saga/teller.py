@@ -5,7 +5,7 @@ That end is announced as one that somebody waits for. Who declares a saga hears 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from fencerow.core.chore import Chore
 from fencerow.core.db.engine import Engine
@@ -19,7 +19,7 @@ HEARD_MAX = 10_000  # ids that it keeps until it looks
 
 
 @operation(alone=True, repeatable=True, writes="")
-def queued_compensations(ids: Sequence[str]) -> Steps[list[Requeued]]:
+def queued_compensations(ids: list[str]) -> Steps[list[Requeued]]:
     """Those of these jobs that nobody has claimed yet."""
     rows = yield from execute("queued_compensations", ids=ids)
     return [
