@@ -80,7 +80,7 @@ PLAYED = {
     "operations.md: `fencerow why` of a job that waits says who has the turn": {
         "why {second}": ["{first}", "it is the next"]
     },
-    "guide/fairness.md: `fencerow jobs show` says whose": {"jobs show {shared}": ["tenant-7"]},
+    "guide/fairness.md: `fencerow jobs show` says to which share": {"jobs show {shared}": ["tenant-7"]},
     "guide/handover.md: `fencerow handovers show ID` shows one": {
         "handovers show {handed}": ["bot", "{handed}"]
     },
