@@ -54,6 +54,19 @@ def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> Non
         setattr(asked(context), str(parameter.name), value)
 
 
+def _flag(name: str, says: str) -> Callable[[F], F]:
+    """A flag that every command of a group takes, also from the environment."""
+    return click.option(
+        f"--{name}",
+        name,
+        is_flag=True,
+        envvar=f"{COMMAND_PREFIX}{name.upper()}",
+        callback=_keep,
+        expose_value=False,
+        help=says,
+    )
+
+
 def _keep_url(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
     if value is not None and any(masked(form) != form for form in (value, unquote(value))):
         # The value is not repeated: it would reach the terminal's log as well.
@@ -90,14 +103,7 @@ def database_options(command: F) -> F:
                 expose_value=False,
                 help="The prefix of the tables' names on SQLite.  [env: FENCEROW_TABLE_PREFIX]",
             ),
-            click.option(
-                "--debug",
-                is_flag=True,
-                envvar=f"{COMMAND_PREFIX}DEBUG",
-                callback=_keep,
-                expose_value=False,
-                help="Show the traceback of an unexpected error.",
-            ),
+            _flag("debug", "Show the traceback of an unexpected error."),
         )
     ):
         command = option(command)
@@ -119,41 +125,17 @@ def app_option(command: F) -> F:
 
 def json_option(command: F) -> F:
     """--json: one JSON document instead of a table."""
-    return click.option(
-        "--json",
-        "json",
-        is_flag=True,
-        envvar=f"{COMMAND_PREFIX}JSON",
-        callback=_keep,
-        expose_value=False,
-        help="Print one JSON document and nothing else.",
-    )(command)
+    return _flag("json", "Print one JSON document and nothing else.")(command)
 
 
 def utc_option(command: F) -> F:
     """--utc: exact times in the table. JSON has them anyway."""
-    return click.option(
-        "--utc",
-        "utc",
-        is_flag=True,
-        envvar=f"{COMMAND_PREFIX}UTC",
-        callback=_keep,
-        expose_value=False,
-        help="Show exact times in UTC instead of `3 s ago`.",
-    )(command)
+    return _flag("utc", "Show exact times in UTC instead of `3 s ago`.")(command)
 
 
 def full_option(command: F) -> F:
     """--full: whole ids at a terminal. Pipes and JSON have them anyway."""
-    return click.option(
-        "--full",
-        "full",
-        is_flag=True,
-        envvar=f"{COMMAND_PREFIX}FULL",
-        callback=_keep,
-        expose_value=False,
-        help="Show whole ids at a terminal, too, instead of their last eight digits.",
-    )(command)
+    return _flag("full", "Show whole ids at a terminal, too, instead of their last eight digits.")(command)
 
 
 def usual_options(command: F) -> F:
