@@ -9,6 +9,7 @@ import platform
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -28,6 +29,7 @@ from fencerow.core.model.wanted import Change, Leave
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.assembly import Assembly, check_children, connections, described, shared
+from fencerow.core.worker.blocking import Beside, is_in, refuse_in_a_loop
 from fencerow.core.worker.context import NO_MIDDLEWARE, Middleware
 from fencerow.core.worker.idling import until_idle as until_idle_now
 from fencerow.core.worker.shutdown import drain_s, tasks_ended
@@ -42,7 +44,8 @@ class Worker:
     """Claims jobs of the registered names from its queues and runs them until it is stopped.
 
     `queues` maps a queue to slots of its own, or lists queues that use `slots` together. Use it as an async
-    context manager inside an application, or `run()` it in a process of its own.
+    context manager inside an application, or `run()` it in a process of its own. In plain code write `with`, which runs
+    it in a thread of its own, or `run_blocking()`.
 
     With `ends_process`, the worker ends its process if a handler blocks the event loop beyond its time limit:
     nothing less can end such a handler. See docs/guide.md.
@@ -111,6 +114,15 @@ class Worker:
             await self.stop()
         self._parts.fatal.raise_reason()
 
+    def run_blocking(self, *, until_idle: bool = False) -> None:
+        """`run` for plain code: it returns when the worker has ended. `request_stop` may come from another thread.
+
+        Raises:
+            InvalidInput: called inside a running event loop. All that `run` raises.
+        """
+        refuse_in_a_loop("run_blocking()", "await worker.run()")
+        asyncio.run(self.run(until_idle=until_idle))
+
     async def start(self) -> None:
         """Check the schema, register, and start the loops.
 
@@ -174,7 +186,11 @@ class Worker:
         await self._wind_up()
 
     def request_stop(self, *, now: bool = False) -> None:
-        """Ask `run` to stop; safe in a signal handler of the event loop. A second call, or `now`, stops it at once."""
+        """Ask `run` to stop, from any thread or a signal handler of its event loop. A second call, or `now`, stops it
+        at once."""
+        if self._loop is not None and not is_in(self._loop):
+            soon(self._loop, partial(self.request_stop, now=now))
+            return
         if now or self._asked.is_set():
             self._asked_now.set()
         self._asked.set()
@@ -244,6 +260,17 @@ class Worker:
             await self._left
         if error is None:
             self._parts.fatal.raise_reason()
+
+    def __enter__(self) -> Self:
+        refuse_in_a_loop("with app.worker()", "async with app.worker()")
+        self._beside = Beside(self, partial(self.request_stop, now=True), self.name)
+        self._beside.enter()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._beside.leave(now=error is not None)
 
     @property
     def slot_groups(self) -> Sequence[tuple[Sequence[str], int]]:
