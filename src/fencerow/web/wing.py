@@ -103,6 +103,7 @@ WING = Wing(
         "fencerow.web.tokens",
         "fencerow.web.webhooks",
         "fencerow.web.worked",
+        "fencerow.web.tallies",
         "fencerow.web.maintenance",
         "fencerow.web.dashboard.bulk",
         "fencerow.web.dashboard.counting",

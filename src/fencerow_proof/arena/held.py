@@ -20,7 +20,7 @@ TABLES = (
     "flows", "flow_jobs", "flow_edges", "flow_callbacks", "flow_waits",
     "webhook_endpoints", "webhook_deliveries", "webhook_attempts", "worked_attempts", "gateway_maintenance", "audit",
     "moves", "move_parts",
-    "relays", "relay_readers", "relay_parts", "relay_unread",
+    "relays", "relay_readers", "relay_parts", "relay_unread", "hook_tallies",
 )  # fmt: skip
 OF_SERVERS = ("move_parts",)  # what comes into a server; a file has no such table
 

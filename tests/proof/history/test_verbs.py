@@ -45,6 +45,7 @@ UNRECORDED = {
         ("purge_handovers", "write_missed", "shorten_holds"),
         "handovers that receivers are done with, or never had, or that a clock held too long",
     ),
+    "note_hooks": "how much came to hooks, for people who look: tests/web/dashboard/test_hooks.py; no job is touched",
     **dict.fromkeys(
         ("note_entries", "purge_entries"),
         "who changed what by hand, in the transaction of the change: tests/audit; no job is touched",

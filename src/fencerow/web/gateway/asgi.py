@@ -30,6 +30,7 @@ from fencerow.web.reading.origins import check_settings
 from fencerow.web.reading.rates import Rates
 from fencerow.web.reading.room import Room
 from fencerow.web.settings import WebSettings
+from fencerow.web.tallies.counting import HookTallies
 
 
 class Gateway:
@@ -73,7 +74,8 @@ class Gateway:
             "GET", "/openapi.json", "getOpenApi", self._described, None, {200: None},
             tag="about", in_maintenance=True, refusals=(Unready,),
         )  # fmt: skip
-        hooks = hook_routes(app, "" if only_hooks else HOOKS)
+        self._tallies = HookTallies(lambda: app.client)
+        hooks = hook_routes(app, "" if only_hooks else HOOKS, self._tallies)
         self.routes = (*(() if only_hooks else routes()), *hooks, *also, own)
         self._asgi = Starlette(
             routes=[_mapped(path, methods, self._house) for path, methods in _by_path(self.routes).items()],
@@ -93,6 +95,7 @@ class Gateway:
         self._house.cuts.close()
         await self._house.closing.aclose()
         await self._bearer.aclose()
+        await self._tallies.aclose()
 
     async def _described(self, _call: Call) -> Answer:
         """This document: all that the gateway takes and answers, as OpenAPI 3.1."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from fencerow.app import App
-from fencerow.core.errors import KeyConflict
+from fencerow.core.errors import InvalidInput, KeyConflict
 from fencerow.errors import InboundRefused, InboundUnfit
 from fencerow.web.errors import TooLate, UnderMaintenance, Unready
 from fencerow.web.gateway.foreign import carried
@@ -24,6 +24,7 @@ from fencerow.web.inbound.declared import Hook, hooks_of
 from fencerow.web.inbound.scheme import Came
 from fencerow.web.reading.strict import Bounds
 from fencerow.web.settings import WebSettings
+from fencerow.web.tallies.counting import HookTallies
 
 HOOKS: Final = "/v1/hooks"
 ANSWER_S: Final = 7.0  # GitHub gives a webhook up after ten seconds, and does not send it again by itself
@@ -36,19 +37,19 @@ class Received(Told, frozen=True):
     repeated: bool
 
 
-def hook_routes(app: App, base: str) -> Sequence[Route]:
-    """A route for each place that the app has declared for webhooks of others.
+def hook_routes(app: App, base: str, tallies: HookTallies) -> Sequence[Route]:
+    """A route for each place that the app has declared for webhooks of others. `tallies` counts what comes.
 
     Raises:
         SecretMissing: one of them has no secret in the environment.
     """
     bounds = Bounds.of(WebSettings.of(app.config))
-    return [_route(hook, base, bounds) for hook in hooks_of(app)]
+    return [_route(hook, base, Receiving(hook, bounds, tallies)) for hook in hooks_of(app)]
 
 
-def _route(hook: Hook, base: str, bounds: Bounds) -> Route:
+def _route(hook: Hook, base: str, receiving: Receiving) -> Route:
     return Route(
-        "POST", f"{base}/{hook.name}", f"receive-{hook.name}", Receiving(hook, bounds), None, {202: Received},
+        "POST", f"{base}/{hook.name}", f"receive-{hook.name}", receiving, None, {202: Received},
         is_raw=True, tag="hooks", accepts=TRACE,
         refusals=(InboundRefused, InboundUnfit, *STORED, TooLate, Unready, UnderMaintenance, *OF_DATABASE),
     )  # fmt: skip
@@ -60,28 +61,37 @@ class Receiving:
     It is answered when the job is stored, never before. A webhook that comes again under its id is answered alike.
     """
 
-    def __init__(self, hook: Hook, bounds: Bounds) -> None:
+    def __init__(self, hook: Hook, bounds: Bounds, tallies: HookTallies) -> None:
         self._hook = hook
         self._bounds = bounds
+        self._tallies = tallies
         self._keys: Sequence[Any] = hook.scheme.keys()
 
     async def __call__(self, call: Call) -> Answer:
         """Verify it, then read it, then store it. Nothing of what strangers send is parsed."""
         hook = self._hook
         came = Came(call.headers, call.body, time.time(), self._bounds)
-        prepared = hook.call(hook.scheme.read(self._keys, came), call.headers, carried(call))
+        try:
+            prepared = hook.call(hook.scheme.read(self._keys, came), call.headers, carried(call))
+        except (InboundRefused, InvalidInput) as error:
+            self._tallies.refused(hook.name, error.what)
+            raise
         limit = asyncio.timeout(ANSWER_S)
         try:
             async with limit:
                 handle = await call.app.submits_as(f"webhook {hook.name}").asubmit(prepared)
         except KeyConflict as error:
             # Its id decides, not its bytes: a sender signs a repeat anew, and may tell it in other words.
-            return _answered(error.job_id, repeated=True)
+            return self._took(error.job_id, repeated=True)
         except TimeoutError:
             if not limit.expired():
                 raise
             raise _too_late() from None
-        return _answered(handle.id, repeated=handle.replay)
+        return self._took(handle.id, repeated=handle.replay)
+
+    def _took(self, job_id: str, *, repeated: bool) -> Answer:
+        self._tallies.took(self._hook.name, repeated=repeated)
+        return _answered(job_id, repeated=repeated)
 
 
 def _answered(job_id: str, *, repeated: bool) -> Answer:
