@@ -22,7 +22,13 @@ from fencerow.core.model.value import ValueType
 from fencerow.core.worker.context import Job
 from fencerow.web.webhooks.addresses import target_of
 from fencerow.web.webhooks.settings import allowed_of
-from fencerow.web.worked.endpoint import ANSWER_S, DEFAULT_REPLY_BYTES_MAX, REPLY_S, endpoint_of
+from fencerow.web.worked.endpoint import (
+    ANSWER_S,
+    DEFAULT_REPLY_BYTES_MAX,
+    REPLY_S,
+    WorkedEndpoint,
+    endpoint_of,
+)
 from fencerow.web.worked.known import WORKING
 from fencerow.web.worked.waker import OverdueWaker
 from fencerow.web.worked.working import WorkedOverHttp
@@ -31,6 +37,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 ARGS_BYTES_MAX: Final = 2**31  # their size was judged at the submit
+ENDPOINT: Final = "fencerow_endpoint"  # among the attributes of the handler
 JOB: Final = "fencerow_job"  # the parameter of the running job: a name that no function of a user has
 
 
@@ -79,11 +86,18 @@ def worked_over_http(
     def declared(function: Callable[P, R]) -> Callable[Concatenate[Job, P], Coroutine[Any, Any, R]]:
         _refuse_unfit(function)
         worked = _handler(function, WorkedOverHttp(app, endpoint, _result_of(function)))
+        vars(worked)[ENDPOINT] = endpoint
         if callbacks is not None and not any(isinstance(each, OverdueWaker) for each in app.chores):
             app.add_chore(OverdueWaker(app))
         return worked
 
     return declared
+
+
+def endpoint_behind(function: Callable[..., Any]) -> WorkedEndpoint | None:
+    """The endpoint that works a handler's jobs; None: it works them itself."""
+    found: WorkedEndpoint | None = vars(function).get(ENDPOINT)
+    return found
 
 
 def _handler(
