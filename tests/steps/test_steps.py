@@ -316,7 +316,7 @@ async def test_a_patch_is_taken_by_those_that_have_not_come_so_far(
                     engine, job_id, name, seq, json.dumps(kept).replace("{", "{{").replace("}", "}}")
                 ),
             )
-        await engine.arun(store.change(job_id, JobChange(slots=True), actor="ada"))
+        await engine.arun(store.change(job_id, JobChange(at_once=True), actor="ada"))
         job = await stage.ended(job_id)
 
     assert (job.state, job.result) == ("succeeded", not before)

@@ -217,6 +217,7 @@ class StepVerbs(Job):
                 name came. And as `step`.
         """
         from fencerow.steps.asking import Question, answer_of  # who asks nobody never loads it
+        from fencerow.steps.model import SIGNAL_LENGTH_MAX
 
         self._run_of("job.wait_for_approval")
         self._check_kind(f"ask {name}", tell)

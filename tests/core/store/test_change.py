@@ -80,8 +80,8 @@ def test_run_now_makes_a_later_job_due_and_leaves_the_place_of_one_that_is(
     clock.advance(10)
     (later,) = submit(engine, new_job(delay_s=3600))
 
-    assert change(engine, later, JobChange(slots=True)).run_at_us <= now_us(engine)
-    assert change(engine, early, JobChange(slots=True)).changes == {}
+    assert change(engine, later, JobChange(at_once=True)).run_at_us <= now_us(engine)
+    assert change(engine, early, JobChange(at_once=True)).changes == {}
 
     assert read(engine, early).run_at_us == due_us
     assert [job.id for job in claim(engine, register(engine))] == [early, later]

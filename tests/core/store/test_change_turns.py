@@ -46,7 +46,7 @@ def _holder(engine: AnyEngine, job_id: str) -> str:
     return read(engine, job_id).holder or ""
 
 
-@pytest.mark.parametrize("wanted", [JobChange(slots=True), JobChange(priority=4), JobChange(delay_s=0.0)])
+@pytest.mark.parametrize("wanted", [JobChange(at_once=True), JobChange(priority=4), JobChange(delay_s=0.0)])
 def test_a_turn_is_kept_by_a_change_that_does_not_put_it_off(engine: AnyEngine, wanted: JobChange) -> None:
     first, _ = exclusive(engine)
     assert change(engine, first, wanted).state == State.QUEUED
@@ -57,10 +57,10 @@ def test_who_waits_is_found_at_its_new_place(engine: AnyEngine) -> None:
     later, sooner = submit(engine, new_job(exclusive="k", delay_s=3600), new_job(exclusive="k", delay_s=7200))
     assert hand_over(engine) == []
 
-    assert change(engine, sooner, JobChange(slots=True)).state == State.WAITING
+    assert change(engine, sooner, JobChange(at_once=True)).state == State.WAITING
 
     assert hand_over(engine) == [sooner]
-    change(engine, later, JobChange(slots=True))
+    change(engine, later, JobChange(at_once=True))
     assert hand_over(engine) == []
 
 

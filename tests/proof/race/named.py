@@ -45,7 +45,7 @@ RACES = {
     84: "A redelivery, and whoever redelivers, revives, sends or purges it meanwhile",
     85: "The probe of an open circuit",
     90: "What an attempt emits, and whoever claims its job anew, ends it or reads its output meanwhile",
-    91: "The answer of a person by an address, and another answer, by this address or by another one for the same wait; or the time of the wait, or a cancel",
+    91: "The answer of a person by an address, and another one for the same wait, the time of the wait, or a cancel",
     92: "A step that is remembered with what undoes it, and whoever ends its job meanwhile: its time limit or a cancel",
     94: "The answer of an endpoint that works an attempt, and whoever answers, cancels, suspends or reclaims meanwhile",
 }

@@ -326,7 +326,7 @@ def nobody_is_stranded(story: Story) -> None:
 change_on = Scenario(
     "change to run now × hand_over",
     nobody_has_the_turn,
-    [doing("change", change(JobChange(slots=True))), doing("hand_over", handing.hand_over())],
+    [doing("change", change(JobChange(at_once=True))), doing("hand_over", handing.hand_over())],
     nobody_is_stranded,
 )
 
