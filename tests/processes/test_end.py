@@ -31,7 +31,7 @@ async def hanging(stage: Stage, folder: Path, how: str, **fields: Any) -> str:
     return job_id
 
 
-@pytest.mark.parametrize("how", ["obeys", "ignores"])
+@pytest.mark.parametrize("how", [pytest.param("obeys", marks=pytest.mark.prove), "ignores"])
 async def test_a_cancel_is_an_exception_and_then_the_end_of_the_process(
     engine: AnyEngine, tmp_path: Path, how: str
 ) -> None:
@@ -78,7 +78,7 @@ async def test_a_suspect_that_ignores_its_cancel_is_killed_though_it_was_not_dec
     await nothing_left(tmp_path)
 
 
-@pytest.mark.parametrize("how", ["obeys", "ignores"])
+@pytest.mark.parametrize("how", [pytest.param("obeys", marks=pytest.mark.prove), "ignores"])
 async def test_a_time_limit_is_hard(lite: AnyEngine, tmp_path: Path, how: str) -> None:
     async with crew(lite, settings(lite)) as stage:
         job_id = await hanging(stage, tmp_path, how, timeout_s=1.5, attempts_max=1)
@@ -90,6 +90,7 @@ async def test_a_time_limit_is_hard(lite: AnyEngine, tmp_path: Path, how: str) -
     assert job.error["type"] == "fencerow.errors.AttemptTimeout"
 
 
+@pytest.mark.prove
 async def test_a_shutdown_hands_back_what_hangs_in_a_child(lite: AnyEngine, tmp_path: Path) -> None:
     async with crew(lite, settings(lite, shutdown_s=0.0)) as stage:
         job_id = await hanging(stage, tmp_path, "ignores")

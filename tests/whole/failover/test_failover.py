@@ -129,6 +129,7 @@ def used(pair: Pair, **settings: Any) -> PostgresEngine:
     return engine
 
 
+@pytest.mark.prove
 async def test_whoever_is_still_connected_to_a_server_that_takes_no_more_writes_leaves_it(pair: Pair) -> None:
     engine = used(pair)
     await asyncio.gather(*(engine.arun(store.submit([new_job()])) for _ in range(8)))
