@@ -3,8 +3,8 @@
     python bench/legs.py [jobs] [postgres|sqlite] [folder]
 
 One job at a time, to an idle worker in another process, on a private server with fsync (or a file on disk). Each leg is
-the time from the moment before it to its own, its median and its 90th percentile in microseconds. The clock is one that
-the processes of a machine share.
+the time from the moment before it to its own: its median, its 90th and its 99th percentile in microseconds. The
+clock is one that the processes of a machine share.
 
 In a folder in memory the disk is left out. On a machine with other load, put the command behind `chrt -f 50`.
 """
@@ -35,6 +35,7 @@ from fencerow.core.worker.wakeups import WakeUps
 
 WARM = 50
 PAUSE_S = (0.008, 0.016)
+SHARES = (0.5, 0.9, 0.99)
 LEGS = (
     ("inserted", "the insert is committed"),
     ("posted", "its wake-up is handed over"),
@@ -75,6 +76,23 @@ class Stamps:
 
         setattr(owner, name, stamped)
 
+    def around_hearing(self) -> None:
+        """Stamp what the listener's thread calls: each `WakeUps` makes it for its own event loop."""
+        made = WakeUps.__init__
+
+        @wraps(made)
+        def stamped(wakeups: WakeUps, *args: Any, **kwargs: Any) -> None:
+            made(wakeups, *args, **kwargs)
+            hear = wakeups.hear
+
+            def heard(message: str | None) -> None:
+                self.now("hear")
+                hear(message)
+
+            wakeups.hear = heard
+
+        WakeUps.__init__ = stamped  # type: ignore[method-assign]
+
 
 def submitting(place: BenchDatabase, count: int) -> list[dict[str, int]]:
     """Submit so many jobs one by one and tell the moments of each."""
@@ -105,7 +123,7 @@ def submitting(place: BenchDatabase, count: int) -> list[dict[str, int]]:
 async def working(config: Config) -> None:
     """Run them, until nobody writes to us any more, and tell the moments of each."""
     stamps, found = Stamps(), list[dict[str, int]]()
-    stamps.around(WakeUps, "hear", "hear", None)
+    stamps.around_hearing()
     stamps.around(WakeUps, "_heard", "heard", None)
     claim = Claimer._claim
 
@@ -147,8 +165,8 @@ def worker(place: BenchDatabase) -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
-def measured(place: BenchDatabase, count: int) -> Iterator[tuple[str, float, float]]:
-    """Each leg with its median and its 90th percentile, in microseconds."""
+def measured(place: BenchDatabase, count: int) -> Iterator[tuple[str, list[float]]]:
+    """Each leg with its percentiles, in microseconds."""
     with worker(place) as process:
         time.sleep(0.5)
         ours = submitting(place, count + WARM)
@@ -164,9 +182,9 @@ def measured(place: BenchDatabase, count: int) -> Iterator[tuple[str, float, flo
     yield _leg("all of it", moments, "called", "started")
 
 
-def _leg(what: str, moments: list[dict[str, int]], before: str, kind: str) -> tuple[str, float, float]:
+def _leg(what: str, moments: list[dict[str, int]], before: str, kind: str) -> tuple[str, list[float]]:
     taken = [(each[kind] - each[before]) / 1000 for each in moments]
-    return what, percentile(taken, 0.5), percentile(taken, 0.9)
+    return what, [percentile(taken, share) for share in SHARES]
 
 
 @contextmanager
@@ -183,8 +201,8 @@ def main() -> None:
     count, kind, *folder = [*sys.argv[1:], *("300", "postgres")[len(sys.argv) - 1 :]]
     with place_of(kind, Path(folder[0]) if folder else None) as place:
         print(place.about)
-        for what, median, late in measured(place, int(count)):
-            print(f"{what:38}{median:8,.0f}{late:8,.0f}")
+        for what, times in measured(place, int(count)):
+            print(f"{what:38}" + "".join(f"{each:8,.0f}" for each in times))
 
 
 if __name__ == "__main__":
