@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from fencerow import Config
+from fencerow.bench.figure import Figure
 from fencerow.bench.place import BenchDatabase, private_sqlite, scratch
 from fencerow.bench.run import QUESTIONS, run
 from fencerow.bench.sizes import Sizes
@@ -126,6 +127,49 @@ def test_the_command_prints_and_keeps_its_evidence(
         figure["ratio"] > 0 and figure["database"].startswith("SQLite") for figure in printed["figures"]
     )
     assert {"machine", "python", "fencerow", "commit", "command", "load", "at"} <= printed.keys()
+
+
+def test_each_row_is_told_beside_that_of_an_earlier_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = BenchDatabase("sqlite", Config(url="sqlite:///unused.db"), "SQLite 3.51.3, synchronous=FULL")
+    found = [
+        (
+            place,
+            Figure("submit", "one at a time", 30.0, "jobs/s", 40.0),
+        ),  # 0.75, on a machine a tenth as fast
+        (place, Figure("idle", "CPU of an idle worker", 0.1, "s/min")),
+        (place, Figure("drain", "one worker process", 9.0, "jobs/s", 9.0)),
+    ]
+    earlier = [("submit", "one at a time", 100.0, 0.5), ("idle", "CPU of an idle worker", 0.2, None)]
+    rows = [
+        {"database": "SQLite 3.40.1", "question": question, "what": what, "ours": ours, "ratio": ratio}
+        for question, what, ours, ratio in earlier
+    ]
+    file = tmp_path / "earlier.json"
+    file.write_text(json.dumps({"at": "then", "commit": "abc", "machine": "another", "figures": rows}))
+    monkeypatch.setattr("fencerow.cli.bench.run", lambda *_: iter(found))
+
+    assert command(["bench", "--engine", "sqlite", "--beside", str(file), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert [(each["then"], each["times"]) for each in printed["figures"]] == [
+        (0.5, 1.5),
+        (0.2, 0.5),
+        (None, None),
+    ]
+    assert printed["earlier"] == "then, commit abc, another"
+    assert command(["bench", "--engine", "sqlite", "--beside", str(file)]) == 0
+    assert "0.5, now 1.50 x" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"figures": []}'])
+def test_what_is_no_evidence_is_refused_before_anything_is_measured(
+    tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "earlier.json"
+    file.write_text(text)
+    assert command(["bench", "--engine", "sqlite", "--beside", str(file)]) == 2
+    assert "is no evidence of a bench" in capsys.readouterr().err
 
 
 def test_a_url_names_the_engine(capsys: pytest.CaptureFixture[str]) -> None:

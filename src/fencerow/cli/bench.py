@@ -7,9 +7,11 @@ import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import click
 
+from fencerow.bench.earlier import Change, EarlierRun, earlier_run
 from fencerow.bench.evidence import circumstances, document
 from fencerow.bench.figure import Figure
 from fencerow.bench.place import BenchDatabase, private_postgres, private_sqlite, scratch
@@ -31,6 +33,7 @@ COLUMNS = (
     Column("beside", least=16, folds=True),
     Column("more", least=16, folds=True),
 )
+EARLIER = Column("earlier", least=16, folds=True)
 
 
 @click.command()
@@ -42,6 +45,11 @@ COLUMNS = (
 @click.option(
     "--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the evidence to this file."
 )
+@click.option(
+    "--beside",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Compare each figure with this file of an earlier run.",
+)
 @click.option("--force", is_flag=True, help="Measure even if workers use the database.")
 @json_option
 @database_options
@@ -52,16 +60,18 @@ def bench(
     quick: bool,
     engine: str | None,
     save: Path | None,
+    beside: Path | None,
     force: bool,
 ) -> int:
     """Measure drain, submit, latency, growth and idle here, each beside bare statements on the same database.
 
     Without --url it uses a private PostgreSQL server, if its programs are installed, and a SQLite file in the
     working directory. With --url it uses scratch tables of that database and drops them at the end; it loads
-    the server for minutes.
+    the server for minutes. With --beside each row says what an earlier run found, and how many times that this is.
     """
     wanted = asked(context)
     _refuse_place(save)
+    earlier = None if beside is None else earlier_run(beside)
     facts = circumstances()
     found: list[tuple[BenchDatabase, Figure]] = []
     for place, figure in run(
@@ -73,13 +83,28 @@ def bench(
                 f"{place.kind} {figure.question}: {figure.what}: {_number(figure.ours)} {figure.unit}"
             )
     evidence = document(facts, _command(wanted, questions, quick=quick, engine=engine), found)
+    changes = [None if earlier is None else earlier.change(each) for each in evidence["figures"]]
     if save is not None:
         save.write_text(json.dumps(evidence, indent=2) + "\n", encoding="utf-8")
     if wanted.json:
-        output.say_json(evidence)
+        output.say_json(evidence if earlier is None else _compared(evidence, earlier, changes))
     else:
-        _show(facts, found)
+        _show(facts, found, earlier, changes)
     return 0
+
+
+def _compared(
+    evidence: dict[str, Any], earlier: EarlierRun, changes: Sequence[Change | None]
+) -> dict[str, Any]:
+    figures = [
+        {
+            **each,
+            "then": None if change is None else change.then,
+            "times": None if change is None else change.times,
+        }
+        for each, change in zip(evidence["figures"], changes, strict=True)
+    ]
+    return {**evidence, "earlier": earlier.told, "figures": figures}
 
 
 def _refuse_place(save: Path | None) -> None:
@@ -129,15 +154,27 @@ def _places(
     return places
 
 
-def _show(facts: dict[str, object], found: Sequence[tuple[BenchDatabase, Figure]]) -> None:
+def _show(
+    facts: dict[str, object],
+    found: Sequence[tuple[BenchDatabase, Figure]],
+    earlier: EarlierRun | None,
+    changes: Sequence[Change | None],
+) -> None:
     output.say(
         f"{facts['machine']}; Python {facts['python']}; Fencerow {facts['fencerow']} ({facts['commit']})"
     )
+    if earlier is not None:
+        output.say(f"earlier: {earlier.told}")
+    more = () if earlier is None else (EARLIER,)
     for about in dict.fromkeys(place.about for place, _ in found):
         output.say()
         output.say(about)
-        rows = [_row(figure) for place, figure in found if place.about == about]
-        output.table(COLUMNS, rows)
+        rows = [
+            (*_row(figure), *((_change(change),) if more else ()))
+            for (place, figure), change in zip(found, changes, strict=True)
+            if place.about == about
+        ]
+        output.table((*COLUMNS, *more), rows)
 
 
 def _row(figure: Figure) -> tuple[str, ...]:
@@ -145,6 +182,10 @@ def _row(figure: Figure) -> tuple[str, ...]:
     ratio = "" if figure.ratio is None else f"{figure.ratio:.2f} x"
     more = ", ".join(f"{name} {value:.1f}" for name, value in figure.more.items())
     return figure.question, figure.what, _number(figure.ours), figure.unit, ratio, beside, more
+
+
+def _change(change: Change | None) -> str:
+    return "" if change is None else f"{_number(change.then)}, now {change.times:.2f} x"
 
 
 def _number(value: float) -> str:
