@@ -51,7 +51,7 @@ class CheckStuck(FencerowError):
 class RerunNotPossible(FencerowError):
     """A stored job cannot run again beside its database: `why` says what keeps it. Nothing was run."""
 
-    code = "FR-950"
+    code = "FR-777"
     exit_code = exits.REFUSED
 
 

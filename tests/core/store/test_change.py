@@ -141,7 +141,7 @@ def test_a_suspect_stays_suspect(engine: AnyEngine, clock: DatabaseClock) -> Non
     job = bring(engine, State.RUNNING)
     assert stage.reclaim(engine, job, clock)
 
-    change(engine, job.id, JobChange(priority=5, slots=True))
+    change(engine, job.id, JobChange(priority=5, at_once=True))
 
     assert read(engine, job.id).suspect
     assert claim(engine, register(engine), marks=[Mark(5)]) == []

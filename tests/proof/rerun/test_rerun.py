@@ -220,7 +220,7 @@ def test_what_cannot_run_again_is_refused(write: Write, cli: Cli) -> None:
     job_id, here = ran(), ("--here", "-A", "shop:app")
     wrong = {
         "FR-201": cli("rerun", job_id, "-A", "shop:app"),
-        "FR-950": cli("rerun", job_id, *here, "--from", "nowhere"),
+        "FR-777": cli("rerun", job_id, *here, "--from", "nowhere"),
         "FR-301": cli("rerun", "01a22808-c8d8-743b-96e8-58f0dcda1916", *here),
     }
     write()

@@ -116,7 +116,7 @@ async def test_a_result_of_another_type_is_refused_and_the_attempt_goes_on(
     late = await say(http, request, "succeed", result="a.png")
     (ran,) = await adrain(app, check=True)
 
-    assert {(each.status_code, each.json()["code"]) for each in wrong} == {(422, "FR-953")}
+    assert {(each.status_code, each.json()["code"]) for each in wrong} == {(422, "FR-939")}
     assert "dict" in wrong[0].json()["detail"] or "object" in wrong[0].json()["detail"]
     assert (half.status_code, right.status_code) == (200, 200)
     assert late.status_code == 422

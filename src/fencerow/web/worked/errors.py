@@ -1,4 +1,4 @@
-"""Errors of jobs worked over HTTP (940 to 944, 953)."""
+"""Errors of jobs worked over HTTP (939 to 944)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ResultUnfit(FencerowError):
     """An endpoint's answer by the callback has a result that is not of the type that the job declares. Nothing was
     changed: the attempt goes on, and may still be answered."""
 
-    code = "FR-953"
+    code = "FR-939"
     status: ClassVar[int] = 422
 
 

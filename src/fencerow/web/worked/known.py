@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from fencerow.core.app.app import JobsApp
-
-if TYPE_CHECKING:
-    from fencerow.web.worked.working import WorkedOverHttp
+from fencerow.web.worked.endpoint import WorkedEndpoint
 
 WORKING: Final = "fencerow_working"  # the attribute of a handler that says so
 
 
-def worked_by(app: JobsApp) -> Mapping[str, WorkedOverHttp]:
+class Working(Protocol):
+    """What is asked of it there: `WorkedOverHttp` has more."""
+
+    @property
+    def endpoint(self) -> WorkedEndpoint: ...
+
+    def check(self, text: bytes) -> None:
+        """Raises `ResultUnfit` for a result that is not of the declared type."""
+
+
+def worked_by(app: JobsApp) -> Mapping[str, Working]:
     """What hands out the attempts of each such job that this app declares."""
     found = {name: getattr(handler.function, WORKING, None) for name, handler in app.handlers.items()}
     return {name: working for name, working in found.items() if working is not None}
