@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 
 ROOT = Path(__file__).resolve().parents[1]
-OVER_S = 0.2
+OVER_S = 0.1
 NAMED = re.compile(r"(tests/[\w/]+\.py)((?:::\w+)?)")
 POSTGRES, OTHER = "[postgres]", ""
 

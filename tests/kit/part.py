@@ -1,7 +1,7 @@
 """Which tests the gate plays. `--all` plays the rest, too; so does `dev.py prove`.
 
 Left out are long campaigns and controls, marked `prove`. A control takes a guard out and must see something go wrong:
-it tests a test. Left out, too, is what costs more than a fifth of a second of a processor, is named by no row of
+it tests a test. Left out, too, is what costs more than a tenth of a second of a processor, is named by no row of
 docs/proof.md, and is not the cheapest of its file on its engine: dear.txt has the names of those that were measured so
 (tools/dear.py). Of tests that differ in nothing but the engine, its journal, the mode of a race, the kind of connection
 or the point of a crash or of a cut, a part is played. It is drawn by the tests' own names, so it is the same in every
@@ -44,6 +44,7 @@ SHARES = (
     ("tests/payloads/", 1 / 4),
     ("tests/planning/", 1 / 3),
     ("tests/testing/test_as_a_worker.py", 1 / 4),
+    ("tests/whole/guide/test_safe_handlers.py", 1 / 4),
     ("tests/", 1 / 2),
 )
 SHARE_OF_KINDS = 1 / 8  # of connection: all of them are of six drivers
@@ -79,6 +80,7 @@ POINTS = (
     "tests/testing/test_as_a_worker.py",
     "tests/web/dashboard/test_bulk.py",
     "tests/web/webhooks/test_killed.py",
+    "tests/whole/guide/test_safe_handlers.py",
 )
 left_out = pytest.StashKey[int]()
 
