@@ -37,11 +37,8 @@ from tests.relay.member import EVERY, TOPIC, campaign_app
 from tests.relay.stage import Cluster, RedisServer, redis_server
 
 KEYS, WORKERS = 10, 3
-PROGRESS, PROGRESS_S, LAST_S = (
-    3,
-    20.0,
-    400.0,
-)  # so many messages between two faults, or so long a wait for them
+PROGRESS, PROGRESS_S = 3, 20.0  # so many messages between two faults, or so long a wait for them
+LAST_S = 400.0  # at the end: for so long nothing more came
 LEASE_S = 3.0
 
 
@@ -226,10 +223,12 @@ Told = dict[str, list[dict[str, Any]]]
 
 
 def settled(app: App, broker: Broker, count: int) -> tuple[list[Entry], Told]:
-    """What the broker and the log have, once nothing is missing or the last patience is over."""
-    deadline = time.monotonic() + LAST_S
+    """What the broker and the log have, once nothing is missing, or nothing has come for long."""
+    deadline, before = time.monotonic() + LAST_S, 0
     while True:
         entries, told = broker.entries(), told_by(app)
+        if (came := len(entries) + len(told["took"]) + len(told["ran"])) > before:
+            deadline, before = time.monotonic() + LAST_S, came
         whole = len({each.id for each in entries}) >= count and len(told["took"]) >= len(entries)
         jobs = sum(each.number % EVERY == 0 for each in entries)
         if (whole and len(told["ran"]) >= jobs) or time.monotonic() > deadline:
