@@ -91,6 +91,12 @@ class Reader:
             await self.task
 
 
+async def answered(http: httpx.AsyncClient, path: str, **more: Any) -> httpx.Response:
+    """The answer of who is to be refused. A stream would last, and so would a test that waits for its end."""
+    async with asyncio.timeout(PATIENCE_S):
+        return await http.get(path, **more)
+
+
 async def nobody_looks(app: App) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while watchers.of(app).is_looking:
@@ -132,7 +138,7 @@ async def test_a_reader_who_comes_again_anywhere_is_told_all_once(
     assert [each.data["progress"] for each in told if each.kind == "progress"] == [50]
     last_state = max(at for at, each in enumerate(told) if each.kind == "state")
     for at, event in enumerate(told):
-        answer = await elsewhere.get(f"/v1/jobs/{job_id}/events", headers={"last-event-id": event.id})
+        answer = await answered(elsewhere, f"/v1/jobs/{job_id}/events", headers={"last-event-id": event.id})
         rest = [(each.kind, each.data) for each in parsed(answer.text)]
         left_out = set() if at >= last_state else {"state", "progress"}  # told as they are when somebody asks
         assert [each for each in rest if each[0] not in left_out] == [
@@ -211,15 +217,15 @@ async def test_a_job_that_goes_or_that_is_moved_away_ends_the_stream(
 
     assert (last[-1].kind, last[-1].data) == ("gone", {})
     assert parting[-1].kind in ("gone", "end")
-    assert (await http.get(f"/v1/jobs/{foreign}/events")).status_code == 404
-    assert (await http.get(f"/v1/jobs/{moved}/events")).status_code == 404
+    assert (await answered(http, f"/v1/jobs/{foreign}/events")).status_code == 404
+    assert (await answered(http, f"/v1/jobs/{moved}/events")).status_code == 404
 
 
 async def test_an_id_that_is_of_no_event_of_this_job_is_refused(app: App, http: httpx.AsyncClient) -> None:
     job_id = (await app.asubmit_by_name("pages", {"path": "a"})).id
     good = streams.StreamSeen(job=job_id[-12:], position=7).id
     for bad in ("7", good + "x", good.replace(job_id[-12:], new_id()[-12:]), good[:-1] + "9" * 30):
-        answer = await http.get(f"/v1/jobs/{job_id}/events", headers=[("last-event-id", bad)])
+        answer = await answered(http, f"/v1/jobs/{job_id}/events", headers=[("last-event-id", bad)])
         assert (answer.status_code, answer.json()["code"]) == (422, "FR-201"), bad
 
 
@@ -238,10 +244,10 @@ async def test_a_caller_has_so_many_streams_and_all_together_not_many_more(app: 
         await http.head(f"{path}/events")  # whose stream never begins
         for _ in "12":
             await reading()
-        own = await http.get(f"{path}/events")
+        own = await answered(http, f"{path}/events")
         door.grant = msgspec.structs.replace(ALL, id="t-2")
         await reading()
-        everybody = await http.get(f"{path}/events")
+        everybody = await answered(http, f"{path}/events")
         assert (await http.get(path)).status_code == 200
         await readers[0].hang_up()
         await reading()
