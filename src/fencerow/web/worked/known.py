@@ -12,13 +12,19 @@ WORKING: Final = "fencerow_working"  # the attribute of a handler that says so
 
 
 class Working(Protocol):
-    """What is asked of it there: `WorkedOverHttp` has more."""
+    """What hands out the attempts of one job."""
 
     @property
-    def endpoint(self) -> WorkedEndpoint: ...
+    def endpoint(self) -> WorkedEndpoint:
+        """Where they go."""
+        ...
 
     def check(self, text: bytes) -> None:
-        """Raises `ResultUnfit` for a result that is not of the declared type."""
+        """Whether a result is of the declared type.
+
+        Raises:
+            ResultUnfit: it is not.
+        """
 
 
 def worked_by(app: JobsApp) -> Mapping[str, Working]:
