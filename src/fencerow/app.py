@@ -11,7 +11,7 @@ from fencerow.config import Config
 from fencerow.core.app import Call, Draft, LocalDatabaseWarning, UntypedParameters
 from fencerow.core.app.app import JobsApp
 from fencerow.core.app.contract import Contract, declared_apart, handling_options
-from fencerow.core.app.options import HandlingOptions
+from fencerow.core.app.job_options import HandlingOptions
 from fencerow.core.app.submitter import Submittable
 from fencerow.core.config import CoreConfig, Defaults
 from fencerow.core.db.run import Operation, run
@@ -298,21 +298,10 @@ class App(JobsApp):
         """How payloads are stored, by what the settings say of large ones."""
 
         def packing(config: CoreConfig) -> Packing:
-            from fencerow.payloads.settings import PayloadSettings
+            from fencerow.payloads.appside import packing_and_store  # who submits nothing never loads it
 
-            inside, settings, store = packing_of(seal), PayloadSettings.of(config), outside
-            if store is None and settings.outside_store is not None:
-                from fencerow.payloads.outside.places import store_at
-
-                store = store_at(settings.outside_store)
-            if store is None:
-                return inside
-            from fencerow.payloads.outside.calls import StoreCalls
-            from fencerow.payloads.outside.owner import OwnStore
-            from fencerow.payloads.outside.packing import OutsidePacking
-
-            self._outside = OwnStore(store, StoreCalls(settings.outside_timeout_s), self.check_or_create)
-            return OutsidePacking(inside, self._outside, settings.outside_bytes_min)
+            kept, self._outside = packing_and_store(config, packing_of(seal), outside, self.check_or_create)
+            return kept
 
         return packing
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 
 from fencerow.core.app.contract import Contract, HandlesBase
 from fencerow.core.app.declare import DeclareBase, DeclaredBase
-from fencerow.core.app.options import NO_JOB_OPTIONS, JobOptions, job_options
+from fencerow.core.app.job_options import NO_JOB_OPTIONS, JobOptions, job_options
 from fencerow.core.app.submitter import Submittable
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ A wing that offers options adds its TypedDict here. What they mean stands in the
 
 from __future__ import annotations
 
-from fencerow.core.app.options import CoreContractOptions, CoreSubmitOptions, HandlingOptions
+from fencerow.core.app.job_options import CoreContractOptions, HandlingOptions
+from fencerow.core.app.options import CoreSubmitOptions
 from fencerow.handovers.options import GivenHandover
 from fencerow.unique.options import GivenUnique
 

@@ -11,7 +11,7 @@ from typing import Any, Final, get_args, get_origin
 from fencerow.batches.item import BatchItem
 from fencerow.core.app.declare import Declarer
 from fencerow.core.app.handlers import is_async, refuse_generators
-from fencerow.core.app.options import NO_JOB_OPTIONS, JobOptions, job_options
+from fencerow.core.app.job_options import NO_JOB_OPTIONS, JobOptions, job_options
 from fencerow.core.errors import DeclarationError
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.codec import ArgumentsCodec

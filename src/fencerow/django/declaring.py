@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fencerow.app import App, DeclaredJob
-from fencerow.core.app.options import job_options
+from fencerow.core.app.job_options import job_options
 from fencerow.django.errors import InvalidDjangoSettings
 from fencerow.django.running import handler_of_task
 

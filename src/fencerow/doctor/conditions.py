@@ -11,9 +11,10 @@ import msgspec
 
 from fencerow.command.times import span
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.job import Happening, HeldJob, JobRecord, WorkerRecord
+from fencerow.core.model.job import Happening, JobRecord
 from fencerow.core.model.state import State
 from fencerow.core.model.text import amount
+from fencerow.core.model.worker import HeldJob, WorkerRecord
 from fencerow.doctor.places import GatePlace
 from fencerow.operators.queues import PausedQueue
 from fencerow.turns.telling import counted, doing

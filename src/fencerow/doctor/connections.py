@@ -12,8 +12,8 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.probe import connect_postgres
 from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.finding import Finding, ok, warn
-from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.text import amount
+from fencerow.core.model.worker import WorkerRecord
 
 NAME = "connections"
 FULL_PART = 0.9  # of what the server may hold

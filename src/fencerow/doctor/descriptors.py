@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fencerow.core.finding import Finding, warn
-from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.wanted import Descriptors
+from fencerow.core.model.worker import WorkerRecord
 
 FULL_PART = 0.8  # of the limit: what is opened together by a few jobs then still finds room
 SHOWN_MAX = 5

@@ -14,8 +14,8 @@ from fencerow.command.layout import Column
 from fencerow.command.options import CommandOptions, limit_option, usual_options, utc_option
 from fencerow.command.times import Times, span
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.state import WorkerState
+from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store import store
 
 F = TypeVar("F", bound=Callable[..., Any])

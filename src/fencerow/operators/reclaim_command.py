@@ -11,9 +11,9 @@ from fencerow.command.database import acting, working
 from fencerow.command.options import asked, usual_options
 from fencerow.command.times import span
 from fencerow.core.errors import exits
-from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.state import State
 from fencerow.core.model.text import amount
+from fencerow.core.model.worker import WorkerRecord
 from fencerow.operators.workers import ReclaimedWorker, Workers
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from fencerow.command import output
 from fencerow.command.layout import Column
 from fencerow.command.times import Times, span
-from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.state import WorkerState
 from fencerow.core.model.text import amount
 from fencerow.core.model.wanted import Blocked, Descriptors, SlotGroup, SlotGroupNow, Stated, Wanted
+from fencerow.core.model.worker import WorkerRecord
 from fencerow.operators.workers import Inspected
 
 MIB = 1024 * 1024

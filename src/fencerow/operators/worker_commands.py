@@ -15,10 +15,10 @@ from fencerow.command.queues import named_queue
 from fencerow.command.times import Times, span
 from fencerow.core.client.base import ClientBase
 from fencerow.core.errors import FencerowError, InvalidInput, OrderRefused, WorkerGone, WorkerNotFound, exits
-from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.state import WorkerState
 from fencerow.core.model.text import check_text
 from fencerow.core.model.wanted import LEAVE_S_MAX, SLOTS_MAX
+from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store.orders import Order
 from fencerow.operators.list_workers import list_options, list_workers
 from fencerow.operators.reclaim_command import reclaim

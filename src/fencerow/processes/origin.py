@@ -15,7 +15,7 @@ import msgspec
 from fencerow.core.errors import NotImportable
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.text import said_of
-from fencerow.core.worker.context import Middleware
+from fencerow.core.worker.middleware import Middleware
 
 MAIN = "__mp_main__"  # what the standard library calls a main module that was imported by a child
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import fencerow.traces.conventions as names
 from fencerow.core.app.submission import Draft
-from fencerow.core.worker.context import Job, RunMiddleware
+from fencerow.core.worker.context import Job
+from fencerow.core.worker.middleware import RunMiddleware
 from fencerow.traces.around import check_installed, note_error, processed
 from fencerow.traces.carrying import CORRELATION, TRACEPARENT, TRACESTATE, correlation
 from fencerow.traces.conventions import PROCESS, SUBMIT, attributes_of

@@ -12,7 +12,8 @@ from typing import Any, assert_type
 from fencerow import App, Handle, Job, contract
 from fencerow.batches import BatchItem
 from fencerow.client import CancelAnswer
-from fencerow.core.model.job import JobRecord, WorkerRecord
+from fencerow.core.model.job import JobRecord
+from fencerow.core.model.worker import WorkerRecord
 
 app = App("sqlite:///never-opened.db")
 

@@ -7,8 +7,9 @@ from itertools import product
 
 import pytest
 
-from fencerow.core.model.job import Claimed, WorkerRecord
+from fencerow.core.model.job import Claimed
 from fencerow.core.model.state import RULES, WORKER_RULES, Move, State, WorkerMove, WorkerState, legal
+from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store import store
 from fencerow.core.store.reap import DEATHS_PER_CRASH
 from fencerow.operators import looking

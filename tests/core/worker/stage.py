@@ -20,7 +20,7 @@ from fencerow.core.model.signature import return_annotation
 from fencerow.core.model.value import ValueCodec
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
-from fencerow.core.worker.context import Middleware, RunMiddleware
+from fencerow.core.worker.middleware import Middleware, RunMiddleware
 from fencerow.core.worker.pool import Pool, StartBound
 from fencerow.core.worker.worker import Worker
 from fencerow.operators import looking

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from fencerow.core.db.run import Operation, arun
-from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.wakeup import Ordered, encode
 from fencerow.core.model.wanted import Change, Leave
+from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact
 from fencerow.core.worker import pool as pool_module

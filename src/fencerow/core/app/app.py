@@ -31,7 +31,7 @@ from fencerow.core.model.job import NewJob
 from fencerow.core.model.packing import PLAIN, Packing
 from fencerow.core.model.text import amount
 from fencerow.core.telemetry import Telemetry
-from fencerow.core.worker.context import Middleware, RunMiddleware, TogetherMiddleware
+from fencerow.core.worker.middleware import Middleware, RunMiddleware, TogetherMiddleware
 
 if TYPE_CHECKING:
     from fencerow.core.worker.worker import Worker

@@ -18,7 +18,7 @@ from typing import Any, Generic, NoReturn, ParamSpec, TypeVar
 from fencerow.core.app.declare import Declarer, stored_name
 from fencerow.core.app.doors import refuse_uncallable
 from fencerow.core.app.handlers import handler_of, job_parameter_of, refuse_generators
-from fencerow.core.app.options import HandlingOptions, JobOptions, with_handling
+from fencerow.core.app.job_options import HandlingOptions, JobOptions, with_handling
 from fencerow.core.errors import DeclarationError
 from fencerow.core.model.codec import ArgumentsCodec
 from fencerow.core.model.signature import Parameter, name_of, return_annotation

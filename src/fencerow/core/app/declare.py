@@ -14,15 +14,8 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 from fencerow.core.app.doors import refuse_uncallable, warn_of_untyped
 from fencerow.core.app.handlers import handler_of
-from fencerow.core.app.options import (
-    NAME_LENGTH_MAX,
-    NO_JOB_OPTIONS,
-    QUEUE_LENGTH_MAX,
-    JobOptions,
-    SubmitOptions,
-    job_options,
-    submit_options,
-)
+from fencerow.core.app.job_options import NO_JOB_OPTIONS, JobOptions, job_options
+from fencerow.core.app.options import NAME_LENGTH_MAX, QUEUE_LENGTH_MAX, SubmitOptions, submit_options
 from fencerow.core.app.submission import Declaration, Layers
 from fencerow.core.app.submitter import Submittable, Submitter
 from fencerow.core.app.turns import refuse_other_parameters, refuse_unfit
@@ -34,7 +27,7 @@ from fencerow.core.model.retry import Matchers
 from fencerow.core.model.text import check_text
 from fencerow.core.offered import functions_in
 from fencerow.core.worker.brought import check_apart
-from fencerow.core.worker.context import NO_MIDDLEWARE, Middleware
+from fencerow.core.worker.middleware import NO_MIDDLEWARE, Middleware
 
 C = ParamSpec("C")  # the parameters of the function itself
 P = ParamSpec("P")  # those of a submit: without `job`

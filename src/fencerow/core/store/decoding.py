@@ -17,8 +17,9 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.model.job import Claimed, JobRecord, WorkerRecord
+from fencerow.core.model.job import Claimed, JobRecord
 from fencerow.core.model.value import UNREADABLE
+from fencerow.core.model.worker import WorkerRecord
 
 # What a column reads as that can be neither null nor read.
 NOTHING: dict[Any, Any] = {int: 0, str: "", bool: False, msgspec.Raw: msgspec.Raw(b"null")}

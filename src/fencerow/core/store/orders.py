@@ -9,9 +9,9 @@ import msgspec
 
 from fencerow.core.db.run import Operation, Steps, as_int, execute, operation
 from fencerow.core.errors import OrderRefused, OutcomeUnknown, WorkerGone, WorkerNotFound
-from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.state import WorkerState
 from fencerow.core.model.wanted import Change, Stated, Wanted, changed, wanted_of
+from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store.workers import list_workers
 
 ALIVE_MAX = 1_000  # workers that are looked at together

@@ -8,8 +8,8 @@ import msgspec
 
 from fencerow.core.db.run import Steps, as_int, execute, first_column, operation, text_or_none
 from fencerow.core.errors import OlderWorkers
-from fencerow.core.model.job import HeldJob, WorkerRecord
 from fencerow.core.model.wanted import Wanted
+from fencerow.core.model.worker import HeldJob, WorkerRecord
 from fencerow.core.store.decoding import read_or, worker_of
 
 SHOWN = 3

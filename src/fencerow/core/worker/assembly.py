@@ -33,7 +33,6 @@ from fencerow.core.worker.blocked import Ending, LastBlock, LoopWatch
 from fencerow.core.worker.brought import Apart, brought, check_apart
 from fencerow.core.worker.calling import Calls
 from fencerow.core.worker.claims import Claims
-from fencerow.core.worker.context import Middleware
 from fencerow.core.worker.control import Control
 from fencerow.core.worker.deciding import Decider
 from fencerow.core.worker.dispatch import Dispatch
@@ -42,6 +41,7 @@ from fencerow.core.worker.keeper import Keeper, keeper_engine
 from fencerow.core.worker.lease import Failover, WorkerLease
 from fencerow.core.worker.life import Life
 from fencerow.core.worker.lines import JobLines
+from fencerow.core.worker.middleware import Middleware
 from fencerow.core.worker.on_loop import OnLoop
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import AHEAD, Roster

@@ -22,9 +22,10 @@ from fencerow.core.store.running import Running, running
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.threads import Ending, Threads
 from fencerow.core.worker.attempt import Attempt, Interrupt, OutOfTime, left_behind, thread_raiser
-from fencerow.core.worker.context import Job, Middleware
+from fencerow.core.worker.context import Job
 from fencerow.core.worker.deciding import Committed, Decider, Decision
 from fencerow.core.worker.job_type import job_type
+from fencerow.core.worker.middleware import Middleware
 from fencerow.core.worker.on_loop import OnLoop
 from fencerow.core.worker.transaction import JobTransaction
 

@@ -1,11 +1,10 @@
-"""`Job`: what a running handler may know and ask; and what an application wraps around its runs."""
+"""`Job`: what a running handler may know and ask."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NoReturn, TypeVar, overload
 
@@ -351,20 +350,3 @@ def percent_of(value: object) -> float:
 
 
 # Its first parameter is the running job, which has the verbs of wings beside those that stand here.
-RunMiddleware = Callable[[Any, Callable[[], Awaitable[Any]]], Awaitable[Any]]
-TogetherMiddleware = Callable[[Sequence[Any], Callable[[], Awaitable[None]]], Awaitable[None]]
-
-
-@dataclass(frozen=True)
-class Middleware:
-    """Around the runs of single jobs, and around calls that run several together. The first is the outermost.
-
-    `as_stored` makes of a handler's follow-up what is stored, with what stands around submits.
-    """
-
-    run: Sequence[RunMiddleware] = ()
-    batch: Sequence[TogetherMiddleware] = ()
-    as_stored: AsStored | None = None
-
-
-NO_MIDDLEWARE = Middleware()

@@ -30,8 +30,8 @@ from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.assembly import Assembly, check_children, connections, described, shared
 from fencerow.core.worker.blocking import Beside, is_in, refuse_in_a_loop
-from fencerow.core.worker.context import NO_MIDDLEWARE, Middleware
 from fencerow.core.worker.idling import until_idle as until_idle_now
+from fencerow.core.worker.middleware import NO_MIDDLEWARE, Middleware
 from fencerow.core.worker.shutdown import drain_s, tasks_ended
 from fencerow.core.worker.vitals import Phase, Vitals, found_faults
 

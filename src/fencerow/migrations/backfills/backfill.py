@@ -17,7 +17,8 @@ from fencerow.core.model.defaults import check_number
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import check_text, said_of
-from fencerow.core.worker.context import Job, Middleware
+from fencerow.core.worker.context import Job
+from fencerow.core.worker.middleware import Middleware
 from fencerow.migrations.backfills import operations as backfills
 from fencerow.migrations.backfills.operations import BackfillSource, Range, TakenRange, Walk
 from fencerow.migrations.backfills.status import BackfillStatus

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from fencerow.core.model.job import WorkerRecord
+from fencerow.core.model.worker import WorkerRecord
 from fencerow.planning.formulas import (
     HOUR_MINUTES,
     attempts_mean,

@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Meta
 
 from fencerow.core.errors import OrderRefused, WorkerGone, WorkerNotFound
-from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.state import WorkerState
 from fencerow.core.model.wanted import LEAVE_S_MAX
+from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store.orders import Order
 from fencerow.web.gateway.queues import Reason
 from fencerow.web.gateway.reached import everywhere

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fencerow.core.model.job import WorkerRecord
+from fencerow.core.model.worker import WorkerRecord
 from fencerow.web.dashboard.roles import Role
 from fencerow.web.dashboard.screen import Act, Action, Look, PressAnswer, Screen, Section
 
