@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from tools.public.names import NAMES, Entry
-from tools.public.source import is_ours, module_of, ours, parsed
+from tools.public.source import body_for_type_checkers, is_ours, module_of, ours, parsed
 
 
 def aliases(entry: Entry) -> dict[str, str]:
@@ -37,7 +37,7 @@ def _alias(module: ModuleType, word: str) -> str:
     value = vars(module).get(word)
     if inspect.isclass(value) and getattr(value, "_is_protocol", False) and is_ours(value):
         return inspect.cleandoc(value.__doc__ or "").partition("\n\n")[0]
-    for node in parsed(module).body:
+    for node in (*parsed(module).body, *body_for_type_checkers(module)):
         if isinstance(node, ast.Assign) and any(ast.unparse(target) == word for target in node.targets):
             plain = isinstance(node.value, ast.Call | ast.Constant)
             return "" if plain else f"`{ast.unparse(node.value)}`"

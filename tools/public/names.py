@@ -161,6 +161,9 @@ def _member(name: str, value: Any) -> Entry | None:
     if isinstance(value, property):
         assert value.fget is not None
         result = getattr(value.fget, "__annotations__", {}).get("return", "")
+        kind = names_of(value.fget).get(str(result))
+        if inspect.isclass(kind) and is_ours(kind) and "__call__" in vars(kind):
+            return _attribute(name, kind)
         text = f"{name.rpartition('.')[2]}: {hint(result)}"
         return Entry(
             name,

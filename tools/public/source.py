@@ -9,6 +9,7 @@ import sys
 import typing
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -74,7 +75,11 @@ def ours(found: type) -> list[type]:
 
 
 def is_ours(found: type) -> bool:
-    return found.__module__.partition(".")[0] in ("fencerow", "fencerow_proof")
+    return is_name_of_ours(found.__module__)
+
+
+def is_name_of_ours(module: str) -> bool:
+    return module.partition(".")[0] in ("fencerow", "fencerow_proof")
 
 
 def _said(found: Any) -> ModuleType:
@@ -99,4 +104,27 @@ def module_of(found: Any) -> ModuleType:
 
 
 def names_of(found: Any) -> Mapping[str, Any]:
-    return vars(module_of(found))
+    """What the names in its text mean: those that its module imports for type checkers alone are among them."""
+    module = module_of(found)
+    return {**_for_type_checkers(module), **vars(module)}
+
+
+def body_for_type_checkers(module: ModuleType) -> list[ast.stmt]:
+    """What stands in a module for type checkers alone."""
+    checked = [
+        part
+        for part in parsed(module).body
+        if isinstance(part, ast.If) and ast.unparse(part.test) == "TYPE_CHECKING"
+    ]
+    return [node for part in checked for node in part.body]
+
+
+@cache
+def _for_type_checkers(module: ModuleType) -> Mapping[str, Any]:
+    return {
+        alias.asname or alias.name: getattr(import_module(node.module), alias.name)
+        for node in body_for_type_checkers(module)
+        if isinstance(node, ast.ImportFrom) and node.module and is_name_of_ours(node.module)
+        for alias in node.names
+        if hasattr(import_module(node.module), alias.name)
+    }
