@@ -105,6 +105,9 @@ PLAYED = {
         "why {paused}": ["living workers that know", "living workers that serve queue news"]
     },
     "guide/two-programs.md: `fencerow workers` lists all": {"workers": ["web-1", "mail"]},
+    "tutorial.md: `fencerow why 6a1b2c4d` says why": {"why {paused}": ["queue news was paused"]},
+    "tutorial.md: `fencerow top` shows queues": {"top --once": ["mail", "web-1"]},
+    "tutorial.md: `fencerow doctor` finds everything": {"doctor": ["news"]},
     "guide.md: `fencerow doctor` finds what is wrong": {
         "doctor": ["news"],
         "why {paused}": ["queue news was paused"],
