@@ -28,7 +28,6 @@ except MissingExtra:
 
 PAGE = (ROOT / "docs" / "guide" / "django.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```python\n(.+?)^```", PAGE, re.MULTILINE | re.DOTALL)
-SETTINGS, TASKS, VIEW, OPTIONS, JOBS, ASGI, FENCEROW, TESTS = BLOCKS
 
 
 def test_its_blocks_run(sqlite_alias: str, app: DjangoApp) -> None:
@@ -45,7 +44,7 @@ def test_its_blocks_run(sqlite_alias: str, app: DjangoApp) -> None:
         "transaction": transaction,
     }
     installed = f"from {type(tasks.add).__mro__[1].__module__.removesuffix('.base')} import task"
-    for block in (SETTINGS, TASKS, VIEW, OPTIONS, JOBS, ASGI, FENCEROW, TESTS):
+    for block in BLOCKS:
         exec(compile(block.replace("from django.tasks import task", installed), "django.md", "exec"), known)  # noqa: S102
     known["buy"](SimpleNamespace(POST={"sku": "tent"}))
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+DJANGO = ("django.ConnectionProxy", "django.DatabaseWrapper", "django.BaseDatabaseWrapper")
 PROXIES_MAX = 10  # one around the other
 ACCEPTED = (
     "psycopg Connection and AsyncConnection, asyncpg Connection, sqlite3 and aiosqlite Connection, "
@@ -203,7 +204,7 @@ def borrowed(connection: object, engine: Engine) -> Borrowed:
                 return _sqlalchemy(connection, engine, name)
             case "sqlalchemy.AsyncSession" | "sqlalchemy.AsyncConnection" | "sqlalchemy.async_scoped_session":
                 return _async_sqlalchemy(connection, engine, name)
-            case "django.ConnectionProxy" | "django.DatabaseWrapper" | "django.BaseDatabaseWrapper":
+            case _ if name in DJANGO:
                 return _django(connection, engine)
             case _:
                 continue
@@ -211,6 +212,11 @@ def borrowed(connection: object, engine: Engine) -> Borrowed:
     raise UnusableConnection(
         f"a {kind} cannot carry a submit", f"accepted are {ACCEPTED}", "pass one of these"
     )
+
+
+def is_django(connection: object) -> bool:
+    """Whether it is a connection of Django's, or the proxy that stands for one."""
+    return any(name in DJANGO for name in _class_names(connection))
 
 
 def _unwrapped(connection: Any) -> Any:

@@ -267,7 +267,8 @@ class Job:
         a session, or a new session. The block gives the session, in a transaction on a connection of your own engine,
         whose driver does not matter. Leaving the block flushes it, so that is where an IntegrityError is raised. Its
         commit and rollback are Fencerow's; use `begin_nested()` for a part that may fail. A session that was made
-        here is closed at the end.
+        here is closed at the end. In a plain handler it may be Django's connection instead, in no `atomic()` block yet:
+        then the block is one, and what is done with models in it is committed with the success.
 
         Raises:
             TransactionMisuse: it was entered before in this attempt, or the session was committed, rolled back or
