@@ -6,16 +6,19 @@ import ast
 import inspect
 import re
 from collections.abc import AsyncIterator
+from contextlib import contextmanager
 from pathlib import Path
 from textwrap import indent
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from alembic import command
 from alembic.config import Config
 from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy import create_engine, event, func, select
 from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from fencerow import App, Job
 from fencerow.core.db.sqlite import SqliteEngine
@@ -26,7 +29,7 @@ from fencerow.guards.mutex import Mutex
 from fencerow.guards.once import once
 from fencerow.guards.replace import replace_for
 from fencerow.guards.transitions import Move, Transitions
-from fencerow.testing import adrain
+from fencerow.testing import adrain, assert_submitted, submitted
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE
 from tests.core.db.lenders import alchemy_connect_args, alchemy_url
@@ -34,7 +37,7 @@ from tests.house.tree import ROOT
 
 PAGE = (ROOT / "docs" / "guide" / "sqlalchemy.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```python\n(.+?)^```", PAGE, re.MULTILINE | re.DOTALL)
-MAKER, SUBMIT, PAY, CONSUME, GUARDS, REVISION, ENV = BLOCKS
+MAKER, SUBMIT, PAY, CONSUME, ROLLED_BACK, GUARDS, REVISION, ENV = BLOCKS
 ENVIRONMENT = """
 from alembic import context
 from sqlalchemy import NullPool, create_engine
@@ -160,6 +163,32 @@ async def test_guards_in_the_users_session(names: dict[str, Any]) -> None:
     async with names["make_session"]() as session:
         assert (await session.get_one(Order, 7)).points == 5
         assert (await session.get_one(Page, 2)).source == "faq"
+
+
+def test_a_rollback_after_each_test_takes_jobs_and_commits_back_on_sqlite(migrated_path: Path) -> None:
+    with App(f"sqlite:///{migrated_path}") as app:
+
+        @app.job
+        def ship(order_id: int) -> None:
+            """Never run here."""
+
+        known: dict[str, Any] = {
+            **{each.__name__: each for each in (Order, Session, assert_submitted, create_engine)},
+            "app": app,
+            "ship": ship,
+            "event": event,
+            "pytest": SimpleNamespace(fixture=contextmanager),
+        }
+        exec(ROLLED_BACK.replace("sqlite:///test.db", f"sqlite:///{migrated_path}"), known)  # noqa: S102 (our own page)
+        Base.metadata.create_all(known["engine"])
+        for _ in range(2):  # the second begins as the first did
+            with known["session"]() as session:
+                known["test_an_order_is_to_be_shipped"](session)
+
+        with known["engine"].connect() as connection:
+            assert connection.scalar(select(func.count()).select_from(Order)) == 0
+        assert submitted(app) == []
+        known["engine"].dispose()
 
 
 def test_a_revision_and_an_environment_of_alembic(sqlite_path: Path, tmp_path: Path) -> None:
