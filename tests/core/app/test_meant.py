@@ -39,7 +39,13 @@ def print_it(text: str) -> None: ...
 
 
 @pytest.mark.parametrize(
-    ("verb", "write"), [("cron", "app.schedule("), ("run", "fencerow worker -A"), ("include", "import these")]
+    ("verb", "write"),
+    [
+        ("cron", "app.schedule("),
+        ("run", "fencerow worker -A"),
+        ("include", "import these"),
+        ("concurrency", "app.worker(slots=...)"),
+    ],
 )
 def test_a_verb_of_an_app_of_others_names_ours(verb: str, write: str, lite_app: App) -> None:
     with pytest.raises(UnknownVerb) as refused:

@@ -92,6 +92,9 @@ DECLARE: Final = "write @{it}.job"
 BY_NAME: Final = "write {it}.submit_by_name(name, arguments), or job.submit(...) where the job is declared"
 SCHEDULE: Final = "write {it}.schedule(job, cron=...)"
 WORK: Final = "write `fencerow worker -A module:{it}`, or in a program async with {it}.worker(): ..."
+SLOTS: Final = (
+    "write {it}.worker(slots=...), or `fencerow worker --slots N`: how many jobs one process runs at a time"
+)
 IMPORT: Final = (
     "declare jobs with one {it} in as many modules as you like, and import these modules beside it"
 )
@@ -99,6 +102,7 @@ IMPORT: Final = (
 OF_APPS: Final[Mapping[str, str]] = {
     "task": DECLARE,
     **dict.fromkeys(("cron", "periodic", "periodic_task", "add_periodic_task", "every", "repeat"), SCHEDULE),
+    **dict.fromkeys(("concurrency", "max_workers", "max_jobs"), SLOTS),
     **dict.fromkeys(("run", "run_worker", "start", "serve", "worker_main"), WORK),
     **dict.fromkeys(("include", "include_router", "autodiscover_tasks", "add_tasks_from"), IMPORT),
     **dict.fromkeys(("send_task", "enqueue", "enqueue_job", "configure_task"), BY_NAME),
