@@ -1,6 +1,7 @@
 """Ten thousand live jobs move with workers on both sides, and the move is killed fifty times: each job runs once.
 
-`python -m tests.moving.campaign --evidence FILE`; with `--unfenced` the file is not closed, which must be found.
+`python -m tests.moving.campaign --evidence FILE`; with `--unfenced` the file is not closed, which must be found,
+and with `--unwatched` nothing finds it at the end, so the jobs that run twice are counted.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--unfenced", action="store_true", help="a control: nothing closes the file")
+    parser.add_argument(
+        "--unwatched", action="store_true", help="a control: nor is what came compared, so jobs run twice"
+    )
     parser.add_argument("--evidence", type=Path)
     given = parser.parse_args(arguments)
     with PostgresServer(fast=True) as server, tempfile.TemporaryDirectory() as folder:
@@ -35,7 +39,13 @@ def main(arguments: list[str]) -> int:
         store.migrate(engine)
         engine.close()
         found = play(
-            Path(folder), url, jobs=given.jobs, kills=given.kills, seed=given.seed, unfenced=given.unfenced
+            Path(folder),
+            url,
+            jobs=given.jobs,
+            kills=given.kills,
+            seed=given.seed,
+            unfenced=given.unfenced,
+            unwatched=given.unwatched,
         )
     count = len(found.wrong)
     told = {"seed": given.seed, **asdict(found), "wrong": found.wrong[:SHOWN_MAX], "wrong_count": count}

@@ -34,8 +34,21 @@ class Found:
     wrong: list[str] = field(default_factory=list)
 
 
-def play(folder: Path, url: str, *, jobs: int, kills: int, seed: int, unfenced: bool = False) -> Found:
-    """Submit, put a worker on each side, move with so many kills, and wait until nothing is left."""
+def play(
+    folder: Path,
+    url: str,
+    *,
+    jobs: int,
+    kills: int,
+    seed: int,
+    unfenced: bool = False,
+    unwatched: bool = False,
+) -> Found:
+    """Submit, put a worker on each side, move with so many kills, and wait until nothing is left.
+
+    `unfenced`: nothing closes the file. `unwatched`: and nobody compares what came, which would find it.
+    """
+    unfenced = unfenced or unwatched
     chance, found = random.Random(seed), Found(jobs)
     file = folder / "jobs.db"
     ids = submit_all(f"sqlite:///{file}", jobs)
@@ -46,14 +59,23 @@ def play(folder: Path, url: str, *, jobs: int, kills: int, seed: int, unfenced: 
         _until_under_way(file, jobs // 50)
         begun = time.monotonic()
         while _moved(
-            folder, file, url, chance, found, kill=sum(found.kills.values()) < kills, unfenced=unfenced
+            folder,
+            file,
+            url,
+            chance,
+            found,
+            kill=sum(found.kills.values()) < kills,
+            unfenced=unfenced,
+            unwatched=unwatched,
         ):
             if (
                 sum(found.kills.values()) == CLOSED_BY
             ):  # before that it would fire the schedule of its own accord
                 workers.append(_worker(url, ends["server"]))
         found.seconds = round(time.monotonic() - begun, 1)
-        if not found.wrong:
+        if unwatched:
+            _until_twice(file, url)
+        elif not found.wrong:
             _until_idle(url)
         if not unfenced:
             workers[0].join(PATIENCE_S)
@@ -74,13 +96,21 @@ def _worker(url: str, ended: Path) -> Fork:
 
 
 def _moved(
-    folder: Path, file: Path, url: str, chance: random.Random, found: Found, *, kill: bool, unfenced: bool
+    folder: Path,
+    file: Path,
+    url: str,
+    chance: random.Random,
+    found: Found,
+    *,
+    kill: bool,
+    unfenced: bool,
+    unwatched: bool,
 ) -> bool:
     """Let the move run, to its end or to a kill; whether it was killed."""
     steps = folder / "steps"
     # The first steps are few: each is the last one of a move once, before chance decides.
     after = (1 if sum(found.kills.values()) < STEPS_AT_FIRST else chance.randint(1, 9)) if kill else None
-    options = (str(file), url, after, chance.uniform(0, 0.03), steps, unfenced)
+    options = (str(file), url, after, chance.uniform(0, 0.03), steps, unfenced, unwatched)
     mover = context.Process(target=bring, args=options, daemon=True)
     mover.start()
     mover.join(PATIENCE_S)
@@ -126,11 +156,27 @@ def _until_idle(url: str) -> None:
             time.sleep(LOOK_S)
 
 
-def _judge(file: Path, url: str, ids: list[str], found: Found) -> None:
+def _until_twice(file: Path, url: str) -> None:
+    """Until a job has run on both sides."""
+    by = time.monotonic() + PATIENCE_S
+    while not set(_effects_here(file)) & set(_effects_there(url)):
+        assert time.monotonic() < by, "no job runs twice"
+        time.sleep(LOOK_S)
+
+
+def _effects_here(file: Path) -> list[str]:
     with closing(sqlite3.connect(file)) as connection:
-        here = [row[0] for row in connection.execute("SELECT job FROM effects")]
+        return [row[0] for row in connection.execute("SELECT job FROM effects")]
+
+
+def _effects_there(url: str) -> list[str]:
     with psycopg.connect(url) as connection:
-        there = [str(row[0]) for row in connection.execute("SELECT job FROM fencerow.effects")]
+        return [str(row[0]) for row in connection.execute("SELECT job FROM fencerow.effects")]
+
+
+def _judge(file: Path, url: str, ids: list[str], found: Found) -> None:
+    here, there = _effects_here(file), _effects_there(url)
+    with psycopg.connect(url) as connection:
         fired = "SELECT job_id FROM fencerow.schedule_ticks WHERE job_id IS NOT NULL"
         ticks = [str(row[0]) for row in connection.execute(fired)]
     found.in_file, found.in_server, found.fires = len(here), len(there), len(ticks)
