@@ -10,7 +10,6 @@ from django.contrib.auth.models import Group
 from django.db import connections, transaction
 
 from fencerow import Job
-from fencerow.core.db.adapters import own_django
 from fencerow.core.model.state import State
 from fencerow.django.following import DjangoApp
 from fencerow.errors import UnusableConnection
@@ -112,9 +111,7 @@ def test_what_waits_for_the_commit_may_fail(alias: str, play: Any) -> None:
     assert (play(body).state, names(alias)) == (State.SUCCEEDED, ["kept"])
 
 
-def test_it_is_refused_inside_atomic_and_in_async_handlers(
-    sqlite_alias: str, app: DjangoApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_refused_inside_atomic_and_in_async_handlers(sqlite_alias: str, app: DjangoApp) -> None:
     said: list[str] = []
 
     @app.job(name="inside-atomic", attempts_max=1)
@@ -130,7 +127,7 @@ def test_it_is_refused_inside_atomic_and_in_async_handlers(
     @app.job(name="in-async", attempts_max=1)
     async def in_async(job: Job) -> None:
         with pytest.raises(UnusableConnection) as refused:
-            async with job.transaction(session=own_django.connections["default"]):
+            async with job.transaction(session=connections["default"]):
                 pass
         said.append(refused.value.what)
 
