@@ -54,7 +54,7 @@ class PostgresSession:
                 self._watched.busy()
                 sent: Any = pyformat(written(text, statement.params) if query.spells else text)
                 cursor = self.connection.execute(sent, statement.params, prepare=self._prepare)
-                if cursor.description:
+                if cursor.rownumber is not None:  # there are rows; `description` would make their columns
                     found = cursor.fetchall()
                     rows += _named(query, cursor, found) if query.users else found
         except pg.InsufficientPrivilege as error:
@@ -112,7 +112,7 @@ class AsyncPostgresSession:
                 self._watched.busy()
                 sent: Any = pyformat(written(text, statement.params) if query.spells else text)
                 cursor = await self.connection.execute(sent, statement.params, prepare=self._prepare)
-                if cursor.description:
+                if cursor.rownumber is not None:  # there are rows; `description` would make their columns
                     found = await cursor.fetchall()
                     rows += _named(query, cursor, found) if query.users else found
         except pg.InsufficientPrivilege as error:
