@@ -60,7 +60,7 @@ async def test_shares(app: App, visits: Visits, monkeypatch: pytest.MonkeyPatch)
         await app.jobs["pages"].using(share=share).asubmit("x")
     for queue, share in (("documents", "b"), ("documents", "c"), ("letters", "a"), ("letters", "")):
         await app.client.shares.aweigh(queue, share, 3)
-    pages = await followed(visits, "/queues", hidden("share"))
+    pages = await followed(visits, "/queues/shares", hidden("share"))
 
     assert pages == [["a", "b"], ["c", "e"], ["", "a"]]
 

@@ -6,7 +6,7 @@ import asyncio
 
 from fencerow import App
 from fencerow.core.model.state import State, WorkerState
-from fencerow.web.dashboard.counting import COUNTED_MAX, LiveCount
+from fencerow.web.dashboard.counting import COUNTED_MAX, RECENT_MAX, LiveCount
 from fencerow.web.dashboard.screens.overview import counts_of
 from tests.kit.pace import PATIENCE_S
 from tests.web.dashboard.visiting import Visits
@@ -36,7 +36,7 @@ async def test_a_queue_is_paused_by_the_visitor_until_it_is_resumed(app: App, vi
 
 async def test_shares_are_weighed(lite_app: App, visits_lite: Visits) -> None:
     await lite_app.jobs["pages"].using(share="acme").asubmit("a")
-    here = {"back": "/queues", "on": "/queues", "queue": "documents", "share": "acme"}
+    here = {"back": "/queues/shares", "on": "/queues/shares", "queue": "documents", "share": "acme"}
     done = await visits_lite.press("/queues/weigh", weight="3", reason="they pay", **here)
     wrong = await visits_lite.press("/queues/weigh", weight="many", **here)
 
@@ -58,7 +58,9 @@ async def test_a_worker_is_seen_paused_and_drained(app: App, visits: Visits) -> 
     gone = await visits.see("/workers")
 
     assert "mail-1" in fleet.text and "1 , 0 of" not in fleet.text
-    assert "claims nothing from its next renewal on" in paused.text and "by mara: “look at it”" in paused.text
+    assert (
+        "takes no new job from its next renewal on" in paused.text and "by mara: “look at it”" in paused.text
+    )
     assert "finishes what it runs" in drained.text
     assert ended.state == WorkerState.RETIRED and "ended by itself" in gone.text
 
@@ -68,11 +70,11 @@ def test_counts_say_where_they_end() -> None:
         LiveCount("a", State.QUEUED, COUNTED_MAX + 1, 1_000_000, 9_000_000),
         LiveCount("b", State.QUEUED, 2, None, 9_000_000),
     ]
-    found = counts_of(live, {State.FAILED: COUNTED_MAX + 1, State.CANCELLED: 0}, 9_000_000)
+    found = counts_of(live, {State.FAILED: RECENT_MAX + 1, State.CANCELLED: 0}, 9_000_000)
 
     assert (found["queued"]["jobs"], found["queued"]["more"]) == (COUNTED_MAX + 2, True)
     assert found["queued"]["first_us"] == 1_000_000
-    assert (found["failed"]["jobs"], found["failed"]["more"]) == (COUNTED_MAX, True)
+    assert (found["failed"]["jobs"], found["failed"]["more"]) == (RECENT_MAX, True)
     assert (found["running"]["jobs"], found["cancelled"]["more"]) == (0, False)
 
 

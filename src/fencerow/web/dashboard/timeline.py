@@ -9,6 +9,7 @@ from typing import Any
 
 from fencerow.command.times import exact
 from fencerow.core.model.job import Happening
+from fencerow.doctor.places import told_gate
 from fencerow.operators.names import named
 from fencerow.web.dashboard.redacting import text_without_secrets
 
@@ -28,7 +29,7 @@ WORDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "timed_out": ("Attempt {} was overdue", "failed"),
         "crashed": ("The process of attempt {} died", "failed"),
         "reclaimed": ("Taken back from its worker", "queued"),
-        "released": ("Given back, queued again", "queued"),
+        "released": ("Released, queued again", "queued"),
         "snoozed": ("Put off by its handler", "queued"),
         "suspended": ("Attempt {} suspended", "waiting"),
         "woken": ("Woken", "queued"),
@@ -107,6 +108,8 @@ def _told(detail: Any, error: dict[str, Any] | None, *, is_change: bool) -> Sequ
 
 
 def _pair(name: str, value: Any) -> str:
+    if name == "gate":
+        return f"waits at: {told_gate(str(value))}"
     if isinstance(value, list) and len(value) == 2:
         return f"{_word(name)}: {_plain(name, value[0])} → {_plain(name, value[1])}"
     if isinstance(value, dict):

@@ -11,7 +11,8 @@ from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operati
 from fencerow.core.model.state import State
 from fencerow.core.store.decoding import read_or
 
-COUNTED_MAX = 10_000  # of each queue and state; where there are more, one more is returned
+COUNTED_MAX = 2_000  # live jobs of each queue and state; where there are more, one more is returned
+RECENT_MAX = 10_000  # jobs of each final state that ended lately
 RECENT_S = 86_400.0
 PATIENCE_S = 1.0  # for how far a log goes
 
@@ -60,8 +61,8 @@ def latest_failures(*, limit: int) -> Steps[list[FinalFailure]]:
 
 @operation(alone=True, repeatable=True, writes="")
 def recent_counts() -> Steps[dict[State, int]]:
-    """Jobs that have ended within the last day and are still kept, by state, counted up to `COUNTED_MAX` + 1 each."""
-    rows = yield from execute("counted_recent", limit=COUNTED_MAX + 1, age_s=RECENT_S)
+    """Jobs that have ended within the last day and are still kept, by state, counted up to `RECENT_MAX` + 1 each."""
+    rows = yield from execute("counted_recent", limit=RECENT_MAX + 1, age_s=RECENT_S)
     return {State(str(row[0])): as_int(row[1]) for row in rows}
 
 

@@ -11,7 +11,7 @@ from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import FINAL, State
 from fencerow.operators.prefixes import jobs_between
 from fencerow.web.dashboard.bulk.verbs import VERBS
-from fencerow.web.dashboard.counting import COUNTED_MAX, LiveCount, live_counts, recent_counts
+from fencerow.web.dashboard.counting import COUNTED_MAX, RECENT_MAX, LiveCount, live_counts, recent_counts
 from fencerow.web.dashboard.screen import Look, Screen, Section
 from fencerow.web.dashboard.searching import Search, command, page_of, searched
 
@@ -105,6 +105,7 @@ async def _facets(look: Look, search: Search, live: Sequence[LiveCount]) -> list
             "jobs": counts.get(state, 0) if search.is_plain and not (queue and state in FINAL) else None,
             "chosen": state in search.chosen.states,
             "recent": state in FINAL,
+            "most": RECENT_MAX if state in FINAL else COUNTED_MAX,
         }
         for state in State
     ]

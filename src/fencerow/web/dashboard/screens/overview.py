@@ -10,6 +10,7 @@ from fencerow.core.model.state import State, WorkerState
 from fencerow.operators.queues import PausedQueue
 from fencerow.web.dashboard.counting import (
     COUNTED_MAX,
+    RECENT_MAX,
     LiveCount,
     latest_failures,
     live_counts,
@@ -71,8 +72,8 @@ def counts_of(live: Sequence[LiveCount], recent: dict[State, int], now_us: int) 
         found[state.value] = {
             "jobs": sum(min(each.jobs, COUNTED_MAX) for each in mine)
             if mine or state not in recent
-            else min(recent[state], COUNTED_MAX),
-            "more": any(each.jobs > COUNTED_MAX for each in mine) or recent.get(state, 0) > COUNTED_MAX,
+            else min(recent[state], RECENT_MAX),
+            "more": any(each.jobs > COUNTED_MAX for each in mine) or recent.get(state, 0) > RECENT_MAX,
             "first_us": min(due) if due else None,
             "recent": state in recent,
         }

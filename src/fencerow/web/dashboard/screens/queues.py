@@ -22,14 +22,13 @@ HOUR = "1h"
 
 
 async def queues(look: Look) -> dict[str, Any]:
-    """Five statements: counts, pauses, workers, shares, what came and ended in the last hour."""
+    """Four statements: counts, pauses, workers, what came and ended in the last hour."""
     client = look.client
     live = await client.arun(ask(live_counts()))
     paused = await client.apaused_queues()
     workers = await client.workers.aregistered(state=WorkerState.ALIVE, limit=WORKERS_MAX)
     traffic, clock_us = await look.kept.traffic(client, HOUR)
     now_us = clock_us or (live[0].now_us if live else await look.now_us())
-    shares = await _shares(look)
     found = {each.name: each for each in by_queue(live, paused, now_us)}
     serving: dict[str, int] = {}
     for worker in workers:
@@ -44,9 +43,6 @@ async def queues(look: Look) -> dict[str, Any]:
         "flows": {each.name: flow_of(traffic, each.name) for each in shown if each.name in busy},
         "hidden": max(0, len(found) - QUEUES_SHOWN),
         "serving": serving,
-        "shares": shares[:SHARES_SHOWN],
-        "next_share": shares[SHARES_SHOWN - 1] if len(shares) > SHARES_SHOWN else None,
-        "is_first": not look.query.get("queue"),
         "most": COUNTED_MAX,
     }
 
@@ -70,6 +66,17 @@ async def queue(look: Look) -> dict[str, Any]:
         "chosen": chosen,
         "range": RANGES[chosen],
         "flow": flow_of(traffic, name),
+    }
+
+
+async def shares(look: Look) -> dict[str, Any]:
+    """Two statements: a page of the shares, for which all live jobs are walked through, and the clock."""
+    found = await _shares(look)
+    return {
+        "now_us": await look.now_us(),
+        "shares": found[:SHARES_SHOWN],
+        "next_share": found[SHARES_SHOWN - 1] if len(found) > SHARES_SHOWN else None,
+        "is_first": not look.query.get("queue"),
     }
 
 
@@ -145,4 +152,5 @@ ACTIONS = (
 SCREENS = (
     Screen("queues", "/queues", "Queues", queues, section=Section.WORK, place=30, key="q", actions=ACTIONS),
     Screen("queue", "/queues/one", "Queue", queue, place=31),
+    Screen("shares", "/queues/shares", "Shares", shares, place=32, live=False),
 )

@@ -52,13 +52,13 @@ def is_silent(worker: WorkerRecord) -> bool:
 async def pause(act: Act) -> PressAnswer:
     """Let it claim nothing any more."""
     order = await act.client.workers.achange(act.params["id"], paused=True, reason=act.reason)
-    return PressAnswer(f"{order.name} claims nothing from its next renewal on.")
+    return PressAnswer(f"{order.name} takes no new job from its next renewal on.")
 
 
 async def resume(act: Act) -> PressAnswer:
     """Let it claim again."""
     order = await act.client.workers.achange(act.params["id"], paused=False, reason=act.reason)
-    return PressAnswer(f"{order.name} claims again from its next renewal on.")
+    return PressAnswer(f"{order.name} takes jobs again from its next renewal on.")
 
 
 async def drain(act: Act) -> PressAnswer:
