@@ -44,7 +44,8 @@ def main() -> None:
         if sys.argv[1] == "redis":
             place = RedisStream(stack.enter_context(redis_server(folder)).url, "out")
         else:
-            place = KafkaTopic(Cluster().servers, "out")
+            cluster = Cluster()  # it lives as long as this name
+            place = KafkaTopic(cluster.servers, "out")
         print(
             f"{asyncio.run(measured(f'sqlite:///{folder}/jobs.db', place, count)):.0f} events/s", flush=True
         )
