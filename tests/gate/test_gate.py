@@ -44,6 +44,8 @@ def late():
     test_unlucky("late")
 
 def test_unlucky_at_its_end(late): pass
+
+def test_skipped(): pytest.skip("not here")
 """
 GUILTY = """
 import os, threading
@@ -98,7 +100,7 @@ def test_who_fails_once_and_then_passes_is_named_and_stops_nobody(tree: Path) ->
     unlucky = {"test_unlucky[a b::[0]]", "test_unlucky[a b::[1]]", "test_unlucky_at_its_end"}
     assert verdict.named("UNLUCKY") == unlucky
     assert "a stall" in verdict.kept.read_text()
-    assert verdict.out.splitlines()[-1] == "gate: 4 passed, 0 failed, 0 skipped"
+    assert verdict.out.splitlines()[-1] == "gate: 4 passed, 0 failed, 1 skipped"
 
 
 @pytest.mark.prove  # ten more rounds of pytest

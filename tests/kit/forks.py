@@ -132,6 +132,8 @@ class Parent:
                 fork.line.say(play=given)
             case {"report": data}:
                 report = hook.pytest_report_from_serializable(config=self._config, data=data)
+                if isinstance(report.longrepr, list):  # why it was skipped: JSON has no tuples
+                    report.longrepr = tuple(report.longrepr)
                 hook.pytest_runtest_logreport(report=report)
             case {"ended": number}:
                 fork.left.remove(number)
