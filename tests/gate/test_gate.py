@@ -19,7 +19,7 @@ TAKEN = ("tools/gate.py", "tests/kit/forks.py", "tests/kit/verdicts.py")
 DEV = """
 import os, sys
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-words = [sys.executable, "-m", "pytest", "-p", "pytest_timeout", "--forks", "1", *sys.argv[2:]]
+words = [sys.executable, "-m", "pytest", "-p", "pytest_timeout", "--forks", "1", "-ra", *sys.argv[2:]]
 os.execv(sys.executable, [*words, "--timeout", "5"])
 """
 CONFTEST = """
