@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,16 +22,28 @@ from fencerow.core.model.ids import new_id
 from fencerow.guards.mutex import mutexes
 from fencerow.guards.mutex.mutexes import Taker
 from fencerow.limits import Limit, Rate
+from fencerow.relay import relays
 from fencerow.turns import handing
 from fencerow.web.dashboard.asgi import Dashboard
 from fencerow.web.dashboard.screens import all_screens
+from fencerow.web.tallies.operations import HookCounts, note_hooks
 from tests.kit.pace import PATIENCE_S
 from tests.web.dashboard.crowd import crowd
 from tests.web.dashboard.test_browser import CHROMIUM, DESKTOP, PHONE, PICTURES, chromium, logged_in, served
 from tests.web.dashboard.test_events import parking
+from tests.web.dashboard.test_relays import known as relayed
 from tests.web.gateway.conftest import ended
 
 JOBS = 100_000
+LONG = "a-name-that-somebody-has-chosen-without-thinking-of-phones-or-of-tables-" + "x" * 30
+# Attempts of some of the queued jobs: two are late, the others wait.
+WORKED = """
+INSERT INTO fencerow_worked_attempts
+    (job_id, attempt, digest, sent_at, failures, until, give_up_at, silent_s, deferred, look_at)
+SELECT id, 1, 'x', run_at, 0, run_at, run_at + 7200000000, 60, 1,
+       run_at + CASE WHEN row_number() OVER (ORDER BY id) < 3 THEN 0 ELSE 7200000000 END
+FROM fencerow_jobs WHERE state = 'queued' AND queue = 'ocr' LIMIT 30
+"""
 AXE = os.environ.get("FENCEROW_AXE", "")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
 SHEETS_OPENED = 6  # of each page: those of a table are alike
@@ -62,6 +75,7 @@ async def furnished(app: App, path: Path) -> Mapping[str, str]:
         for each in (failed.id, done.id):
             await ended(app, each)
     await app.schedules.arun("nightly")
+    await related(app)
     return {
         **await flowed(app),
         "queue": "/queues/one?name=extract",
@@ -78,8 +92,34 @@ async def furnished(app: App, path: Path) -> Mapping[str, str]:
         "key": "/turns/key?key=tenant%3Aacme",
         "limit": "/turns/limit?name=github",
         "group": "/events/group?name=billing",
+        "relay": "/relays/one?name=orders-in",
         "missing": "/nowhere",
     }
+
+
+async def related(app: App) -> None:
+    """Questions for people, relays, hooks and attempts worked over HTTP; some have long names, some are in trouble."""
+    for n, asks in enumerate(
+        (f"Pay 500 EUR to {LONG}?", "Publish the report of November?\nIt has 112 pages.")
+    ):
+        job = await app.jobs["pages"].using(delay_s=86_400).asubmit("asked.pdf")
+        await app.client.aapproval(
+            job.id, "approved", asks, base_url="https://jobs.example.com", expires_s=1800 + n * 86_400
+        )
+    await relayed(app, "orders-in")
+    await relayed(
+        app, LONG, place=f"redis://{LONG}/0 stream {LONG}", bad=f"at `$.{LONG}`: a number is expected"
+    )
+    await app.engine.arun(relays.know("events-out", "out", "kafka broker-1:9092 topic events"))
+    await app.engine.arun(relays.pause("events-out", "the broker is moved"))
+    refused = HookCounts(
+        "stripe", 12, 4000.0, refused=3, refused_s=30.0, refusal="no signature is of a secret of this hook"
+    )
+    await app.engine.arun(note_hooks([HookCounts("github", 4_812, 12.0, 7, 300.0), refused]))
+    path = app.config.url.removeprefix("sqlite:///")
+    with sqlite3.connect(path) as connection:
+        connection.execute(WORKED)
+    connection.close()
 
 
 async def flowed(app: App) -> Mapping[str, str]:
