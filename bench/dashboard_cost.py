@@ -1,12 +1,14 @@
 """What does each page of the dashboard cost a database with a million live jobs and five million finished ones?
 
-    python bench/dashboard_cost.py [--live N] [--finished N] [--save FILE]
+    python bench/dashboard_cost.py [--live N] [--finished N] [--only SCREEN ...] [--no-plans] [--save FILE]
+    python bench/dashboard_cost.py --stay FILE        (fills a server, writes its URL into FILE, and stays)
+    python bench/dashboard_cost.py --on URL ...       (looks at one that is there)
 
 It fills a PostgreSQL server of its own (about 5 GB at the default size), then asks every screen for its view, several
 times, and each statement of a view for its plan. Printed for each view: statements and rows, which are bounded; the
-median time, which is this machine's; and what is not: how many buffers its statements read together, and whether one
-of them walks through all jobs. It ends with 1 if a view breaks its ceiling of statements, rows or buffers, or if a plan
-has a sequential scan over a table that is large here.
+median and the least time, which are this machine's; and what is not: how many buffers its statements read together, and
+whether one of them walks through all jobs. It ends with 1 if a view breaks its ceiling of statements, rows, buffers or
+milliseconds, or if a plan has a sequential scan over a table that is large here.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import argparse
 import asyncio
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -37,6 +39,7 @@ from fencerow.web.dashboard.screens import all_screens
 
 LIVE, FINISHED = 1_000_000, 5_000_000
 TIMES = 5
+MS_MAX = 100
 BUFFERS_MAX = 60_000  # 8 KiB each: where they are in memory, that many are read in some 50 ms
 LARGE = 50_000  # rows: a sequential scan over less is no fault
 SETTINGS = {
@@ -44,8 +47,9 @@ SETTINGS = {
     "shared_buffers": "512MB", "maintenance_work_mem": "256MB",
 }  # fmt: skip
 NOW = "TIMESTAMPTZ '2026-11-29 12:00:00+00'"
-FIRST_MS = 1_764_000_000_000
-LIVE_OFFSET = 10_000_000_000
+NOW_MS = 1_795_953_600_000  # the same instant
+FIRST_MS = NOW_MS - 5_000_000  # finished jobs were submitted within 83 minutes of it, live ones within 17
+LIVE_OFFSET = 4_000_000
 
 
 def id_of(n: str, offset: int = 0) -> str:
@@ -56,7 +60,13 @@ def id_of(n: str, offset: int = 0) -> str:
     )
 
 
+def _id(n: int, offset: int = 0) -> str:
+    digits = f"{FIRST_MS + offset + n:012x}7{n % 4096:03x}8{n:015x}"
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
 ID = id_of("n")
+_APPROVED, _ZERO = _id(2, LIVE_OFFSET), "00000000-0000-0000-0000-000000000000"
 QUEUE = "CASE WHEN n % 10 < 6 THEN 'mail' ELSE 'queue-' || (n % 24) END"
 LABELS = {
     "queue": QUEUE,
@@ -174,6 +184,35 @@ SELECT {ID}, {id_of("(n % 20000)")}, 'approved', '{{}}', {NOW} FROM generate_ser
 INSERT INTO fencerow.job_waits (job_id, name, attempt, until, look_at, since)
 SELECT {id_of("n", LIVE_OFFSET)}, 'sleep', 0, {NOW}, {NOW}, {NOW} FROM generate_series(1, 100000) AS n
 """
+# 50,000 questions that can be answered, and as many that cannot; 40 relays; attempts worked over HTTP; hooks.
+LATER = f"""
+INSERT INTO fencerow.job_approvals (id, job_id, signal, asks, digest, made_by, made_at, expires_at, answered_at, answer)
+SELECT {ID}, CASE WHEN n % 2 = 0 THEN {id_of("n", LIVE_OFFSET)} ELSE {ID} END, 'approved', 'Pay ' || n || ' EUR?', 'x',
+       'ada', {NOW} - n * INTERVAL '1 s', {NOW} + n * INTERVAL '10 s', CASE WHEN n % 4 = 1 THEN {NOW} END,
+       CASE WHEN n % 4 = 1 THEN true END
+FROM generate_series(1, 100000) AS n;
+INSERT INTO fencerow.relays (name, direction, place, created_at)
+SELECT 'relay-' || n, CASE WHEN n % 4 = 0 THEN 'out' ELSE 'in' END, 'kafka://broker-' || n || '/orders', {NOW}
+FROM generate_series(1, 40) AS n;
+INSERT INTO fencerow.relay_readers (relay, holder, name, lease_until, trouble, trouble_since)
+SELECT 'relay-' || n, {ID}, 'worker-' || n, now() + INTERVAL '1 day', CASE WHEN n % 9 = 0 THEN 'no broker' END,
+       CASE WHEN n % 9 = 0 THEN {NOW} END FROM generate_series(1, 40) AS n;
+INSERT INTO fencerow.relay_parts (relay, part, position, holder, taken, unread, lag, moved_at)
+SELECT 'relay-' || n, part, part * 1000, {ID}, 100000, 3, part, {NOW}
+FROM generate_series(1, 40) AS n, generate_series(0, 31) AS part WHERE n % 4 > 0;
+INSERT INTO fencerow.relay_unread (relay, part, position, generation, key, raw, bytes, error, at)
+SELECT 'relay-' || (1 + n % 40), n % 32, n, 0, 'key-' || n, repeat('QUJD', 1000), 3000, 'it is no JSON', {NOW}
+FROM generate_series(1, 50000) AS n;
+INSERT INTO fencerow.worked_attempts
+    (job_id, attempt, digest, sent_at, failures, until, give_up_at, silent_s, deferred, look_at, answered_at, outcome)
+SELECT {ID}, 1, 'x', {NOW}, 0, {NOW}, {NOW}, 60, true, NULL, {NOW}, 'succeeded' FROM generate_series(1, 200000) AS n;
+INSERT INTO fencerow.worked_attempts
+    (job_id, attempt, digest, sent_at, failures, until, give_up_at, silent_s, deferred, look_at)
+SELECT {id_of("n", LIVE_OFFSET)}, 1, 'x', {NOW}, 0, {NOW}, {NOW} + INTERVAL '1 h', 60, true,
+       {NOW} + (n - 2000) * INTERVAL '1 s' FROM generate_series(1, 100000) AS n;
+INSERT INTO fencerow.hook_tallies (hook, received, received_at, repeated, refused)
+SELECT 'hook-' || n, n, {NOW}, 0, 0 FROM generate_series(1, 200) AS n
+"""
 NONE_HERE = ("schedule", "limit")  # pages of one that nobody has made here
 # Each screen at each address where it finds much, and searches that find little.
 ADDRESSES: Mapping[str, tuple[dict[str, str], ...]] = {
@@ -206,6 +245,9 @@ ADDRESSES: Mapping[str, tuple[dict[str, str], ...]] = {
     "audit": ({}, {"person": "person-7"}, {"target": "job-77"}),
     "event_group": ({"name": "group-1"},),
     "key": ({"key": "account-1"},),
+    "approvals": ({}, {"job": _APPROVED}, {"after": f"{NOW_MS + 300_000_000}000-{_ZERO}"}),
+    "worked": ({}, {"after": f"{NOW_MS + 30_000_000}000-{_ZERO}"}),
+    "relay": ({"name": "relay-1"}, {"name": "relay-4"}),
     "webhooks": ({}, {"endpoint": "endpoint-7"}, {"state": "open"}),
     "delivery": ({"endpoint": "endpoint-8", "event": "7"},),
     "handovers": ({}, {"receiver": "receiver-1"}, {"receiver": "receiver-1", "key": "key-1"}),
@@ -230,23 +272,49 @@ async def main() -> int:
     parser.add_argument("--live", type=int, default=LIVE)
     parser.add_argument("--finished", type=int, default=FINISHED)
     parser.add_argument("--save", type=Path, help="Write what was found there, as JSON.")
+    parser.add_argument("--only", nargs="*", default=(), help="These screens alone.")
+    parser.add_argument("--no-plans", action="store_true", help="Take the times alone.")
+    parser.add_argument("--on", help="The URL of a database that was filled before.")
+    parser.add_argument(
+        "--stay", type=Path, help="Fill one, write its URL there, and stay until the input ends."
+    )
     options = parser.parse_args()
+    if options.on:
+        return await looked(options.on, options)
     with PostgresServer(settings=SETTINGS) as server:
         url = server.create_role_and_schema()
         await fill(url, options.live, options.finished)
-        views = await walked(url)
-    bad = [each for each in views if each["faults"]]
+        if options.stay is None:
+            return await looked(url, options)
+        options.stay.write_text(url, "utf-8")
+        await asyncio.to_thread(sys.stdin.read)
+    return 0
+
+
+async def looked(url: str, options: argparse.Namespace) -> int:
+    """Look at everything, and keep what was found."""
+    set_clock(url)
+    views = await walked(url, options.only, with_plans=not options.no_plans)
     keep(options.save, {"live": options.live, "finished": options.finished, "views": views})
-    return 1 if bad else 0
+    return 1 if any(each["faults"] for each in views) else 0
 
 
-async def walked(url: str) -> list[dict[str, Any]]:
+def set_clock(url: str) -> None:
+    """Let the database's clock go on from the instant of the rows, whenever they were made."""
+    text = f"SELECT clock_timestamp() - INTERVAL ''{time.time() - NOW_MS / 1e3:.6f} s''"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            f"CREATE OR REPLACE FUNCTION fencerow.now() RETURNS timestamptz LANGUAGE sql VOLATILE AS '{text}'".encode()
+        )
+
+
+async def walked(url: str, only: Sequence[str], *, with_plans: bool) -> list[dict[str, Any]]:
     """Every view of every screen, measured."""
     found = []
     async with App(url) as app:
         for screen in all_screens():
-            for at in places(screen):
-                found.append(await measured(app, url, screen, *at))
+            for at in places(screen) if not only or screen.name in only else ():
+                found.append(await measured(app, url, screen, *at, with_plans=with_plans))
                 print(found[-1]["line"], flush=True)
     return found
 
@@ -277,7 +345,7 @@ async def fill(url: str, live: int, finished: int) -> None:
                 f"FROM (SELECT * FROM fencerow.jobs WHERE exclusive IS NOT NULL LIMIT 1) AS one, "
                 f"generate_series(1, {count}) AS n".encode()
             )
-        for text in (*later, WORKERS, AUDIT, EVENTS, WEBHOOKS, HANDOVERS, MUTEXES, FLOWS, STEPS):
+        for text in (*later, WORKERS, AUDIT, EVENTS, WEBHOOKS, HANDOVERS, MUTEXES, FLOWS, STEPS, LATER):
             connection.execute(text.encode())
         said("vacuum")
         connection.execute("VACUUM ANALYZE")
@@ -304,11 +372,6 @@ def places(screen: Screen) -> Iterator[tuple[dict[str, str], dict[str, str]]]:
             yield {} if each is None else {"id": each}, query
 
 
-def _id(n: int, offset: int = 0) -> str:
-    digits = f"{FIRST_MS + offset + n:012x}7{n % 4096:03x}8{n:015x}"
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
-
-
 # Large and under way, and small and ended; a job with steps, one that waits for 10,000, one of a large flow.
 IDS: Mapping[str, tuple[str, ...]] = {
     "worker": (_id(7),),
@@ -318,7 +381,7 @@ IDS: Mapping[str, tuple[str, ...]] = {
 
 
 async def measured(
-    app: App, url: str, screen: Screen, params: dict[str, str], query: dict[str, str]
+    app: App, url: str, screen: Screen, params: dict[str, str], query: dict[str, str], *, with_plans: bool
 ) -> dict[str, Any]:
     """One view: what it costs."""
     took: list[float] = []
@@ -331,22 +394,26 @@ async def measured(
         except FencerowError as refused:
             error = f"{type(refused).__name__}: {refused.what}"
         took.append(time.perf_counter() - began)
-    plans = [plan for each in cost.asked if (plan := planned(app, url, each)) is not None]
+    asked = cost.asked if with_plans else []
+    plans = [plan for each in asked if (plan := planned(app, url, each)) is not None]
     buffers = sum(each["buffers"] for each in plans)
     faults = [f"{each['statement']}: sequential scan of {scan}" for each in plans for scan in each["scans"]]
     faults += [f"{each['statement']}: {each['error']}" for each in plans if "error" in each]
     faults += [f"{cost.rows} rows"] if cost.rows > ROWS_MAX else []
     faults += [f"{buffers} buffers"] if buffers > BUFFERS_MAX else []
     faults += [error] if error else []
+    faults += [f"{median(took) * 1e3:.0f} ms"] if median(took) > MS_MAX / 1e3 else []
     path = screen.path.replace("{id}", params["id"][-6:]) if params else screen.path
     at = path + (f"?{'&'.join(f'{k}={v}' for k, v in query.items())}" if query else "")
     line = (
         f"{screen.name:<12} {at:<48} {cost.statements} statements {cost.rows:>5} rows {median(took) * 1e3:7.1f} ms "
+        f"(least {min(took) * 1e3:6.1f}) "
         f"{buffers:>7} buffers  {'; '.join(faults)}"
     )
     return {
         "screen": screen.name, "at": at, "statements": cost.statements, "rows": cost.rows,
-        "median_ms": round(median(took) * 1e3, 1), "buffers": buffers, "faults": faults, "plans": plans, "line": line,
+        "median_ms": round(median(took) * 1e3, 1), "least_ms": round(min(took) * 1e3, 1),
+        "buffers": buffers, "faults": faults, "plans": plans, "line": line,
     }  # fmt: skip
 
 
