@@ -82,7 +82,7 @@ _WAITS = f"""\
     local log=beside-$RANDOM.log
     "$@" > $log 2>&1 &
     for _ in $(seq {READY_S * 10}); do
-        grep -qE 'waits for jobs|running on|listens|started' $log && return
+        grep -qE 'waits for jobs|running on|serving on|started' $log && return
         kill -0 $! 2>/dev/null || break
         sleep 0.1
     done
