@@ -116,7 +116,7 @@ async def related(app: App) -> None:
         "stripe", 12, 4000.0, refused=3, refused_s=30.0, refusal="no signature is of a secret of this hook"
     )
     await app.engine.arun(note_hooks([HookCounts("github", 4_812, 12.0, 7, 300.0), refused]))
-    path = app.config.url.removeprefix("sqlite:///")
+    path = (app.config.url or "").removeprefix("sqlite:///")
     with sqlite3.connect(path) as connection:
         connection.execute(WORKED)
     connection.close()
