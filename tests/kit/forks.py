@@ -173,6 +173,7 @@ class Child:
 
     def __init__(self, session: pytest.Session, line: Line) -> None:
         self._session, self._config, self._line = session, session.config, line
+        self._earlier: object = None
 
     def live(self, number: int) -> NoReturn:
         code = 1
@@ -191,7 +192,9 @@ class Child:
         plugins = self._config.pluginmanager
         capture: Any = plugins.getplugin("capturemanager")
         capture.suspend_global_capture()
-        capture.stop_global_capturing()
+        # Not closed: some module may have taken its sys.stderr at its import.
+        self._earlier = capture._global_capturing
+        capture._global_capturing = None
         capture.start_global_capturing()
         terminal: Any = plugins.getplugin("terminalreporter")
         terminal._tw._file = io.StringIO()  # what is said, the parent says

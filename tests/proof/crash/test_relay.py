@@ -101,7 +101,7 @@ OPERATIONS = [
     ("remove", with_unread, relays.remove(RELAY), nothing_or_all),
 ]
 CASES = {name: Case(name, setup, operation, react) for name, setup, operation, react in OPERATIONS}
-READS = {"paused", "listed", "parts_of", "unread"}
+READS = {"known", "listed", "parts_of", "unread"}
 
 
 @pytest.mark.parametrize("mode", ["plain", "sqlite"])

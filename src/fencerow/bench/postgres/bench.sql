@@ -2,7 +2,7 @@
 
 -- fragment: columns of a job
 -- What a job has at least.
-id, queue, name, run_at, {{budgets}}, submitted_at, args_bytes, args
+id, queue, name, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, submitted_at, args_bytes, args
 
 -- name: bench_fill
 -- So many jobs of one queue, their ids in order after `first`, due after `delay_s`.
