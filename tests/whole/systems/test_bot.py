@@ -10,15 +10,18 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing, contextmanager
+from contextvars import copy_context
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import msgspec
 import psycopg
 import pytest
 
 from examples.bot.outside import StandIn, stand_in
 from fencerow import State, Unavailable
+from fencerow.web.discord import ReplyTo
 from fencerow.web.gateway.server import Server
 from fencerow.web.settings import WebSettings
 from tests.kit.pace import PATIENCE_S, slower
@@ -195,6 +198,30 @@ async def test_it_types_says_that_it_takes_longer_and_the_answer_comes_last_and_
 
     assert discord.texts(token) == [bot(stage).NOTICE, "When? Storks come late."]
     assert [each for each, _ in discord.replies] == [token, token, quick]
+
+
+@pytest.mark.scenario("C.8")
+async def test_a_notice_that_is_under_way_never_stands_over_the_answer(
+    stage: Stage, asks: Asks, discord: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job ends while its notice is on the way to Discord: the answer waits for that."""
+    token, _ = await asks("When?")
+    (answering,) = await ids(stage)
+    edit, showing, outside = bot(stage).api.edit, set[asyncio.Task[None]](), copy_context()
+
+    async def slow(reply: Any, text: str) -> None:
+        if text == bot(stage).NOTICE:
+            await stage.work()
+            showing.add(asyncio.create_task(delivered(stage), context=outside))
+            await asyncio.wait(showing, timeout=1.0)  # it would be through by then, if nothing held it
+        await edit(reply, text)
+
+    monkeypatch.setattr(bot(stage).api, "edit", slow)
+    reply = (await stage.app.client.aget(answering)).args["reply"]
+    await bot(stage).notify(msgspec.convert(reply, ReplyTo), answering)
+    await asyncio.gather(*showing)
+
+    assert discord.texts(token) == [bot(stage).NOTICE, "When?"]
 
 
 @pytest.mark.scenario("C.9")
