@@ -264,7 +264,6 @@ async def test_a_second_export_is_refused_and_one_that_was_not_stored_blocks_nob
     assert discord.texts(token) == ["0 answers were given here."]
 
 
-@pytest.mark.prove
 @pytest.mark.scenario("C.4")
 async def test_a_killed_worker_costs_no_reply_and_doubles_none(
     stage: Stage, asks: Asks, discord: StandIn, tmp_path: Path

@@ -19,8 +19,6 @@ from tests.whole.systems.outside import until
 from tests.whole.systems.serving import WAIT_S, posted, result_of, serving
 from tests.whole.systems.stage import QUICK, Stage
 
-pytestmark = pytest.mark.prove
-
 # What a machine with other work to do may add to a bound; a recovery that does not happen exceeds any.
 ALLOWANCE_S = slower(60.0)
 COUNT = 24
@@ -43,6 +41,7 @@ async def _batch(http: httpx.AsyncClient, names: list[str]) -> list[str]:
     return [str(each["url"]) for each in answer.json()["jobs"]]
 
 
+@pytest.mark.prove
 @pytest.mark.scenario("A.3")
 async def test_of_four_cancels_and_four_claims_exactly_one_wins(stage: Stage, tmp_path: Path) -> None:
     """Four workers take documents from the front, four customers cancel each of them from the back."""
@@ -72,6 +71,7 @@ async def test_of_four_cancels_and_four_claims_exactly_one_wins(stage: Stage, tm
         assert (by_cancel, by_claim, state) in ((1, 0, "cancelled"), (0, 1, "succeeded"))
 
 
+@pytest.mark.prove
 @pytest.mark.scenario("A.4")
 @pytest.mark.timed
 async def test_a_claim_stands_while_its_lease_is_fresh_and_is_taken_over_after_it(
@@ -98,6 +98,7 @@ async def test_a_claim_stands_while_its_lease_is_fresh_and_is_taken_over_after_i
     assert len(documents.model.calls()) == 2
 
 
+@pytest.mark.prove
 @pytest.mark.scenario("A.7")
 @pytest.mark.timed
 async def test_a_document_whose_worker_was_killed_is_back_within_lease_and_sweep(
@@ -128,6 +129,7 @@ async def test_a_document_whose_worker_was_killed_is_back_within_lease_and_sweep
     assert (reclaimed.at_us - killed_us) / 1e6 <= lease_s + sweep_s + ALLOWANCE_S
 
 
+@pytest.mark.prove
 @pytest.mark.scenario("A.8")
 async def test_a_retry_comes_at_its_due_time_though_its_worker_was_killed(
     stage: Stage, tmp_path: Path
@@ -169,6 +171,7 @@ async def test_a_kill_between_the_stages_loses_neither_the_fields_nor_the_second
     assert documents.model.calls() == ["deed"], "the first stage ran again"
 
 
+@pytest.mark.prove
 @pytest.mark.scenario("A.15")
 @pytest.mark.timed
 async def test_each_orphan_runs_once_though_four_reapers_find_it_at_once(
