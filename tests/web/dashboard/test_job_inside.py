@@ -43,10 +43,10 @@ async def test_a_job_tells_its_steps_and_what_it_waits_for_and_takes_a_signal(
     page, why = await visits.see(path), await visits.see(f"{path}/why", statements_max=60)
     odd = await visits.press(f"{path}/signal", back=path, on=path, name="approved", data="{yes")
     sent = await visits.press(
-        f"{path}/signal", back=path, on=path, name="approved", data='{"pin": 42}', at="1"
+        f"{path}/signal", back=path, on=path, name="approved", data='{"pin": "swordfish"}', at="1"
     )
     again = await visits.press(
-        f"{path}/signal", back=path, on=path, name="approved", data='{"pin": 42}', at="1"
+        f"{path}/signal", back=path, on=path, name="approved", data='{"pin": "swordfish"}', at="1"
     )
     async with asyncio.timeout(60), app.worker():
         await app.client.await_ended(job_id)
@@ -58,7 +58,7 @@ async def test_a_job_tells_its_steps_and_what_it_waits_for_and_takes_a_signal(
     assert "it waits for the signal 'approved', until" in why.text
     assert "no JSON" in odd.text
     assert "waited for the signal approved" in sent.text and "is kept once" in again.text
-    assert "signalled" in log.text and "hidden" in done.text and "42" not in done.text
+    assert "signalled" in log.text and "hidden" in done.text and "swordfish" not in done.text
     assert len(await app.client.asignals(job_id)) == 1
 
 
