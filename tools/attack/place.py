@@ -169,7 +169,7 @@ def _make_tokens(place: Place, config: Config) -> None:
     with App(config=config, actor="attack") as app:
         made = app.client.tokens
         place.tokens["all"] = made.create("all", scopes=["admin"]).token
-        for scope in ("submit", "read", "cancel", "operate"):
+        for scope in ("submit", "signal", "read", "cancel", "operate"):
             place.tokens[scope] = made.create(scope, scopes=[scope]).token
         place.tokens["narrow"] = made.create(
             "narrow", scopes=["submit", "operate", "cancel"], queues=["documents"]

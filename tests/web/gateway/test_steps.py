@@ -113,10 +113,10 @@ async def test_jobs_of_others_have_no_steps_and_take_no_signals(
             body = {"step": "ship"} if "revive" in below else {} if verb == "POST" else None
             answer = await http.request(verb, f"{address}{below}", json=body)
             assert (answer.status_code, answer.json()["code"]) == (404, "FR-301"), (verb, below)
-    door.only(Scope.SUBMIT, queues={"orders"})
+    door.only(Scope.SIGNAL, queues={"orders"})
     assert (await http.post(f"{order}/signals/other", json={})).status_code == 202
     assert (await http.get(f"{order}/signals")).status_code == 403
-    door.only(Scope.READ)
+    door.only(Scope.READ, Scope.SUBMIT)
     for below, body in (("/revive-from", {"step": "ship"}), ("/signals/approved", {})):
         assert (await http.post(f"{order}{below}", json=body)).status_code == 403
     assert [each["name"] for each in (await http.get(f"{order}/signals")).json()["signals"]] == ["other"]

@@ -9,9 +9,10 @@ from fencerow.web.tokens.secret import hash_of, known_shape, new_token
 
 MAY = {
     Scope.SUBMIT: {Scope.SUBMIT},
+    Scope.SIGNAL: {Scope.SIGNAL},
     Scope.READ: {Scope.READ},
     Scope.CANCEL: {Scope.CANCEL},
-    Scope.OPERATE: {Scope.OPERATE, Scope.READ, Scope.CANCEL},
+    Scope.OPERATE: {Scope.OPERATE, Scope.SIGNAL, Scope.READ, Scope.CANCEL},
     Scope.ADMIN: set(Scope),
 }
 

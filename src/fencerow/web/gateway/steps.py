@@ -148,7 +148,7 @@ ROUTES = (
         body=ReviveFrom, refusals=(*MOVED, KeyConflict), tag="steps",
     ),
     Route(
-        "POST", "/v1/jobs/{id}/signals/{name}", "sendSignal", send_signal, Scope.SUBMIT, {202: SignalSent},
+        "POST", "/v1/jobs/{id}/signals/{name}", "sendSignal", send_signal, Scope.SIGNAL, {202: SignalSent},
         body=SignalGiven, accepts=ONCE, tag="steps", takes_slashes=True,
         refusals=(*MOVED, KeyConflict, SignalRefused, InvalidPayload, PayloadTooLarge, OutcomeUnknown),
     ),

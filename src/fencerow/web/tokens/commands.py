@@ -62,7 +62,7 @@ tokens = group_of(list_, "tokens", "Create, list and revoke API tokens. Without 
     type=click.Choice([str(each) for each in Scope]),
     multiple=True,
     required=True,
-    help="What it may do; give several. operate includes read and cancel; admin includes everything.",
+    help="What it may do; give several. operate includes signal, read and cancel; admin includes everything.",
 )
 @click.option(
     "--queue", "queues", metavar="QUEUE", multiple=True, shell_complete=queue_names,

@@ -8,18 +8,20 @@ import msgspec
 
 
 class Scope(StrEnum):
-    """What a token lets its bearer do. `operate` includes `read` and `cancel`; `admin` includes everything."""
+    """What a token lets its bearer do. `operate` includes `signal`, `read` and `cancel`; `admin` includes all."""
 
     SUBMIT = "submit"
+    SIGNAL = "signal"
     READ = "read"
     CANCEL = "cancel"
     OPERATE = "operate"
     ADMIN = "admin"
 
 
-# Whoever pauses and revives must see what he changes, and could cancel the work of others by a pause as well.
+# Whoever pauses and revives must see what he changes, could cancel the work of others by a pause as well, and answers
+# in the dashboard what jobs ask. Who submits does not answer: that may be the approval of this very job.
 INCLUDED = {
-    Scope.OPERATE: frozenset({Scope.READ, Scope.CANCEL}),
+    Scope.OPERATE: frozenset({Scope.SIGNAL, Scope.READ, Scope.CANCEL}),
     Scope.ADMIN: frozenset(Scope),
 }
 

@@ -6,7 +6,7 @@ CREATE TABLE fencerow.api_tokens (
     name text NOT NULL CHECK (length(name) BETWEEN 1 AND 100),     -- several tokens may have one, so that one can follow another
     hash text NOT NULL UNIQUE CHECK (hash ~ '^[0-9a-f]{64}$'),     -- SHA-256 of the token
     scopes text[] NOT NULL
-        CHECK (cardinality(scopes) > 0 AND array_ndims(scopes) = 1 AND scopes <@ '{submit,read,cancel,operate,admin}'),
+        CHECK (cardinality(scopes) > 0 AND array_ndims(scopes) = 1 AND scopes <@ '{submit,signal,read,cancel,operate,admin}'),
     queues text[]                                                  -- that it reaches; NULL: all
         CHECK (cardinality(queues) > 0 AND array_ndims(queues) = 1 AND array_position(queues, NULL) IS NULL),
     created_at timestamptz NOT NULL CHECK (isfinite(created_at)),

@@ -6,8 +6,8 @@ CREATE TABLE fencerow.api_tokens (
     hash TEXT NOT NULL UNIQUE CHECK (typeof(hash) = 'text' AND length(hash) = 64 AND hash NOT GLOB '*[^0-9a-f]*'),
     scopes TEXT NOT NULL
         CHECK (typeof(scopes) = 'text' AND json_array_length(scopes) > 0
-               AND trim(replace(replace(replace(replace(replace(scopes, '"submit"', ''), '"read"', ''), '"cancel"', ''),
-                                        '"operate"', ''), '"admin"', ''), '[, ]') = ''),
+               AND trim(replace(replace(replace(replace(replace(replace(scopes, '"submit"', ''), '"signal"', ''), '"read"', ''),
+                                                '"cancel"', ''), '"operate"', ''), '"admin"', ''), '[, ]') = ''),
     queues TEXT CHECK (queues IS NULL OR (typeof(queues) = 'text' AND json_array_length(queues) > 0)),
     created_at INTEGER NOT NULL CHECK (typeof(created_at) = 'integer'),
     created_by TEXT CHECK (created_by IS NULL OR (typeof(created_by) = 'text' AND length(created_by) BETWEEN 1 AND 500)),
