@@ -34,7 +34,7 @@ from fencerow.errors import (
 from fencerow.supervisor.probes import ProbeAddress
 from fencerow.web.errors import NotAllowed, NotAuthenticated
 from fencerow.web.gateway.server import listening
-from fencerow.web.remote import RemoteClient, RemoteHandle
+from fencerow.web.remote import RemoteClient, RemoteHandle, exchange
 from fencerow.web.tokens.scope import Scope
 from tests.web.gateway.conftest import Door
 
@@ -190,7 +190,11 @@ def test_what_is_lost_is_sent_again_under_the_same_id(
     assert max(pauses) >= 1.0  # as the gateway asked
 
 
-def test_when_patience_ends_it_is_said_what_is_unknown(scripted: Callable[..., tuple[str, Script]]) -> None:
+def test_when_patience_ends_it_is_said_what_is_unknown(
+    scripted: Callable[..., tuple[str, Script]], pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Time goes on only while it pauses, so that a slow machine uses up no patience."""
+    monkeypatch.setattr(exchange, "_now", lambda: sum(pauses))
     url, script = scripted(None)
     with RemoteClient(url, token="t", patience_s=0) as client, pytest.raises(OutcomeUnknown) as caught:
         client.submit("p", {})
