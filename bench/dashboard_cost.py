@@ -85,6 +85,8 @@ LIVE_JOBS = {
     "exclusive": "CASE WHEN n % 20 = 1 THEN 'account-' || n % 800 END",
     "exclusive_at_once": "CASE WHEN n % 20 = 1 THEN 1 END",
     "priority": "n % 3",
+    # 8 shares with 12,500 jobs each, of which some run, and 300 with some 330.
+    "share": "CASE n % 10 WHEN 0 THEN 'whale-' || n / 10 % 8 WHEN 5 THEN 'tenant-' || n / 10 % 300 END",
     "run_at": f"{NOW} - n % 86400 * INTERVAL '1 s'",
     "submitted_at": f"{NOW} - n % 86400 * INTERVAL '1 s'",
 }

@@ -10,6 +10,7 @@ import pytest
 
 from fencerow import App
 from fencerow.events.groups import GroupStart, make_group
+from fencerow.web.dashboard.counting import shares as counting
 from fencerow.web.dashboard.screens import events, handovers, queues
 from tests.handovers import stage
 from tests.kit.jobs import AnyEngine
@@ -56,13 +57,17 @@ async def test_handovers(app: App, visits: Visits, monkeypatch: pytest.MonkeyPat
 async def test_shares(app: App, visits: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those with jobs and those with a weight, between each other."""
     monkeypatch.setattr(queues, "SHARES_SHOWN", 2)
-    for share in ("a", "c", "e"):
-        await app.jobs["pages"].using(share=share).asubmit("x")
+    for priority, share in enumerate("acec"):
+        await app.jobs["pages"].using(share=share, priority=priority).asubmit("x")
     for queue, share in (("documents", "b"), ("documents", "c"), ("letters", "a"), ("letters", "")):
         await app.client.shares.aweigh(queue, share, 3)
     pages = await followed(visits, "/queues/shares", hidden("share"))
+    monkeypatch.setattr(counting, "COUNTED_MAX", 1)
+    monkeypatch.setattr(queues, "COUNTED_MAX", 1)
+    second = await visits.see("/queues/shares?queue=documents&share=b&n=1")
 
     assert pages == [["a", "b"], ["c", "e"], ["", "a"]]
+    assert [text.strip() for text in second.texts].count("1+") == 1, "of two priorities"
 
 
 async def test_groups(app: App, visits: Visits, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,16 +8,15 @@ from fencerow.core.db.run import ask
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.state import WorkerState
 from fencerow.core.model.text import amount
-from fencerow.core.store.shares import ShareRecord
 from fencerow.web.dashboard.counting import COUNTED_MAX, live_counts
-from fencerow.web.dashboard.counting.shares import shares_page
+from fencerow.web.dashboard.counting.shares import ShareStanding, shares_page
 from fencerow.web.dashboard.screen import Act, Action, Look, PressAnswer, Screen, Section
 from fencerow.web.dashboard.standing import QueueStanding, by_queue
 from fencerow.web.dashboard.traffic import RANGES, flow_of, queues_of
 
 WORKERS_MAX = 500
 QUEUES_SHOWN = 500
-SHARES_SHOWN = 200
+SHARES_SHOWN = 50
 HOUR = "1h"
 
 
@@ -70,17 +69,18 @@ async def queue(look: Look) -> dict[str, Any]:
 
 
 async def shares(look: Look) -> dict[str, Any]:
-    """Two statements: a page of the shares, for which all live jobs are walked through, and the clock."""
+    """Two statements: a page of the shares, found by jumps along their lanes, and the clock."""
     found = await _shares(look)
     return {
         "now_us": await look.now_us(),
         "shares": found[:SHARES_SHOWN],
         "next_share": found[SHARES_SHOWN - 1] if len(found) > SHARES_SHOWN else None,
         "is_first": not look.query.get("queue"),
+        "most": COUNTED_MAX,
     }
 
 
-async def _shares(look: Look) -> list[ShareRecord]:
+async def _shares(look: Look) -> list[ShareStanding]:
     """A page of the shares, and one more if there is one: those behind the share that the address names."""
     after = look.query.get("queue", ""), look.query.get("share", "")
     return await look.client.arun(ask(shares_page(*after, limit=SHARES_SHOWN + 1)))
