@@ -11,6 +11,7 @@ from fencerow import App
 from fencerow.core.model.ids import new_id
 from fencerow.flows import FlowHandle
 from fencerow.flows.waking import advance
+from fencerow.web.dashboard.counting import flows as counting
 from fencerow.web.dashboard.graph import BOX_HEIGHT, BOX_WIDTH, drawn_graph
 from fencerow.web.dashboard.screens import flows
 from tests.web.dashboard.visiting import Reader, Visits
@@ -87,6 +88,7 @@ async def test_a_flow_too_large_to_draw_is_shown_in_groups_and_its_jobs_by_page(
     app: App, visits: Visits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(flows, "DRAWN_MAX", 10)
+    monkeypatch.setattr(counting, "LOOKED_MAX", 5)
     monkeypatch.setattr(flows, "PAGE", 8)
     flow = app.flow("wide")
     parts = [flow.add(f"part {at}", app.jobs["pages"].call(f"{at}.pdf")) for at in range(20)]
@@ -98,6 +100,7 @@ async def test_a_flow_too_large_to_draw_is_shown_in_groups_and_its_jobs_by_page(
     queued = await visits.see(f"/flows/{handle.id}?state=queued")
 
     assert boxes(page) == ["node queued", "node waiting"] and "0 of 20 ended" in page.text
+    assert "20 queued" in page.text and "15 of the queued were not looked at" in page.text
     assert "part 7" in page.text and "part 8" not in page.text and more.endswith("after=7")
     assert "and 12 more" in last.text and "needs 20 more of 20" in last.text
     assert "Jobs that are queued" in queued.text

@@ -15,6 +15,7 @@ from fencerow.flows.looking import LAST, LATEST_US, FlowCounts, FlowRecord, flow
 COUNTED_MAX = 1_000  # of each flow of a page, and of each kind
 COLUMNS_MAX = 24
 GROUPS_MAX = 400
+LOOKED_MAX = 2_000  # of the jobs of a flow that wait for nobody and have not ended
 
 
 class FlowsPage(msgspec.Struct, frozen=True):
@@ -34,11 +35,15 @@ class FlowGroup(msgspec.Struct, frozen=True):
 
 
 class FlowGroups(msgspec.Struct, frozen=True):
-    """All jobs of a flow by state, and in groups; `levels` are in one column. The groups of many names are cut."""
+    """All jobs of a flow by state, and in groups; `levels` are in one column. The groups of many names are cut.
+
+    Of those that were woken and have not ended `LOOKED_MAX` are looked at; `unseen` others count as queued.
+    """
 
     counts: FlowCounts
     groups: list[FlowGroup]
     levels: int
+    unseen: int
 
 
 class JobOfFlow(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,11 +109,14 @@ def flows_page(
 @operation(alone=True, repeatable=True, writes="")
 def flow_groups(flow_id: str) -> Steps[FlowGroups]:
     """How many jobs of a flow stand in which state, and in which groups."""
-    rows = yield from execute("flow_groups", id=flow_id, columns=COLUMNS_MAX, limit=GROUPS_MAX)
+    rows = yield from execute(
+        "flow_groups", id=flow_id, columns=COLUMNS_MAX, limit=GROUPS_MAX, most=LOOKED_MAX
+    )
     return FlowGroups(
         FlowCounts(**{str(row[2]): as_int(row[3]) for row in rows if row[1] is None}),
         [_group(row) for row in rows if row[1] is not None],
         as_int(rows[0][4]) if rows else 1,
+        as_int(rows[0][5]) if rows else 0,
     )
 
 

@@ -112,6 +112,7 @@ async def flow(look: Look) -> dict[str, Any]:
         "flow": record,
         "counts": groups.counts,
         "levels": groups.levels,
+        "unseen": groups.unseen,
         "picture": _picture(jobs, edges) if is_drawn else None,
         "grouped": None if is_drawn else grouped_flow(groups),
         "jobs": _sorted(jobs) if is_whole else jobs,

@@ -59,23 +59,38 @@ WITH looked AS MATERIALIZED (
 
 -- name: flow_groups
 -- How many jobs of a flow stand in which state, all together; then by how many stand before them, name and state, the levels
--- in at most so many columns. The last value is how many levels a column has.
-WITH standing AS MATERIALIZED (
-    SELECT member.level, member.job_name, COALESCE(member.state, job.state, 'waiting') AS state
+-- in at most so many columns. The last values are how many levels a column has, and how many jobs count as queued because
+-- they were not looked at: the flow knows which have ended and which nobody has woken; of the others it looks at :most.
+WITH awake AS MATERIALIZED (
+    SELECT member.job_id, member.level, member.job_name, row_number() OVER (ORDER BY member.place) AS number
     FROM fencerow.flow_jobs AS member
-    LEFT JOIN fencerow.jobs AS job ON job.id = member.job_id AND member.state IS NULL
-    WHERE member.flow_id = CAST(:id AS uuid)
+    WHERE member.flow_id = CAST(:id AS uuid) AND member.state IS NULL AND member.woken_at IS NOT NULL
 ),
-step AS (SELECT max(standing.level) / CAST(:columns AS integer) + 1 AS levels FROM standing)
-SELECT CAST(NULL AS integer) AS place, CAST(NULL AS text) AS name, standing.state, count(*), step.levels
-FROM standing
+groups AS MATERIALIZED (
+    SELECT standing.level, standing.name, standing.state, count(*) AS jobs
+    FROM (SELECT member.level, member.job_name AS name, COALESCE(member.state, 'waiting') AS state
+          FROM fencerow.flow_jobs AS member
+          WHERE member.flow_id = CAST(:id AS uuid) AND (member.state IS NOT NULL OR member.woken_at IS NULL)
+          UNION ALL
+          SELECT awake.level, awake.job_name, CASE WHEN awake.number > CAST(:most AS integer) THEN 'queued' ELSE COALESCE(job.state, 'waiting') END
+          FROM awake
+          LEFT JOIN fencerow.jobs AS job ON job.id = CASE WHEN awake.number <= CAST(:most AS integer) THEN awake.job_id END) AS standing
+    GROUP BY standing.level, standing.name, standing.state
+),
+step AS (
+    SELECT max(groups.level) / CAST(:columns AS integer) + 1 AS levels,
+           (SELECT count(*) FROM awake WHERE awake.number > CAST(:most AS integer)) AS unseen
+    FROM groups
+)
+SELECT CAST(NULL AS integer) AS place, CAST(NULL AS text) AS name, groups.state, CAST(sum(groups.jobs) AS bigint), step.levels, step.unseen
+FROM groups
 CROSS JOIN step
-GROUP BY standing.state, step.levels
+GROUP BY groups.state, step.levels, step.unseen
 UNION ALL
-(SELECT standing.level / step.levels, standing.job_name, standing.state, count(*), step.levels
- FROM standing
+(SELECT groups.level / step.levels, groups.name, groups.state, CAST(sum(groups.jobs) AS bigint), step.levels, step.unseen
+ FROM groups
  CROSS JOIN step
- GROUP BY 1, 2, 3, 5
+ GROUP BY 1, 2, 3, 5, 6
  ORDER BY 1, 4 DESC, 2, 3
  LIMIT CAST(:limit AS integer));
 

@@ -55,22 +55,36 @@ WITH looked AS MATERIALIZED (
 
 -- name: flow_groups
 -- How many jobs of a flow stand in which state, all together; then by how many stand before them, name and state, the levels
--- in at most so many columns. The last value is how many levels a column has.
-WITH standing AS MATERIALIZED (
-    SELECT member.level, member.job_name, COALESCE(member.state, job.state, 'waiting') AS state
+-- in at most so many columns. The last values are how many levels a column has, and how many jobs count as queued because
+-- they were not looked at: the flow knows which have ended and which nobody has woken; of the others it looks at :most.
+WITH awake AS MATERIALIZED (
+    SELECT member.job_id, member.level, member.job_name, row_number() OVER (ORDER BY member.place) AS number
     FROM fencerow.flow_jobs AS member
-    LEFT JOIN fencerow.jobs AS job ON job.id = member.job_id AND member.state IS NULL
-    WHERE member.flow_id = :id
+    WHERE member.flow_id = :id AND member.state IS NULL AND member.woken_at IS NOT NULL
 ),
-step AS (SELECT max(standing.level) / :columns + 1 AS levels FROM standing)
-SELECT NULL, NULL, standing.state, count(*), step.levels
-FROM standing
+groups AS MATERIALIZED (
+    SELECT standing.level, standing.name, standing.state, count(*) AS jobs
+    FROM (SELECT member.level, member.job_name AS name, COALESCE(member.state, 'waiting') AS state
+          FROM fencerow.flow_jobs AS member
+          WHERE member.flow_id = :id AND (member.state IS NOT NULL OR member.woken_at IS NULL)
+          UNION ALL
+          SELECT awake.level, awake.job_name, CASE WHEN awake.number > :most THEN 'queued' ELSE COALESCE(job.state, 'waiting') END
+          FROM awake
+          LEFT JOIN fencerow.jobs AS job ON job.id = CASE WHEN awake.number <= :most THEN awake.job_id END) AS standing
+    GROUP BY standing.level, standing.name, standing.state
+),
+step AS (
+    SELECT max(groups.level) / :columns + 1 AS levels, (SELECT count(*) FROM awake WHERE awake.number > :most) AS unseen
+    FROM groups
+)
+SELECT NULL, NULL, groups.state, sum(groups.jobs), step.levels, step.unseen
+FROM groups
 CROSS JOIN step
-GROUP BY standing.state
+GROUP BY groups.state
 UNION ALL
 SELECT *
-FROM (SELECT standing.level / step.levels, standing.job_name, standing.state, count(*), step.levels
-      FROM standing
+FROM (SELECT groups.level / step.levels, groups.name, groups.state, sum(groups.jobs), step.levels, step.unseen
+      FROM groups
       CROSS JOIN step
       GROUP BY 1, 2, 3
       ORDER BY 1, 4 DESC, 2, 3
