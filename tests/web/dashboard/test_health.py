@@ -10,7 +10,7 @@ import pytest
 
 from fencerow import App
 from fencerow.core.config import CoreConfig
-from fencerow.core.finding import fail, info, ok
+from fencerow.core.finding import fail, info, ok, warn
 from fencerow.core.model.person import Person, Via
 from fencerow.doctor.canary.trial import Trial
 from fencerow.web.dashboard import canary
@@ -20,6 +20,7 @@ from fencerow.web.dashboard.redacting import Redactor
 from fencerow.web.dashboard.roles import Role
 from fencerow.web.dashboard.screen import Look
 from fencerow.web.dashboard.screens.health import health
+from fencerow.web.dashboard.screens.overview import alike
 from tests.web.dashboard.visiting import Doorkeeper, Visits
 
 
@@ -79,3 +80,11 @@ async def test_no_canary_is_sent_under_maintenance(
     page = await visits_lite.press("/health/canary", on="/health", back="/health")
 
     assert "under maintenance" in page.text and "None was sent from here" in page.text
+
+
+def test_what_the_doctor_says_of_several_things_stands_together() -> None:
+    found = [
+        warn("unknown job", each, fix) for each, fix in (("a", "deploy"), ("b", "deploy"), ("c", "wait"))
+    ]
+
+    assert [[each.found for each in kind] for kind in alike(found)] == [["a", "b"], ["c"]]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fencerow.core.db.run import ask
+from fencerow.core.finding import Finding
 from fencerow.core.model.state import State, WorkerState
 from fencerow.operators.queues import PausedQueue
 from fencerow.web.dashboard.counting import (
@@ -20,7 +21,8 @@ from fencerow.web.dashboard.screen import Look, Screen, Section
 from fencerow.web.dashboard.standing import by_queue
 from fencerow.web.dashboard.traffic import RANGES, flow_of
 
-PROBLEMS_SHOWN = 5  # the worst; Health has all
+PROBLEMS_SHOWN = 5  # kinds, the worst; Health has all
+ALIKE_SHOWN = 3  # of each kind
 QUEUES_SHOWN = 8
 WORKERS_SHOWN = 8
 FAILURES_SHOWN = 8
@@ -41,6 +43,7 @@ async def overview(look: Look) -> dict[str, Any]:
     now_us = clock_us or (live[0].now_us if live else await look.now_us())
     queues = by_queue(live, paused, now_us)
     found = await look.problems.found()
+    wrong = [each for each in found.wrong if each.name != PAUSED] if found is not None else []
     return {
         "now_us": now_us,
         "ranges": RANGES,
@@ -50,7 +53,9 @@ async def overview(look: Look) -> dict[str, Any]:
         "flows": {each.name: flow_of(traffic, each.name) for each in queues[:QUEUES_SHOWN]},
         "problems": found,
         "problems_shown": PROBLEMS_SHOWN,
-        "wrong": [each for each in found.wrong if each.name != PAUSED] if found is not None else [],
+        "wrong": wrong,
+        "kinds": alike(wrong),
+        "alike_shown": ALIKE_SHOWN,
         "counts": counts_of(live, recent, now_us),
         "most": COUNTED_MAX,
         "queues": queues[:QUEUES_SHOWN],
@@ -61,6 +66,14 @@ async def overview(look: Look) -> dict[str, Any]:
         "slots": sum(each.slots or 0 for each in workers),
         "failures": failures,
     }
+
+
+def alike(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """The findings, those together that say the same of several things: one name, and the same to do."""
+    kinds: dict[tuple[str, str, str | None], list[Finding]] = {}
+    for each in findings:
+        kinds.setdefault((each.level, each.name, each.fix), []).append(each)
+    return list(kinds.values())
 
 
 def counts_of(live: Sequence[LiveCount], recent: dict[State, int], now_us: int) -> dict[str, dict[str, Any]]:
