@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from fencerow import App, Fail, Job
 from fencerow.batches import BatchItem
 from fencerow.core.config import CoreConfig
 from fencerow.core.model.ids import new_id
+from fencerow.core.model.wakeup import Ended, decode
 from fencerow.errors import InvalidSaga, StepNotPossible, UndoNotPossible
 from fencerow.payloads import Seal
 from fencerow.saga.checks import examine_sagas
@@ -196,10 +198,17 @@ async def test_a_compensation_starts_without_a_poll(engine: AnyEngine) -> None:
         shop = Shop(app)
         sleeping = await shop.order.asubmit("sleep")
         await adrain(app)
+        heard: list[str | None] = []
+        forget = app.engine.listen(heard.append)
         async with app.worker(slots=1):
-            await (await shop.order.asubmit("well")).aresult(PATIENCE_S)
+            well = await shop.order.asubmit("well")
+            await well.aresult(PATIENCE_S)
             await sleeping.acancel()
             (saga,) = await app.engine.arun(sagas_of(sleeping.id))
             undone = await app.client.handle(saga.undo_id).aresult(45)  # a poll comes within 60 to 300 s
+        await asyncio.to_thread(forget)
 
     assert undone == ["pack", "charge"]
+    ends = [each for each in map(decode, filter(None, heard)) if isinstance(each, Ended)]
+    assert {each.succeeded for each in ends if well.id in each.ids} == {True}
+    assert {each.succeeded for each in ends if sleeping.id in each.ids} == {False}

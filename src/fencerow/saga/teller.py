@@ -1,6 +1,7 @@
 """Tells claimers of compensations, which no submit announces: the statement that ends a job makes one.
 
 That end is announced as one that somebody waits for. Who declares a saga hears it, and looks whether it has queued one.
+An end that is announced as a success makes none, so nobody looks.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ def queued_compensations(ids: list[str]) -> Steps[list[Requeued]]:
 
 
 class Teller(Chore):
-    """Runs when it has heard of ends, and else never. Added by the first saga that an app declares."""
+    """Runs when it has heard of ends, and else never. Added by the first saga that an app declares.
+
+    `is_for` and `tick` are both called in the event loop of the worker, so between two awaits nothing changes here.
+    """
 
     name = "saga"
 
@@ -40,7 +44,7 @@ class Teller(Chore):
         return Teller(self._engine)
 
     def is_for(self, message: WakeUp | None) -> bool:
-        if not isinstance(message, Ended) or len(self._heard) >= HEARD_MAX:
+        if not isinstance(message, Ended) or message.succeeded or len(self._heard) >= HEARD_MAX:
             return False
         self._heard.update(message.ids)
         return True
@@ -48,8 +52,9 @@ class Teller(Chore):
     async def tick(self) -> float:
         """Announce what the ends that were heard have queued; returns the pause until the next look."""
         if self._heard:
-            ids, self._heard = list(self._heard), set()
-            found = await self._engine().arun(queued_compensations(ids))
+            looked = frozenset(self._heard)
+            found = await self._engine().arun(queued_compensations(list(looked)))
+            self._heard -= looked  # after the answer: in the database's trouble they are looked for again
             if found:
                 self._engine().wake(hints_of_queued(found))
         return REST_S

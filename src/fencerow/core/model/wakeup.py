@@ -32,10 +32,18 @@ class Queued(
     lane: str = ""
 
 
-class Ended(msgspec.Struct, frozen=True, tag_field="k", tag="ended"):
-    """Jobs that somebody waits for have ended."""
+class Ended(
+    msgspec.Struct,
+    frozen=True,
+    tag_field="k",
+    tag="ended",
+    rename={"succeeded": "s"},
+    omit_defaults=True,
+):
+    """Jobs that somebody waits for have ended. `succeeded`: all of them, and well; else it is not said how."""
 
     ids: tuple[str, ...]
+    succeeded: bool = False
 
 
 class CancelAsked(
@@ -98,10 +106,10 @@ def encode(message: WakeUp) -> str:
     return msgspec.json.encode(message).decode()
 
 
-def encode_ended(ids: Iterable[str]) -> list[str]:
+def encode_ended(ids: Iterable[str], *, succeeded: bool = False) -> list[str]:
     """The texts that announce these ends, each below the size that PostgreSQL takes."""
     known = tuple(ids)
-    return [encode(Ended(known[at : at + IDS_MAX])) for at in range(0, len(known), IDS_MAX)]
+    return [encode(Ended(known[at : at + IDS_MAX], succeeded)) for at in range(0, len(known), IDS_MAX)]
 
 
 @lru_cache(maxsize=16)  # several listeners of a process hear the same text, one right after the other

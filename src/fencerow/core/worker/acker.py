@@ -93,7 +93,7 @@ class Acker:
         """The handler's own transaction has written the success, and made these follow-ups."""
         self._wakeups.announce_queued(made)
         self._confirm([Pending(attempt, attempt.key, Succeeded(b""), duration_s)])
-        self._wakeups.announce_ended([moved.id] if moved.awaited else [])
+        self._wakeups.announce_ended([moved.id] if moved.awaited else [], succeeded=True)
         if moved.had_turns:
             self._wakeups.announce_free_turns()
 
@@ -205,7 +205,7 @@ class Acker:
         writing = WRITINGS[kind]
         written = writing.confirmed(await self._engine.arun(writing.write(batch, holder)))
         self._wakeups.announce_queued(written.queued)
-        self._wakeups.announce_ended(written.ended)
+        self._wakeups.announce_ended(written.ended, succeeded=kind == "succeed")
         if written.had_turns:
             self._wakeups.announce_free_turns()
         for job_id in written.failed:

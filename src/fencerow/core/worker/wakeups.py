@@ -68,10 +68,10 @@ class WakeUps:
         """Jobs with turns have ended or wait again here: this worker gives their turns to the next at once."""
         self._chores.tell(Arrived())
 
-    def announce_ended(self, ids: list[str]) -> None:
-        """Somebody waits for these."""
+    def announce_ended(self, ids: list[str], *, succeeded: bool = False) -> None:
+        """Somebody waits for these. `succeeded`: all of them are known to."""
         if ids:
-            self._engine.wake(encode_ended(ids))
+            self._engine.wake(encode_ended(ids, succeeded=succeeded))
 
     def _hint(self, queue: str, priority: int, run_at_us: int | None, lane: str) -> None:
         label = label_of(lane)
