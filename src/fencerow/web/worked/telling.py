@@ -19,6 +19,7 @@ from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import State
 from fencerow.web.webhooks.body import iso
 from fencerow.web.webhooks.settings import allowed_of
+from fencerow.web.worked.attempts import NOWHERE
 from fencerow.web.worked.endpoint import WorkedEndpoint
 from fencerow.web.worked.known import worked_by
 
@@ -26,7 +27,8 @@ log = logging.getLogger("fencerow.worked")
 
 TYPE: Final = "job.cancelled"
 LOOK_S: Final = 1.0
-LOOKED_AT: Final = 500
+PAGE_ROWS: Final = 500
+RESTS: Final = 10.0  # times as long as a look took, so that many attempts that wait load the database little
 REPLY_S: Final = 10.0  # for all of one POST
 AT_ONCE_MAX: Final = 100  # under way in one process; what is more is not told
 
@@ -38,11 +40,30 @@ class Sent(NamedTuple):
     attempt: int
 
 
+class Place(NamedTuple):
+    """Where a page of waiting attempts begins: behind an instant and a job."""
+
+    look_at_us: int
+    id: str
+
+
+FIRST: Final = Place(0, NOWHERE)
+
+
+class Page(NamedTuple):
+    """Those whose jobs have ended without their answer, and where the next page begins; None: this was the last."""
+
+    ended: Sequence[Sent]
+    behind: Place | None
+
+
 @operation(alone=True, repeatable=True, writes="")
-def ended_before_answered(*, limit: int) -> Steps[Sequence[Sent]]:
-    """Of the attempts that are looked at next, so many, those whose jobs have ended without their answer."""
-    rows = yield from execute("ended_worked", limit=limit)
-    return [Sent(str(job_id), as_int(attempt)) for job_id, attempt in rows]
+def ended_before_answered(after: Place, *, limit: int) -> Steps[Page]:
+    """Look at so many of the attempts that wait."""
+    rows = yield from execute("ended_worked", after_us=after.look_at_us, after_id=after.id, limit=limit)
+    ended = [Sent(str(row[0]), as_int(row[1])) for row in rows if row[3]]
+    behind = [Place(as_int(row[2]), str(row[0])) for row in rows if as_int(row[4]) == limit]
+    return Page(ended, behind[0] if behind else None)
 
 
 @operation()
@@ -53,23 +74,30 @@ def take(sent: Sent) -> Steps[bool]:
 
 class CancelTeller(Chore):
     """Tells endpoints of cancelled attempts. One whose request was under way is told by who ran it; one that had said
-    that it answers later is nobody's, so each worker looks for those once a second."""
+    that it answers later is nobody's, so each worker looks for those, once a second where few wait. `page_rows`: how
+    many it looks at in one statement."""
 
     name = "worked-over-http-cancels"
 
-    def __init__(self, app: JobsApp) -> None:
+    def __init__(self, app: JobsApp, *, page_rows: int = PAGE_ROWS) -> None:
         self._app = app
+        self._page_rows = page_rows
         self._under_way: set[asyncio.Task[None]] = set()
         self._none_of_ours: set[Sent] = set()
 
     async def tick(self) -> float:
-        """Look once."""
-        ended = await self._app.engine.arun(ended_before_answered(limit=LOOKED_AT))
-        self._none_of_ours &= set(ended)
-        for sent in ended:
-            if sent not in self._none_of_ours:
-                await self._look(sent)
-        return LOOK_S
+        """Look at all that wait, page by page; returns the pause until the next look."""
+        began, met = time.monotonic(), set[Sent]()
+        after: Place | None = FIRST
+        while after is not None:
+            page = await self._app.engine.arun(ended_before_answered(after, limit=self._page_rows))
+            for sent in page.ended:
+                if sent not in self._none_of_ours:
+                    await self._look(sent)
+            met.update(page.ended)
+            after = page.behind
+        self._none_of_ours &= met
+        return max(LOOK_S, RESTS * (time.monotonic() - began))
 
     async def end(self, within_s: float) -> None:
         """Let what is under way end."""

@@ -168,14 +168,20 @@ WHERE sent.job_id = ANY(CAST(:looked AS uuid[]))
        OR NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = sent.job_id));
 
 -- name: ended_worked
--- Of the first :limit attempts that are looked at, those whose jobs are no longer live: they ended without the answer.
-SELECT CAST(few.job_id AS text), few.attempt
-FROM (SELECT sent.job_id, sent.attempt
-      FROM fencerow.worked_attempts AS sent
-      WHERE sent.look_at IS NOT NULL
-      ORDER BY sent.look_at
-      LIMIT CAST(:limit AS integer)) AS few
-WHERE NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = few.job_id);
+-- Of the next :limit attempts that are looked at, behind an instant and a job, those whose jobs are no longer live: they ended
+-- without the answer. And the last of so many, behind which the next ones stand. The index of those that are looked at has them
+-- in this order.
+SELECT CAST(few.job_id AS text), few.attempt, fencerow.us(few.look_at), few.is_ended, few.nth
+FROM (SELECT next.*, row_number() OVER (ORDER BY next.look_at, next.job_id) AS nth,
+             NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = next.job_id) AS is_ended
+      FROM (SELECT sent.job_id, sent.attempt, sent.look_at
+            FROM fencerow.worked_attempts AS sent
+            WHERE sent.look_at IS NOT NULL
+              AND (sent.look_at, sent.job_id) > (fencerow.at(CAST(:after_us AS bigint)), CAST(:after_id AS uuid))
+            ORDER BY sent.look_at, sent.job_id
+            LIMIT CAST(:limit AS integer)) AS next) AS few
+WHERE few.is_ended
+   OR few.nth = CAST(:limit AS integer);
 
 -- name: take_ended_worked
 -- Look at an attempt no more whose job has ended. Guard: it is looked at still, and the job is not live: one caller has it.

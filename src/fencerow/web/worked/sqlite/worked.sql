@@ -153,14 +153,20 @@ WHERE job_id IN (SELECT value FROM json_each(:looked))
        OR NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = fencerow.worked_attempts.job_id));
 
 -- name: ended_worked
--- Of the first :limit attempts that are looked at, those whose jobs are no longer live: they ended without the answer.
-SELECT few.job_id, few.attempt
-FROM (SELECT sent.job_id, sent.attempt
-      FROM fencerow.worked_attempts AS sent
-      WHERE sent.look_at IS NOT NULL
-      ORDER BY sent.look_at
-      LIMIT :limit) AS few
-WHERE NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = few.job_id);
+-- Of the next :limit attempts that are looked at, behind an instant and a job, those whose jobs are no longer live: they ended
+-- without the answer. And the last of so many, behind which the next ones stand. The index of those that are looked at has them
+-- in this order.
+SELECT few.job_id, few.attempt, few.look_at, few.is_ended, few.nth
+FROM (SELECT next.*, row_number() OVER (ORDER BY next.look_at, next.job_id) AS nth,
+             NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = next.job_id) AS is_ended
+      FROM (SELECT sent.job_id, sent.attempt, sent.look_at
+            FROM fencerow.worked_attempts AS sent
+            WHERE sent.look_at IS NOT NULL
+              AND (sent.look_at, sent.job_id) > (:after_us, :after_id)
+            ORDER BY sent.look_at, sent.job_id
+            LIMIT :limit) AS next) AS few
+WHERE few.is_ended
+   OR few.nth = :limit;
 
 -- name: take_ended_worked
 -- Look at an attempt no more whose job has ended. Guard: it is looked at still, and the job is not live: one caller has it.

@@ -18,4 +18,4 @@ CREATE TABLE fencerow.worked_attempts (
     PRIMARY KEY (job_id, attempt),
     CHECK ((outcome IS NULL) = (answered_at IS NULL))
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
-CREATE INDEX worked_attempts_due ON fencerow.worked_attempts (look_at) WHERE look_at IS NOT NULL;
+CREATE INDEX worked_attempts_due ON fencerow.worked_attempts (look_at, job_id) WHERE look_at IS NOT NULL;

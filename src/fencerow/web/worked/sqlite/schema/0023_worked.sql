@@ -19,4 +19,4 @@ CREATE TABLE fencerow.worked_attempts (
     CHECK ((outcome IS NULL) = (answered_at IS NULL)),
     CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(job_id), typeof(digest), typeof(outcome), typeof(answer)))
 ) WITHOUT ROWID;
-CREATE INDEX fencerow.worked_attempts_due ON fencerow.worked_attempts (look_at) WHERE look_at IS NOT NULL;
+CREATE INDEX fencerow.worked_attempts_due ON fencerow.worked_attempts (look_at, job_id) WHERE look_at IS NOT NULL;
