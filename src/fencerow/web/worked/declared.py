@@ -26,7 +26,6 @@ from fencerow.web.worked.endpoint import (
     ANSWER_S,
     DEFAULT_REPLY_BYTES_MAX,
     REPLY_S,
-    WorkedEndpoint,
     endpoint_of,
 )
 from fencerow.web.worked.known import WORKING
@@ -37,7 +36,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 ARGS_BYTES_MAX: Final = 2**31  # their size was judged at the submit
-ENDPOINT: Final = "fencerow_endpoint"  # among the attributes of the handler
 JOB: Final = "fencerow_job"  # the parameter of the running job: a name that no function of a user has
 
 
@@ -86,18 +84,11 @@ def worked_over_http(
     def declared(function: Callable[P, R]) -> Callable[Concatenate[Job, P], Coroutine[Any, Any, R]]:
         _refuse_unfit(function)
         worked = _handler(function, WorkedOverHttp(app, endpoint, _result_of(function)))
-        vars(worked)[ENDPOINT] = endpoint
         if callbacks is not None and not any(isinstance(each, OverdueWaker) for each in app.chores):
             app.add_chore(OverdueWaker(app))
         return worked
 
     return declared
-
-
-def endpoint_behind(function: Callable[..., Any]) -> WorkedEndpoint | None:
-    """The endpoint that works a handler's jobs; None: it works them itself."""
-    found: WorkedEndpoint | None = vars(function).get(ENDPOINT)
-    return found
 
 
 def _handler(

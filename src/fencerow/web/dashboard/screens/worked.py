@@ -20,7 +20,7 @@ from fencerow.web.dashboard.counting.worked import LOOK, WorkedLately, worked_la
 from fencerow.web.dashboard.screen import Look, Screen, Section
 from fencerow.web.worked.attempts import standing
 from fencerow.web.worked.checks import LATE_S, LOOKED_AT
-from fencerow.web.worked.declared import endpoint_behind
+from fencerow.web.worked.known import worked_by
 
 PAGE = 50
 FEW = 5  # attempts of a kind of which more than half failed are a problem from here on
@@ -61,12 +61,11 @@ def endpoints_of(app: App, lately: Sequence[WorkedLately]) -> list[EndpointShown
     """Those that the application declares, and those of which attempts are there, by the name of their job."""
     seen = {each.name: each for each in lately}
     found = {}
-    for name, job in app.jobs.items():
-        endpoint = endpoint_behind(job.handler.function) if job.runs_here else None
-        if endpoint is not None:
-            found[name] = EndpointShown(
-                name, plain_url(endpoint.url), endpoint.callbacks is not None, seen.get(name)
-            )
+    for name, working in worked_by(app).items():
+        endpoint = working.endpoint
+        found[name] = EndpointShown(
+            name, plain_url(endpoint.url), endpoint.callbacks is not None, seen.get(name)
+        )
     for name, each in seen.items():
         found.setdefault(name, EndpointShown(name, None, True, each))
     return [found[name] for name in sorted(found)]
