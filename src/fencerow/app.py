@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Never, NoReturn, ParamSpec, TypeVar, Unpack, cast
 
 from fencerow.client import Client
 from fencerow.config import Config
@@ -15,6 +15,7 @@ from fencerow.core.app.job_options import HandlingOptions
 from fencerow.core.app.submitter import Submittable
 from fencerow.core.config import CoreConfig, Defaults
 from fencerow.core.db.run import Operation, run
+from fencerow.core.errors import DeclarationError
 from fencerow.core.lazy import lazily
 from fencerow.core.model.packing import Packing, PayloadSeal, PayloadSign, packing_of
 from fencerow.core.telemetry import Telemetry
@@ -75,7 +76,7 @@ class App(JobsApp):
 
     Raises:
         ConfigError: a setting cannot be used. UrlError: the URL names no database that Fencerow can use.
-        LimitConflict: one limit is declared in two ways.
+        LimitConflict: one limit is declared in two ways. DeclarationError: an option is `unknown`.
     """
 
     client_type = Client
@@ -98,7 +99,12 @@ class App(JobsApp):
         telemetry: Telemetry | None = None,
         seal: PayloadSeal | PayloadSign | None = None,
         outside: PayloadStore | None = None,
+        **unknown: Never,
     ) -> None:
+        if unknown:
+            from fencerow.core.app.foreign import OF_AN_APP, refuse_unknown
+
+            refuse_unknown(unknown, type(self), "an app", OF_AN_APP, DeclarationError)
         super().__init__(
             url,
             config=config,

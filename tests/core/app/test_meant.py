@@ -54,6 +54,28 @@ def test_a_verb_of_an_app_of_others_names_ours(verb: str, write: str, lite_app: 
     assert write in refused.value.fix and not hasattr(lite_app, verb)
 
 
+@pytest.mark.parametrize(
+    ("option", "of_the_app", "of_the_worker"),
+    [
+        ("concurrency", "app.worker(slots=...)", "slots="),
+        ("max_workers", "app.worker(slots=...)", "slots="),
+        ("at_once", "limits=[Limit(", "slots="),
+        ("shema", "correct", "correct"),
+    ],
+)
+def test_an_option_that_an_app_or_a_worker_has_not_names_the_one_that_is_meant(
+    option: str, of_the_app: str, of_the_worker: str, lite_app: App
+) -> None:
+    with pytest.raises(DeclarationError) as by_the_app:
+        App(**{option: 4})  # type: ignore[arg-type]  # pyright: ignore
+    lite_app.job(print_it)
+    with pytest.raises(InvalidInput) as by_the_worker:
+        lite_app.worker(**{option: 4})  # type: ignore[arg-type]  # pyright: ignore
+
+    assert of_the_app in by_the_app.value.fix and of_the_worker in by_the_worker.value.fix
+    assert option in by_the_app.value.what and option in by_the_worker.value.what
+
+
 def test_the_wrapper_of_a_decorator_is_told_of_wraps(lite_app: App) -> None:
     def timed(function: Callable[..., Any]) -> Callable[..., Any]:
         def wrapper(*args: Any, **kwargs: Any) -> Any:

@@ -5,10 +5,12 @@ No type checker sees these names. At run time they are missing attributes with a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
-from fencerow.core.errors import UnknownVerb
+from fencerow.core.errors import DeclarationError, InvalidInput, UnknownVerb
 
 SUBMIT: Final = "write {it}.submit(...), or in async code await {it}.asubmit(...)"
 LATER: Final = "write {it}.using(delay_s=...).submit(...), or using(run_at=...) for an instant"
@@ -107,6 +109,81 @@ OF_APPS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("include", "include_router", "autodiscover_tasks", "add_tasks_from"), IMPORT),
     **dict.fromkeys(("send_task", "enqueue", "enqueue_job", "configure_task"), BY_NAME),
 }
+
+HOW_MANY: Final = ("concurrency", "max_workers", "max_jobs", "threads", "workers", "worker_concurrency")
+ROOM: Final = "how many jobs run at a time is said where a worker is made, each process for itself"
+OVER_ALL: Final = (
+    "that is said of a key or a limit, over all workers together; what one worker has room for are its slots"
+)
+HERS: Final = "that is another system's word for it"
+# Options that are given to an app, and what to tell: why there is none, and what to write.
+OF_AN_APP: Final[Mapping[str, tuple[str, str]]] = {
+    **dict.fromkeys(
+        (*HOW_MANY, "slots"),
+        (ROOM, "write app.worker(slots=...), `fencerow worker --slots N`, or set FENCEROW_SLOTS"),
+    ),
+    "at_once": (
+        "how many jobs run at once, over all workers, is said by a limit",
+        'write App(limits=[Limit("name", at_once=...)])',
+    ),
+    **dict.fromkeys(
+        (
+            "broker",
+            "broker_url",
+            "backend",
+            "result_backend",
+            "redis_settings",
+            "connection",
+            "connector",
+            "dsn",
+        ),
+        ("jobs and results lie in the one database of the app", "write App(url)"),
+    ),
+    **dict.fromkeys(
+        ("include", "imports", "import_paths"), ("an app imports nothing", IMPORT.format(it="app"))
+    ),
+    **dict.fromkeys(
+        ("timezone", "tz"), ("each schedule has its own zone", "write app.schedule(job, cron=..., tz=...)")
+    ),
+    **dict.fromkeys(
+        ("beat_schedule", "cron_jobs", "schedules"),
+        ("schedules are declared one by one", SCHEDULE.format(it="app")),
+    ),
+}
+# And to a worker.
+OF_A_WORKER: Final[Mapping[str, tuple[str, str]]] = {
+    **dict.fromkeys(HOW_MANY, (HERS, "write slots=, or queues={name: slots}")),
+    "at_once": (OVER_ALL, "write slots=, or queues={name: slots}"),
+    "queue": ("it takes one or more", "write queues=[...]"),
+    **dict.fromkeys(("hostname", "worker_name"), (HERS, "write name=")),
+    **dict.fromkeys(
+        ("burst", "drain"), (HERS, "write run(until_idle=True), or run_blocking(until_idle=True)")
+    ),
+    **dict.fromkeys(
+        ("processes", "num_workers"), ("a worker is one process", "write `fencerow worker --processes N`")
+    ),
+}
+
+
+def refuse_unknown(
+    given: Mapping[str, object],
+    of: Callable[..., Any],
+    who: str,
+    meant: Mapping[str, tuple[str, str]],
+    kind: type[DeclarationError] | type[InvalidInput],
+) -> None:
+    """Refuse options that a function of ours does not have, with what is to be written instead.
+
+    Raises:
+        DeclarationError, InvalidInput: there is one.
+    """
+    for name in given:
+        known = [each for each in inspect.signature(of).parameters if each not in ("self", "unknown")]
+        close = difflib.get_close_matches(name, known, n=2, cutoff=0.6)
+        why = f"did you mean {' or '.join(close)}?" if close else f"it takes {', '.join(known)}"
+        raise kind(
+            f"{who} was given the option {ascii(name)[:60]}", *meant.get(name, (why, "correct or remove it"))
+        )
 
 
 def no_attribute(owner: object, it: str, name: str, verbs: Mapping[str, str]) -> AttributeError:
