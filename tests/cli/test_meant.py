@@ -29,6 +29,8 @@ def test_how_many_of_a_limit_and_of_a_worker_are_two_words(given: str, cli: Cli)
     of_limits, of_workers = cli("limits", "set", "github", given, "3"), cli("worker", "--at-once", "3")
 
     assert "write --at-once" in of_limits.err and "write --slots" in of_workers.err
+    assert ("another system" in of_limits.err) == (given == "--concurrency"), "our own words are no others'"
+    assert "another system" not in of_workers.err
 
 
 @pytest.mark.parametrize(

@@ -213,12 +213,8 @@ def _of_database(error: Exception) -> DatabaseError | None:
 
 def _usage(error: click.UsageError) -> InvalidInput:
     command = error.ctx.command_path if error.ctx else "fencerow"
-    if isinstance(error, click.NoSuchOption) and (ours := option_meant(error)) is not None:
-        return InvalidInput(
-            f"{command} has no option {error.option_name}",
-            "that is another system's word for it",
-            f"write {ours}",
-        )
+    if isinstance(error, click.NoSuchOption) and (meant_by_it := option_meant(error)) is not None:
+        return InvalidInput(f"{command} has no option {error.option_name}", *meant_by_it)
     meant = meant_by(error)
     message = " ".join((error.format_message() if meant is None else error.message).split())
     return InvalidInput(
