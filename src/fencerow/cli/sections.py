@@ -12,11 +12,10 @@ from fencerow.core.errors import InvalidInput, exits
 
 SECTIONS = {
     "Jobs": ("dev", "worker", "serve", "submit", "jobs"),
-    "What goes on, and why": ("top", "queues", "workers", "why", "saga", "doctor", "canary", "audit"),
-    "Schedules, keys and limits, events": (
-        *("schedules", "exclusive", "limits", "shares"),
-        *("flows", "handovers", "events", "relay", "webhooks", "mutexes", "steps", "output", "signal"),
-    ),
+    "What goes on, and why": ("top", "queues", "workers", "why", "doctor", "canary", "audit"),
+    "When, and how many at once": ("schedules", "exclusive", "limits", "shares", "mutexes"),
+    "Flows, steps and what comes of jobs": ("flows", "steps", "saga", "signal", "output", "handovers"),
+    "Events and other systems": ("events", "relay", "webhooks"),
     "Over HTTP": ("dashboard", "metrics", "tokens", "maintenance", "mcp"),
     "Databases": ("migrate", "sql", "move", "audit-celery", "shards", "backfills"),
     "Measure and check": ("plan", "bench", "check", "rerun", "history", "demo"),
