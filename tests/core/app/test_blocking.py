@@ -10,7 +10,7 @@ import pytest
 from fencerow import App
 from fencerow.core.store import store
 from fencerow.core.worker.vitals import Phase
-from fencerow.errors import InvalidInput, SchemaMissing
+from fencerow.errors import InvalidInput, OrderRefused, SchemaMissing
 from tests.kit.pace import PATIENCE_S
 
 
@@ -30,9 +30,12 @@ def test_a_block_of_plain_code_has_a_worker_beside_it(lite_app: App) -> None:
     job = lite_app.job(double)
     with lite_app, lite_app.worker(slots=2) as worker:
         assert job.submit(21).result(timeout_s=PATIENCE_S) == 42
-        assert worker.vitals().phase is Phase.RUNNING
+        assert worker.change_blocking(slots=3) == 1 and worker.vitals().slots == 3, "in force when it returns"
+        assert worker.vitals().phase is Phase.RUNNING and not worker.wait_stopped_blocking(0)
 
-    assert worker.vitals().phase is Phase.ENDED
+    assert worker.vitals().phase is Phase.ENDED and worker.wait_stopped_blocking(0)
+    with pytest.raises(OrderRefused):
+        worker.change_blocking(slots=4)
 
 
 def test_it_runs_until_nothing_is_due_or_another_thread_asks_it_to_stop(lite_app: App) -> None:
@@ -78,3 +81,7 @@ async def test_inside_an_event_loop_it_is_refused(lite_app: App) -> None:
         pass
     with pytest.raises(InvalidInput, match="await worker"):
         lite_app.worker().run_blocking()
+    with pytest.raises(InvalidInput, match="await worker"):
+        lite_app.worker().change_blocking(slots=2)
+    with pytest.raises(InvalidInput, match="await worker"):
+        lite_app.worker().wait_stopped_blocking()

@@ -6,8 +6,9 @@ import asyncio
 import logging
 import os
 import platform
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
@@ -19,14 +20,17 @@ from fencerow.core.config import CoreConfig
 from fencerow.core.db.connections import told
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.locator import note_ready
-from fencerow.core.db.run import arun
+from fencerow.core.db.run import Operation, arun, run
 from fencerow.core.db.service import soon
 from fencerow.core.db.trouble import is_shortage, out_of_resources
 from fencerow.core.errors import ConfigError, OrderRefused
+from fencerow.core.model.control import check_delay
 from fencerow.core.model.handler import Handler
+from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.text import amount
 from fencerow.core.model.wanted import Change, Leave
 from fencerow.core.store import store
+from fencerow.core.store.orders import Order
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.assembly import Assembly, check_children, connections, described, shared
 from fencerow.core.worker.blocking import Beside, is_in, refuse_in_a_loop
@@ -36,6 +40,8 @@ from fencerow.core.worker.shutdown import drain_s, tasks_ended
 from fencerow.core.worker.vitals import Phase, Vitals, found_faults
 
 log = logging.getLogger("fencerow.worker")
+
+LOOK_S = 0.5  # a worker that ends meanwhile carries out nothing
 
 __all__ = ["Worker", "WorkerDied"]
 
@@ -81,7 +87,7 @@ class Worker:
         self._parts: Assembly  # from the start on
         # Made here, so that a signal during the start is not lost.
         self._asked, self._asked_now = asyncio.Event(), asyncio.Event()
-        self._stopped = asyncio.Event()
+        self._stopped, self._ended = asyncio.Event(), threading.Event()
         self._in_run = self._signalled = False
         self._why = ""  # it stops
         self._leave_by: float | None = None  # monotonic seconds: an order's own limit
@@ -230,6 +236,64 @@ class Worker:
                 now.
             InvalidInput: the change does not fit what the worker serves.
         """
+        holder, ordering = self._ordering(slots, queues, remove, paused, actor, reason)
+        order = await arun(ordering, self._engine.arun)
+        self._parts.control.carry_out(holder, order.version, order.wanted)
+        return order.version
+
+    def change_blocking(
+        self,
+        *,
+        slots: int | None = None,
+        queues: Mapping[str, int | None] | None = None,
+        remove: Sequence[str] = (),
+        paused: bool | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
+    ) -> int:
+        """`change` for plain code, where the worker runs in another thread.
+
+        Raises:
+            OrderRefused: as of `change`; or the worker ended meanwhile. InvalidInput: called inside a running event
+                loop, or the change does not fit.
+        """
+        refuse_in_a_loop("change_blocking()", "await worker.change(...)")
+        holder, ordering = self._ordering(slots, queues, remove, paused, actor, reason)
+        order = run(ordering, self._engine.run)
+        in_force, loop = threading.Event(), self._loop
+        assert loop is not None  # it has a holder
+        soon(loop, self._parts.control.carry_out, holder, order.version, order.wanted)
+        soon(loop, in_force.set)
+        while not in_force.wait(LOOK_S):
+            if self._ended.is_set():
+                raise OrderRefused(
+                    f"worker {self.name} has ended", "it ended before it could change", "start another one"
+                )
+        return order.version
+
+    async def wait_stopped(self) -> None:
+        """Wait until the worker has ended; an operator may order this from elsewhere."""
+        await self._stopped.wait()
+
+    def wait_stopped_blocking(self, timeout_s: Seconds | None = None) -> bool:
+        """`wait_stopped` for plain code: whether the worker has ended within so many seconds.
+
+        Raises:
+            InvalidInput: called inside a running event loop.
+        """
+        refuse_in_a_loop("wait_stopped_blocking()", "await worker.wait_stopped()")
+        return self._ended.wait(None if timeout_s is None else check_delay(timeout_s, "timeout_s", zero=True))
+
+    def _ordering(
+        self,
+        slots: int | None,
+        queues: Mapping[str, int | None] | None,
+        remove: Sequence[str],
+        paused: bool | None,
+        actor: str | None,
+        reason: str | None,
+    ) -> tuple[str, Generator[Operation[Any], Any, Order]]:
+        """Whose order it is, and how it is written."""
         change = Change(slots=slots, queues=queues or {}, remove=remove, paused=paused)
         holder = self.holder
         if holder is None:
@@ -237,13 +301,7 @@ class Worker:
                 f"worker {self.name} has no registration", "it has not started, or stopped", "start it first"
             )
         who = actor or self.config.actor or f"worker {self.name}"
-        order = await arun(store.ordering(holder, change, actor=who, reason=reason), self._engine.arun)
-        self._parts.control.carry_out(holder, order.version, order.wanted)
-        return order.version
-
-    async def wait_stopped(self) -> None:
-        """Wait until the worker has ended; an operator may order this from elsewhere."""
-        await self._stopped.wait()
+        return holder, store.ordering(holder, change, actor=who, reason=reason)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -370,4 +428,5 @@ class Worker:
         parts.fatal.rule_out()
         self.telemetry.emit(Fact.WORKER_STOPPED, worker=self.name, reason=reason)
         self._stopped.set()
+        self._ended.set()
         log.info("worker %s has stopped; ended: %s", self.name, parts.acker.tally.told())
