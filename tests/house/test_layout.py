@@ -21,3 +21,15 @@ def test_nothing_is_ever_pickled() -> None:
     )
     assert unsafe.search("import pickle") and unsafe.search("    from multiprocessing import Queue")
     assert [short(path) for path in python_files("src") if unsafe.search(path.read_text("utf-8"))] == []
+
+
+def test_no_test_looks_for_a_few_digits_in_what_was_said() -> None:
+    """Ids of 32 hexadecimal digits stand there, and times: by chance they contain it. Look for a word."""
+    by_luck = re.compile(
+        r"""b?(["'])[0-9a-fA-F]{1,7}\1 not in """
+        r"(?=.*(text|out\b|err\b|body|content|page|html|log|shown|said|answer|read_|(str|repr|join)\())"
+    )
+    assert by_luck.search('assert "42" not in page.text') and by_luck.search("b'4f' not in path.read_bytes()")
+    assert not by_luck.search('assert "visa of Ada" not in page.text')
+    places = [path for path in python_files("tests") if path.name != "test_layout.py"]
+    assert [short(path) for path in places if by_luck.search(path.read_text("utf-8"))] == []
