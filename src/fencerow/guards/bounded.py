@@ -13,12 +13,11 @@ from typing import Generic, TypeVar
 from fencerow.core.db.blocking import refuse_in_loop
 from fencerow.core.db.strikes import SHELTER
 from fencerow.core.errors import FencerowError, Unavailable
+from fencerow.core.left_tasks import done_by, leave
 
 log = logging.getLogger("fencerow.primitives")
 
 T = TypeVar("T")
-
-_asking: set[asyncio.Future[None]] = set()  # the event loop keeps only weak references
 
 
 class Question(Generic[T]):
@@ -91,19 +90,15 @@ async def awithin(
     timeout_s: float, what: str, question: Awaitable[T], undo: Callable[[T], Awaitable[object]]
 ) -> T:
     """`within` for async code. A caller who is cancelled while waiting has the answer undone too."""
-    asking = asyncio.ensure_future(question)
-    in_time = False
+    asking, in_time = asyncio.ensure_future(question), None
     try:
-        done, _ = await asyncio.wait({asking}, timeout=timeout_s)
-        in_time = bool(done)
+        in_time = await done_by(asyncio.get_running_loop().time() + timeout_s, asking, goes_on=True)
     finally:
-        if not in_time:
-            undoing = asyncio.ensure_future(_undone(asking, undo))
-            _asking.add(undoing)
-            undoing.add_done_callback(_asking.discard)
-    if not in_time:
+        if in_time is None:
+            leave(asyncio.ensure_future(_undone(asking, undo)))
+    if in_time is None:
         raise too_late(timeout_s, what)
-    return await asking
+    return in_time.result()
 
 
 async def _undone(asking: asyncio.Future[T], undo: Callable[[T], Awaitable[object]]) -> None:
@@ -111,6 +106,8 @@ async def _undone(asking: asyncio.Future[T], undo: Callable[[T], Awaitable[objec
         await undo(await asking)
     except FencerowError as error:
         log.warning("what came too late could not be taken back: %s", error)
+    except Exception:
+        log.exception("what came too late could not be taken back")
 
 
 def too_late(timeout_s: float, what: str) -> Unavailable:

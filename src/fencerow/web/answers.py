@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import math
-from collections.abc import Coroutine
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -19,6 +18,7 @@ from fencerow.core.app.calls import checked
 from fencerow.core.app.submission import Recipe
 from fencerow.core.client.handle import Handle
 from fencerow.core.errors import InvalidInput, ResultTimeout
+from fencerow.core.left_tasks import done_by
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import is_finite, shown
@@ -27,9 +27,6 @@ from fencerow.web.errors import AnswerBusy
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 H_co = TypeVar("H_co", covariant=True)
-T = TypeVar("T")
-
-_left: set[asyncio.Task[Any]] = set()  # the loop itself keeps no task alive
 
 
 class Answered(msgspec.Struct, Generic[R_co], frozen=True):
@@ -87,35 +84,6 @@ def _identified(call: Call[R]) -> Call[R]:
         return call
     recipe = Recipe(call.recipe.declaration, dataclasses.replace(options, id=new_id()))
     return msgspec.structs.replace(call, recipe=recipe)
-
-
-async def done_by(
-    until: float, work: Coroutine[Any, Any, T], *, goes_on: bool = False
-) -> asyncio.Task[T] | None:
-    """The work, done by then; else None, and it is cancelled, unless it `goes_on`.
-
-    It is not waited for how long that takes: a database that is silent answers no cancellation either.
-    """
-    task = asyncio.ensure_future(work)
-    try:
-        await asyncio.wait({task}, timeout=max(0.0, until - asyncio.get_running_loop().time()))
-    finally:
-        if not task.done():
-            _leave(task, cancel=not goes_on)
-    return task if task.done() else None
-
-
-def _leave(task: asyncio.Task[Any], *, cancel: bool) -> None:
-    if cancel:
-        task.cancel()
-    _left.add(task)
-    task.add_done_callback(_forget)
-
-
-def _forget(task: asyncio.Task[Any]) -> None:
-    _left.discard(task)
-    if not task.cancelled():
-        task.exception()  # it is no news to anybody
 
 
 def checked_bound_s(within_s: Seconds) -> float:
