@@ -9,32 +9,24 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from fencerow.core.app.calls import Call
 from fencerow.core.app.submitter import Submitter
 from fencerow.core.client.base import Verbs
-from fencerow.core.client.submitting import COPY_ROWS_MIN, Submits, hints_of
-from fencerow.core.db.run import Operation, Pause, Procedure, WakeUp, ask, joining
+from fencerow.core.client.submitting import Submits, hints_of
+from fencerow.core.db.run import Procedure, WakeUp, ask
 from fencerow.core.db.verb import averb, verb
-from fencerow.core.errors import Busy, InvalidInput, OutcomeUnknown, Unavailable
 from fencerow.core.model.control import Suspend
 from fencerow.core.model.ids import new_id, new_ids
-from fencerow.core.model.submission import Submission
-from fencerow.core.model.text import check_text, shown
+from fencerow.core.model.text import check_text
 from fencerow.core.model.wakeup import FlowMoved, encode
 from fencerow.core.worker.attempt import lease_lost
 from fencerow.core.worker.follow_ups import StoredTogether
 from fencerow.flows.errors import FlowNameTaken, InvalidFlow
 from fencerow.flows.flow_job import FlowJob
+from fencerow.flows.given import awaited_names, fit_call
 from fencerow.flows.graph import Policy, ordered
 from fencerow.flows.inputs import FlowInputs
 from fencerow.flows.looking import read_flow_results
 from fencerow.flows.standing import expect_flow
-from fencerow.flows.storing import (
-    Callback,
-    Edge,
-    Member,
-    PlannedFlow,
-    as_follow_up,
-    submit_flow,
-    submit_flow_within,
-)
+from fencerow.flows.storing import Callback, Edge, Member, PlannedFlow, as_follow_up
+from fencerow.flows.submitting import store_flow
 from fencerow.flows.waits import note_flow_wait
 from fencerow.steps.memory import Fencing
 
@@ -46,7 +38,6 @@ R = TypeVar("R")
 
 NAME_LENGTH_MAX: Final = 200
 CALLBACKS_MAX: Final = 100
-PATIENCE = (0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 1.0, 1.0)  # seconds between tries to learn what became of a submit
 
 
 class Flow(Verbs):
@@ -101,7 +92,7 @@ class Flow(Verbs):
                 "give this one another name",
             )
         self._edges[name] = self._waits_for(name, needs, after)
-        self._jobs[name] = FlowJob(name, _fit(call, f"job {name!r} of the flow"))
+        self._jobs[name] = FlowJob(name, fit_call(call, f"job {name!r} of the flow"))
         if stage:
             self._stages.add(name)
         return self._jobs[name]
@@ -150,7 +141,7 @@ class Flow(Verbs):
 
         self._refuse_handed_over()
         plan = self._plan()
-        is_new = yield from _stored(plan, self._submits, connection)
+        is_new = yield from store_flow(plan, self._submits, connection)
         if is_new and connection is None:
             yield WakeUp([*hints_of(plan.ready), encode(FlowMoved())])
         return FlowHandle(self._client, plan.id, replay=not is_new)
@@ -219,7 +210,7 @@ class Flow(Verbs):
 
     def _within(self, job: Job) -> Procedure[FlowInputs]:
         plan, fence = self._plan(), Fencing(job.id, job.holder, job.attempt)
-        if (yield from _stored(plan, self._submits, None, fence)):
+        if (yield from store_flow(plan, self._submits, None, fence)):
             yield WakeUp([*hints_of(plan.ready), encode(FlowMoved())])
         has_ended = yield from ask(note_flow_wait(job.id, plan.id, holder=job.holder, attempt=job.attempt))
         if has_ended is None:
@@ -233,7 +224,7 @@ class Flow(Verbs):
     ) -> dict[str, Policy]:
         found: dict[str, Policy] = {}
         for policy, given in ((Policy.NEEDS, needs), (Policy.AFTER, after)):
-            for each in _listed(name, policy, given):
+            for each in awaited_names(name, policy, given):
                 if found.setdefault(each, policy) is not policy:
                     raise InvalidFlow(
                         f"job {name!r} of the flow both needs {each!r} and comes after it",
@@ -249,7 +240,7 @@ class Flow(Verbs):
                 f"at most {CALLBACKS_MAX} are made",
                 "let one submit the others",
             )
-        self._callbacks.append((outcome, _fit(call, f"a callback of the flow (on_{outcome})")))
+        self._callbacks.append((outcome, fit_call(call, f"a callback of the flow (on_{outcome})")))
 
     def _plan(self) -> PlannedFlow:
         """The flow as it is stored. With a key all ids follow from it, so that a repeat names the same jobs."""
@@ -317,88 +308,3 @@ def derived_id(*parts: str) -> str:
 def _print_of(call: Call[Any]) -> str:
     declaration = call.recipe.declaration
     return declaration.handler.packing.fingerprint(declaration.name, call.args)
-
-
-def _listed(name: str, policy: Policy, given: object) -> list[str]:
-    """The names that somebody waits for."""
-    if isinstance(given, str | FlowJob) or not isinstance(given, Iterable):
-        raise InvalidFlow(
-            f"{policy}= of job {name!r} of the flow is {shown(given)}",
-            "a list of jobs of the flow is expected, or of their names",
-            f"write {policy}=[...]",
-        )
-    names: list[str] = []
-    for each in given:
-        if not isinstance(each, str | FlowJob):
-            raise InvalidFlow(
-                f"{policy}= of job {name!r} of the flow names {shown(each)}",
-                "what flow.add returned is expected, or a name",
-                "add that job to the flow first, and name it here",
-            )
-        names.append(each if isinstance(each, str) else each.name)
-    return names
-
-
-def _fit(call: object, what: str) -> Call[Any]:
-    """The call, if it can be part of a flow."""
-    if not isinstance(call, Call):
-        raise InvalidFlow(
-            f"{what} is {shown(call)}",
-            "a call of a declared job is expected",
-            "write job.call(...) or job.using(...).call(...)",
-        )
-    options = call.recipe.options
-    given = {
-        "connection": options.connection is not None,
-        "key": options.key is not None,
-        "id": options.id is not None,
-        "unique": call.recipe.agrees_on("unique"),
-    }
-    if wrong := [name for name, is_given in given.items() if is_given]:
-        raise InvalidFlow(
-            f"{what} is submitted with {wrong[0]}=",
-            "a job of a flow is always a new one, stored with its flow",
-            "leave it out; app.flow(name, key=...) makes a repeated flow one, flow.submit(connection=...) stores it in "
-            "your transaction",
-        )
-    return call
-
-
-def _stored(
-    plan: PlannedFlow, client: Submits, connection: object | None, fence: Fencing | None = None
-) -> Procedure[bool]:
-    """Store the flow, with the limits that the app declares and nobody has made yet. `fence`: of whose run it is."""
-    try:
-        return (yield from _stored_surely(plan, client, connection, fence))
-    except InvalidInput as error:
-        submissions = [Submission(job) for job in plan.jobs]
-        if client.mend is None or not (yield from client.mend(error, submissions)):
-            raise
-        return (yield from _stored_surely(plan, client, connection, fence))
-
-
-def _stored_surely(
-    plan: PlannedFlow, client: Submits, connection: object | None, fence: Fencing | None
-) -> Procedure[bool]:
-    """Store the flow; when the answer is lost, look again for a while: the flow's row tells."""
-    copies = connection is None and client.engine.traits.takes_copy and len(plan.jobs) >= COPY_ROWS_MIN
-    storing = joining(_storing(plan, fence, client.actor, copies=copies), connection)
-    try:
-        return (yield from ask(storing))
-    except OutcomeUnknown as error:
-        doubt = error
-    if connection is None:
-        for pause_s in PATIENCE:
-            yield Pause(pause_s)
-            try:
-                yield from ask(storing)
-                return True
-            except (OutcomeUnknown, Unavailable, Busy):
-                continue
-    raise doubt
-
-
-def _storing(plan: PlannedFlow, fence: Fencing | None, actor: str | None, *, copies: bool) -> Operation[bool]:
-    if fence is None:
-        return submit_flow(plan, actor=actor, copies=copies)
-    return submit_flow_within(plan, fence, actor=actor, copies=copies)
