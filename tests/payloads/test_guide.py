@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fencerow import App
+from fencerow import App, Config
 from fencerow.core.errors import ConfigError
 from fencerow.payloads import PayloadSeal, Seal, Sign
 from fencerow.testing import drain
@@ -42,7 +42,7 @@ def test_the_app_of_the_page_seals_by_the_file_of_the_page(
 def test_of_two_apps_on_the_same_tables_one_seals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("keys.toml").write_text(KEYS, "utf-8")
-    names: dict[str, object] = {"App": App, "Seal": Seal}
+    names: dict[str, object] = {"App": App, "Config": Config, "Seal": Seal}
     run(SOME.replace("postgresql://app@db/shop", "sqlite:///shop.db"), names)
     plain, vault = names["app"], names["vault"]
     assert isinstance(plain, App) and isinstance(vault, App)
