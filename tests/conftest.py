@@ -214,23 +214,35 @@ def _emptied_awaited(superuser: Superuser) -> Iterator[list[EmptiedDatabase]]:
 
 
 @pytest.fixture
-async def _emptied_pg(
+def lent_postgres_url(request: pytest.FixtureRequest) -> str:
+    """For who needs a database and not a new one: that of others before where it can be, else `postgres_url`."""
+    made: str = request.getfixturevalue("_emptied_url" if _takes_emptied(request) else "postgres_url")
+    return made
+
+
+@pytest.fixture
+def _emptied_url(
     superuser: Superuser, _template: str, _emptied_awaited: list[EmptiedDatabase]
-) -> AsyncIterator[PostgresEngine]:
-    """An engine of its own on a database that others had before: its connections are this event loop's."""
+) -> Iterator[str]:
     if not _emptied_awaited:
         superuser.make(name := f"awaited_{next(_numbers)}", _template)
         _emptied_awaited.append(EmptiedDatabase(superuser.server, name, ROLE))
     emptied = _emptied_awaited.pop()
-    with no_threads_left():
-        yield (made := postgres_engine(emptied.engine.conninfo))
-        await made.aclose()
+    yield emptied.engine.conninfo
     no_connections_left(superuser, emptied.name, role=ROLE)
     if emptied.is_as_new():
         _emptied_awaited.append(emptied)
     else:
         emptied.end()
         superuser.drop(emptied.name)
+
+
+@pytest.fixture
+async def _emptied_pg(_emptied_url: str) -> AsyncIterator[PostgresEngine]:
+    """An engine of its own on a database that others had before: its connections are this event loop's."""
+    with no_threads_left():
+        yield (made := postgres_engine(_emptied_url))
+        await made.aclose()
 
 
 @pytest.fixture(params=["lite", "pg"], ids=["sqlite", "postgres"])

@@ -18,7 +18,7 @@ def url(request: pytest.FixtureRequest) -> str:
     """A database of the test's own."""
     if request.param == "sqlite":
         return f"sqlite:///{request.getfixturevalue('migrated_path')}"
-    return str(request.getfixturevalue("postgres_url"))
+    return str(request.getfixturevalue("lent_postgres_url"))
 
 
 @pytest.fixture

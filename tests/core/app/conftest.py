@@ -14,7 +14,7 @@ from fencerow import App
 def url(request: pytest.FixtureRequest) -> str:
     """A database for an app: migrated, in a SQLite file or in PostgreSQL."""
     if request.param == "postgres":
-        made: str = request.getfixturevalue("postgres_url")
+        made: str = request.getfixturevalue("lent_postgres_url")
         return made
     path: Path = request.getfixturevalue("migrated_path")
     return f"sqlite:///{path}"

@@ -44,7 +44,7 @@ def _compiled_once() -> Iterator[None]:
 def url(request: pytest.FixtureRequest) -> str:
     """A database for an app: migrated, in a SQLite file or in PostgreSQL."""
     if request.param == "postgres":
-        made: str = request.getfixturevalue("postgres_url")
+        made: str = request.getfixturevalue("lent_postgres_url")
         return made
     path: Path = request.getfixturevalue("migrated_path")
     return f"sqlite:///{path}"
