@@ -12,9 +12,9 @@ from fencerow.core.db.run import Steps, as_int, execute, text_or_none
 from fencerow.core.model.state import FINAL
 from fencerow.core.model.submission import Submission, Submitted
 from fencerow.core.store.attempts import read_fences
-from fencerow.core.store.gating import gating
 from fencerow.core.store.idempotency import Pair
 from fencerow.core.store.known import refuse_other_work
+from fencerow.turns.gates import gates_of
 from fencerow.unique.rules import claim_of
 from fencerow.unique.uniting import (
     UNSTARTED,
@@ -76,7 +76,7 @@ def _hold(pairs: Sequence[Pair]) -> Steps[dict[str, Unstarted]]:
             str(row[2]),
             text_or_none(row[3]),
             text_or_none(row[4]),
-            gating().gates_of(text_or_none(row[5]), text_or_none(row[6])),
+            gates_of(text_or_none(row[5]), text_or_none(row[6])),
         )
         for row in rows
     }

@@ -45,7 +45,7 @@ class Verb:
 def _jobs(params: Params) -> list[Fact]:
     fields = ("queue", "name", "scope", "key")
     return [
-        {"job": row[0], **_given(template, fields), **_turns(template, row[3:5]), **_label(row)}
+        {"job": row[0], **_given(template, fields), **_turns(template, row[4:6]), **_label(row)}
         for template in _document(params["jobs"])
         for row in template["jobs"]
     ]
@@ -53,7 +53,7 @@ def _jobs(params: Params) -> list[Fact]:
 
 def _label(row: Sequence[Any]) -> Fact:
     """The label of a job, if it has one."""
-    label = row[6] if len(row) > 6 else None
+    label = row[7] if len(row) > 7 else None
     return {} if label is None else {"affinity": label}
 
 
@@ -80,16 +80,16 @@ def _copied(params: Params) -> list[Fact]:
 
 
 def _copied_gated(params: Params) -> list[Fact]:
-    """The same, and the last columns: state, key, how many at once, strict, limits, gate, share, label, wait."""
+    """The same, and the last columns: state, gate, key, how many at once, strict, limits, share, label, wait."""
     found: list[Fact] = []
     for fact, line in zip(_copied(params), str(params["lines"]).splitlines(), strict=True):
-        _, key, at_once, strict, limits, _, _, label, _ = (_uncopied(text) for text in line.split("\t")[-9:])
+        _, _, key, at_once, strict, limits, _, label, _ = (_uncopied(text) for text in line.split("\t")[-9:])
         template = {
             "exclusive_at_once": None if at_once is None else int(at_once),
             "strict": strict == "True",
         }
         named = None if limits is None else msgspec.json.decode(f"[{limits[1:-1]}]")
-        found.append(fact | _turns(template, (key, named)) | _label((*[None] * 6, label)))
+        found.append(fact | _turns(template, (key, named)) | _label((*[None] * 7, label)))
     return found
 
 

@@ -311,7 +311,8 @@ def test_a_job_is_archived_with_every_column(engine: AnyEngine) -> None:
     for name in ("succeed", "archive"):
         text = " ".join(engine.queries[name].statements)
         for listed in re.findall(r"(?:finished_jobs|fencerow_ended) \(([^)]*)\)", text):
-            assert [each.strip() for each in listed.split(",")] == columns(engine, "finished_jobs"), name
+            named = [each.strip() for each in listed.split(",")]
+            assert sorted(named) == sorted(columns(engine, "finished_jobs")), name
 
 
 def columns(engine: AnyEngine, name: str) -> list[str]:

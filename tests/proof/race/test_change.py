@@ -369,7 +369,7 @@ def test_who_gets_another_key_waits_for_its_turn_and_leaves_the_one_it_had(race:
 
 @named(61)
 def test_two_of_a_key_run_where_a_turn_goes_along(race: Race) -> None:
-    kept = ("WHEN wanted.turns THEN CASE WHEN", "WHEN false THEN CASE WHEN")
+    kept = ("WHEN wanted.elsewhere THEN CASE WHEN", "WHEN false THEN CASE WHEN")
     race.turns_red(change_key, Cut("change", kept, kept))
 
 

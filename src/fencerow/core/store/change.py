@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
-from fencerow.core.errors import BlockingCall, FencerowError, IllegalMove, InvalidInput
+from fencerow.core.db.run import Row, Steps, as_int, execute, operation
+from fencerow.core.errors import FencerowError, IllegalMove, InvalidInput
 from fencerow.core.model.backoff import with_args_version
-from fencerow.core.model.change import JobChange, JobChanged, NewArguments, Turns
-from fencerow.core.model.codec import args_version_of
+from fencerow.core.model.change import JobChange, JobChanged, NewArguments
 from fencerow.core.model.job import Fence
 from fencerow.core.model.packed import PACKED, fingerprint
-from fencerow.core.model.rules import needed_of
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store.attempts import read_fences
-from fencerow.core.store.decoding import read_or
-from fencerow.core.store.gating import gating
+from fencerow.core.store.gating import Elsewhere, gating
+from fencerow.core.store.idle import Idle, idle_of
 from fencerow.core.store.moves import CANCEL_PATIENCE_S, ROUNDS_MAX, not_found
-from fencerow.core.store.workers import refuse_older
 
-
-class Idle(msgspec.Struct, frozen=True):
-    """A job that nobody runs, as it stands under its lock. `args` is there only where new ones are to come."""
-
-    id: str
-    name: str
-    queue: str
-    priority: int
-    run_at_us: int
-    args_bytes: int
-    options: str | None
-    args: str | None
-    expires_us: int | None
-    now_us: int
-    exclusive: str | None
-    limits: tuple[str, ...] | None
+CORES = ("ids", "queue", "priority", "run_at_us", "delay_s", "at_once", "args", "args_bytes", "options")
 
 
 class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,14 +34,20 @@ class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
     args: str | None = None
     args_bytes: int | None = None
     options: str | None = None
-    turns: bool = False  # it needs others from now on: these
-    new_exclusive: str | None = None
-    new_limits: tuple[str, ...] | None = None
+    elsewhere: Elsewhere | None = None
 
     @property
     def what(self) -> tuple[object, ...]:
-        """What two lines have in common whose jobs may share one."""
-        return self.args, self.options, self.turns, self.new_exclusive, self.new_limits
+        """What two lines have in common whose jobs may be in one."""
+        return self.args, self.options, self.elsewhere
+
+    @property
+    def as_told(self) -> dict[str, object]:
+        """As the statement reads it."""
+        line = {name: getattr(self, name) for name in CORES}
+        if self.elsewhere is None:
+            return {**line, "elsewhere": False}
+        return {**line, "elsewhere": True, "place": self.elsewhere.place, **dict(self.elsewhere.says)}
 
 
 @operation(patience_s=CANCEL_PATIENCE_S)
@@ -80,10 +68,11 @@ def change(
     """
     for _ in range(ROUNDS_MAX):
         locked = yield from execute("lock_idle", ids=[job_id], with_args=wanted.arguments is not None)
-        idle = [_idle(row) for row in locked]
+        idle = [idle_of(row) for row in locked]
         if idle:
             line = _of(idle[0], wanted)
-            yield from _refuse_unkept(line)
+            if line.elsewhere is not None:
+                yield from gating().refuse_unkept(line.elsewhere)
             done = yield from _changed(idle, [line], actor, reason)
             if done:
                 return done[0]
@@ -106,10 +95,11 @@ def change_many(
     lines: list[_Wanted] = []
     locked = yield from execute("lock_free_idle", ids=list(ids), with_args=wanted.arguments is not None)
     for row in locked:
-        job = _idle(row)
+        job = idle_of(row)
         try:
             line = _of(job, wanted)
-            yield from _refuse_unkept(line)
+            if line.elsewhere is not None:
+                yield from gating().refuse_unkept(line.elsewhere)
         except FencerowError:
             continue  # changed alone it is told why not
         lines.append(line)
@@ -139,10 +129,10 @@ def _changed(
     if not idle:
         return []
     before = {job.id: job for job in idle}
-    left = {gate for line in lines if line.turns for job_id in line.ids for gate in _gates(before[job_id])}
+    left = [before[job_id].read for line in lines if line.elsewhere is not None for job_id in line.ids]
     if left:  # somebody may have its turn there now
-        yield from gating().look_again(left)
-    rows = yield from execute("change", changes=_document(_together(lines)))
+        yield from gating().leave(left)
+    rows = yield from execute("change", changes=_document([line.as_told for line in _together(lines)]))
     new_args = {job_id: line.args is not None for line in lines for job_id in line.ids}
     done = [_told(before[str(row[0])], row, new_args[str(row[0])]) for row in rows]
     notes = [
@@ -151,19 +141,6 @@ def _changed(
     if notes:
         yield from execute("note_changed", notes=_document(notes), actor=actor)
     return done
-
-
-def _idle(row: Row) -> Idle:
-    return Idle(
-        str(row[0]), str(row[1]), str(row[2]), as_int(row[3]), as_int(row[4]), as_int(row[5]),
-        text_or_none(row[6]), text_or_none(row[7]), as_int_or_none(row[8]), as_int(row[9]),
-        text_or_none(row[10]), _names(text_or_none(row[11])),
-    )  # fmt: skip
-
-
-def _names(limits: str | None) -> tuple[str, ...] | None:
-    """None also where they cannot be read: many jobs are changed together."""
-    return None if limits is None else read_or(None, tuple[str, ...], limits)
 
 
 def _of(job: Idle, wanted: JobChange) -> _Wanted:
@@ -184,56 +161,13 @@ def _of(job: Idle, wanted: JobChange) -> _Wanted:
     if wanted.arguments is None:
         return line
     new = wanted.arguments(job.name)
-    turns = _new_turns(job, new)
+    elsewhere = gating().elsewhere(job, new)
     args = _stored(job, new)
     options = job.options if new.version is None else with_args_version(job.options, new.version)
     if (args, options) == (job.args, job.options):
         return line
-    line = msgspec.structs.replace(line, args=args, args_bytes=len(args.encode()), options=options)
-    if turns is None:
-        return line
-    return msgspec.structs.replace(line, turns=True, new_exclusive=turns[0], new_limits=turns[1])
-
-
-def _new_turns(job: Idle, new: NewArguments) -> Turns | None:
-    """The turns that it needs with its new arguments; None: those that it has.
-
-    What the declaration says counts where the job's turns come from there. Those that a submit named itself stay.
-
-    Raises:
-        InvalidInput: nobody can tell.
-    """
-    had: Turns = (job.exclusive, job.limits)
-    if new.turns_of is None:
-        if had == (None, None):
-            return None
-        raise _unknown_turns(job, "the declaration, which tells the turns of arguments, is not at hand here")
-    now, before = new.turns_of(new.text), _told_turns(new.turns_of, job, new)
-    if now in (had, before):
-        return None
-    if before == had:
-        return now
-    raise _unknown_turns(
-        job, "its declaration says others for its arguments, so nobody can tell the new ones"
-    )
-
-
-def _told_turns(turns_of: Callable[[str], Turns], job: Idle, new: NewArguments) -> Turns | None:
-    """Those of the arguments before; None if they do not fit the declaration any more, or cannot be opened here.
-
-    Raises:
-        InvalidInput: they lie outside the database, and their store would be waited for in an event loop.
-    """
-    if job.args is None:
-        return None
-    try:
-        version = args_version_of((job.options or "null").encode())
-        return turns_of(job.args if new.opened is None else new.opened(job.id, job.args, version))
-    except BlockingCall:
-        why = "its arguments lie outside the database: say `change` in a thread, where their store may be waited for"
-        raise _unknown_turns(job, why) from None
-    except FencerowError:
-        return None
+    size = len(args.encode())
+    return msgspec.structs.replace(line, args=args, args_bytes=size, options=options, elsewhere=elsewhere)
 
 
 def _stored(job: Idle, new: NewArguments) -> str:
@@ -251,32 +185,6 @@ def _stored(job: Idle, new: NewArguments) -> str:
             "change it by the client of its app (-A on the command line)",
         )
     return new.text
-
-
-def _unknown_turns(job: Idle, why: str) -> InvalidInput:
-    had = [] if job.exclusive is None else [f"the exclusive key {job.exclusive!r}"]
-    had += [] if job.limits is None else [f"the limits {', '.join(job.limits)}"]
-    return InvalidInput(
-        f"job {job.id} was submitted with {' and '.join(had) or 'no exclusive key and no limits'}",
-        why,
-        "change it by the client of its app (-A on the command line), or cancel it and submit the work again",
-    )
-
-
-def _refuse_unkept(line: _Wanted) -> Steps[None]:
-    """Look whether the new turns are kept here, as at a submit.
-
-    Raises:
-        FencerowError: a limit is not defined, or a living worker does not know the rule.
-    """
-    if line.turns:
-        yield from refuse_older(needed_of(exclusive=line.new_exclusive, limits=line.new_limits))
-        if line.new_limits:
-            yield from gating().refuse_unknown(line.new_limits)
-
-
-def _gates(job: Idle) -> tuple[str, ...]:
-    return gating().gates_of(job.exclusive, None if job.limits is None else _document(job.limits))
 
 
 def _refuse_late(job: Idle, wanted: JobChange) -> None:
@@ -307,15 +215,14 @@ def _told(job: Idle, row: Row, new_args: bool) -> JobChanged:
         "priority": as_int(row[3]),
         "run_at_us": as_int(row[4]),
         "args_bytes": as_int(row[5]),
-        "exclusive": text_or_none(row[6]),
-        "limits": _names(text_or_none(row[7])),
     }
-    changes = {
+    changes: dict[str, tuple[Any, Any]] = {
         name: (getattr(job, name), is_now)
         for name, is_now in now.items()
         if getattr(job, name) != is_now or (name == "args_bytes" and new_args)
     }
-    return JobChanged(job.id, str(row[1]), str(row[2]), as_int(row[3]), as_int(row[4]), changes, str(row[8]))
+    changes |= gating().told_apart(job.read, row[7:])
+    return JobChanged(job.id, str(row[1]), str(row[2]), as_int(row[3]), as_int(row[4]), changes, str(row[6]))
 
 
 def _detail(job: Idle, done: JobChanged, reason: str | None) -> dict[str, Any]:

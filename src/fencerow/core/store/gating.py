@@ -1,4 +1,4 @@
-"""What a wing knows of the gates where jobs wait for their turn. The core keeps at which gate a job waits, and no more.
+"""What a wing knows of the places where jobs wait before they may run. The core keeps at which a job waits, no more.
 
 Said once, when the package is imported; see `core/wing.py`.
 """
@@ -6,38 +6,71 @@ Said once, when the package is imported; see `core/wing.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 if TYPE_CHECKING:
-    from fencerow.core.db.run import Steps
+    from fencerow.core.db.run import Row, Steps
+    from fencerow.core.model.change import NewArguments
     from fencerow.core.model.job import NewJob
+    from fencerow.core.store.idle import Idle
+
+
+class Elsewhere(msgspec.Struct, frozen=True):
+    """Where a job waits from now on, or nowhere. `says`: what the wing's part of `change` reads, by its fields."""
+
+    place: str | None
+    says: tuple[tuple[str, object], ...]
 
 
 class Gating(Protocol):
-    """Knows the gates, and who is to be told of them."""
+    """Knows the places, and who is to be told of them."""
+
+    def said(self, job: NewJob) -> tuple[object, ...]:
+        """What a document says of a job that is named, behind its arguments: where it waits first, or None; then what
+        the wing reads of it where a submit writes its columns (`values that a submit writes`)."""
+        ...
+
+    def copied(self, job: NewJob) -> tuple[object, ...]:
+        """The same where a COPY brings it: where it waits first, then the columns themselves."""
+        ...
 
     def come(self, jobs: Sequence[NewJob]) -> Steps[None]:
-        """Say that new jobs come to their gates, before their insert and in its transaction.
+        """Say that new jobs come to where they wait, before their insert and in its transaction.
 
         Raises:
             FencerowError: one of them may not come there. Nothing was written.
         """
         ...
 
-    def look_again(self, gates: Collection[str]) -> Steps[None]:
-        """Say that these gates are to be looked at: somebody left them, or comes at another time."""
-        ...
-
-    def gates_of(self, exclusive: str | None, limits: str | None) -> tuple[str, ...]:
-        """All gates of a job with this key, and with limits of which this is the JSON."""
-        ...
-
-    def refuse_unknown(self, limits: Sequence[str]) -> Steps[None]:
-        """Look whether jobs may name these limits.
+    def elsewhere(self, job: Idle, new: NewArguments) -> Elsewhere | None:
+        """What becomes of where a job waits that gets new arguments; None: that stays as it is.
 
         Raises:
-            FencerowError: one of them is not defined.
+            InvalidInput: nobody can tell.
         """
+        ...
+
+    def refuse_unkept(self, elsewhere: Elsewhere) -> Steps[None]:
+        """Look whether that is kept here, as at a submit.
+
+        Raises:
+            FencerowError: it is not.
+        """
+        ...
+
+    def leave(self, jobs: Sequence[Row]) -> Steps[None]:
+        """Say that jobs leave all places that they needed. `jobs`: of each what was read of it (`read where a job
+        changes`)."""
+        ...
+
+    def told_apart(self, was: Row, now: Row) -> dict[str, tuple[Any, Any]]:
+        """What differs between two looks at a job, by names that people are told: as it was, and as it is now."""
+        ...
+
+    def look_again(self, places: Collection[str]) -> Steps[None]:
+        """Say that these places are to be looked at: somebody left them, or comes at another time."""
         ...
 
 
@@ -52,7 +85,7 @@ def gate_by(make: Callable[[], Gating]) -> None:
 
 
 def gating() -> Gating:
-    """What there is. Only jobs that wait at gates need it, and a wing brought the options that send them there."""
+    """What there is. Only jobs that are named need it, and a wing brought the options that name them."""
     global _gating
     if _gating is None:
         assert _make is not None, "no wing gives turns"

@@ -6,9 +6,10 @@ A plan, an explorer and a test read one text. No program of ours composes SQL wh
 
 At a list point each brings parts of the statement (on PostgreSQL named queries, `handed AS (...)`; on SQLite statements
 that end with a semicolon). At a condition point each brings one condition, and any of them is enough. At a value point
-each brings a value, and the first that is not NULL counts. What stands at a point takes no parameters, and may use the
-core's fragments. It costs every job that comes there, so where its own table
-is empty, one probe must be all.
+each brings a value, and the first that is not NULL counts. At an item point each brings further items of a list that
+has others before, such as its own columns of a job. At a name point one wing says what it calls a thing of the core's.
+What stands at a point takes no parameters, and may use the core's fragments. It costs every job that comes there, so
+where its own table is empty, one probe must be all.
 """
 
 from __future__ import annotations
@@ -32,11 +33,30 @@ CONDITIONS = (
     "whose end is awaited",  # of one of `ended`: somebody besides a caller waits for its end
     "whose wait is over",  # of `job`, which is suspended: what it waited for has come, so it is to be woken
     "whose turn is over",  # of `job`, whose attempt is over: it gives up what let it run, and waits for that again
+    "who needs a turn",  # of the row alone, by names of columns: others may go once it does not run
 )
 VALUES = (
     "where it waits first",
-)  # the gate at which `job` waits before it may run; NULL: it waits for nobody
-POINTS = (*LISTS, *CONDITIONS, *VALUES)
+)  # the place at which `job` waits before it may run; NULL: it waits for nobody
+# The columns of a job that are a wing's, by their names alone. What a statement reads of `job` is said with that name.
+ITEMS = (
+    "columns of wings",  # all of them
+    "columns that a submit writes",  # which a revive keeps; but for where it waits
+    "values that a submit writes",  # of `job` and `alike`, in the order of these columns
+    "what a template says",  # of `given`: what these values read of `alike`
+    "fields of a template",  # the same with types, on PostgreSQL
+    "columns of a queued submit",  # those of these columns that a job may have which waits for nobody
+    "values of a queued submit",  # of `clock`, in the order of these columns
+    "read where a job changes",  # of the row alone, before and after: what a wing makes of it (Gating)
+    "what a change says",  # of `given`, which it has behind what is the core's
+    "fields of a change",  # the same with types, on PostgreSQL
+    "what a change sets",  # of `job` and `wanted`, as `column = value`
+    "what a replaced job begins with",  # as `column = value`: what is not written by a submit
+    "columns of the moved",  # those that its parts read where jobs wait again or attempts have failed
+    "fields of wings",  # of `job`, as name and value of a JSON object: what is shown of them
+)
+NAMES = ("where it waits",)  # the column of a job that says at which place it waits; NULL: it is suspended
+POINTS = (*LISTS, *CONDITIONS, *VALUES, *ITEMS, *NAMES)
 PARAMETER = re.compile(r"(?<![:\w]):[a-z_]+")
 
 
@@ -71,11 +91,25 @@ def shared(packages: Sequence[str], dialect: str, given: Mapping[str, str]) -> M
 def _joined(point: str, texts: Sequence[str], dialect: str) -> str:
     if point in CONDITIONS:
         return "".join(f" OR {text}" for text in texts)
+    if point in ITEMS:
+        return "".join(f", {text}" for text in texts)
+    if point in NAMES:
+        return _only(point, texts)
     if point in VALUES:
         return f"COALESCE({', '.join([*texts, 'NULL', 'NULL'])})"
     if dialect == "postgres":
         return "".join(f",\n{text}" for text in texts)  # behind the named queries that stand before the point
     return "\n".join(texts)
+
+
+def _only(point: str, texts: Sequence[str]) -> str:
+    if len(texts) != 1:
+        raise ConfigError(
+            f"{len(texts)} packages bring something to {point!r}",
+            "a thing has one name, so exactly one may",
+            "keep one of the lines that begin with `-- at:`",
+        )
+    return texts[0]
 
 
 def _check(package: str, point: str, text: str) -> None:

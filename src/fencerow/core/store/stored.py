@@ -15,18 +15,18 @@ def store_jobs(
 ) -> Steps[Collection[str]]:
     """Let `write` write the jobs, and do what else their submit writes, in its transaction; part of other operations.
 
-    Before it they say where they wait for turns; after it the wings write what they keep of those whose ids it returns.
+    Before it they say where they wait; after it the wings write what they keep of those whose ids it returns.
     `again`: what wings keep of them may be there already. Jobs that write no more than their row cost nothing.
     Returns what `write` does.
 
     Raises:
-        FencerowError: one of them may not come to its gate. Nothing was written.
+        FencerowError: one of them may not come to where it would wait. Nothing was written.
         ConfigError: one of them has a term that no wing writes. The transaction must be undone.
     """
     more = [job for job in jobs if job.writes_more]
     if not more:
         return (yield from write)
-    if any(job.gate is not None for job in more):
+    if any(job.needs_turn for job in more):
         yield from gating().come(more)
     ids = yield from write
     written = set(ids)

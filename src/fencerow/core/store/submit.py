@@ -23,6 +23,7 @@ from fencerow.core.db.run import (
 )
 from fencerow.core.model.ids import may_be_ours
 from fencerow.core.model.job import NewJob, Template, instant
+from fencerow.core.store.gating import gating
 from fencerow.core.store.known import refuse_other_work
 from fencerow.core.store.stored import store_jobs
 
@@ -31,9 +32,7 @@ NULL = r"\N"
 # What the text form of COPY reserves, and what stands for it.
 ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 
-Row = tuple[
-    str | int | tuple[str, ...] | None, ...
-]  # id, size and arguments; and the key, limits, share and label of one that has any
+Row = tuple[object, ...]  # id, size and arguments; and what a wing says of one of which it says more
 
 
 @operation(alone=True, prepared=True)
@@ -44,7 +43,7 @@ def submit(jobs: Sequence[NewJob]) -> Steps[list[str]]:
     finished meanwhile would run a second time. Delivered after the `resubmit` it is an integrity error too.
     """
     if len(jobs) == 1:
-        assert not jobs[0].writes_more, "a job with turns, a label or terms is submitted by submit_gated"
+        assert not jobs[0].writes_more, "a job that writes more than its row is submitted by submit_gated"
         yield Statement("submit_one", as_parameters(jobs[0]))
     else:
         yield Statement("submit", {"jobs": as_document(jobs)})
@@ -53,8 +52,8 @@ def submit(jobs: Sequence[NewJob]) -> Steps[list[str]]:
 
 @operation()
 def submit_gated(jobs: Sequence[NewJob]) -> Steps[list[str]]:
-    """`submit` for jobs of which some wait for their turn, until `hand_over` queues them; or have affinity, or terms:
-    their wings write what they keep of them in the same transaction."""
+    """`submit` for jobs of which some wait, until a wing queues them, or have terms: their wings write what they keep
+    of them in the same transaction."""
     return list((yield from store_jobs(jobs, _insert(jobs))))
 
 
@@ -134,7 +133,7 @@ class Alike(msgspec.Struct):
 
     template: Template
     rows: list[Row]
-    gated: bool = False
+    more: bool = False
 
 
 def alike(jobs: Iterable[NewJob]) -> list[Alike]:
@@ -148,9 +147,8 @@ def alike(jobs: Iterable[NewJob]) -> list[Alike]:
         if not job.is_named:
             group.rows.append((job.id, job.args_bytes, job.args))
         else:
-            group.gated = True
-            named = (job.exclusive, job.limits, job.share, job.affinity)
-            group.rows.append((job.id, job.args_bytes, job.args, *named))
+            group.more = True
+            group.rows.append((job.id, job.args_bytes, job.args, *gating().said(job)))
     return list(found.values())
 
 
@@ -161,14 +159,14 @@ def as_parameters(job: NewJob) -> dict[str, Param]:
         "id": job.id,
         "args": job.args,
         "args_bytes": job.args_bytes,
-        "share": job.share,
+        "more": msgspec.json.encode(gating().said(job)).decode() if job.is_named else None,
     }
 
 
 def as_document(jobs: Iterable[NewJob]) -> str:
-    """The document of `submit` and `resubmit`: templates, each with its jobs as [id, bytes, arguments]."""
+    """The document of `submit` and `resubmit`: templates, each with its jobs as [id, bytes, arguments, ...]."""
     document = [
-        {**msgspec.to_builtins(group.template), "gated": group.gated, "jobs": group.rows}
+        {**msgspec.to_builtins(group.template), "more": group.more, "jobs": group.rows}
         for group in alike(jobs)
     ]
     return msgspec.json.encode(document).decode()
@@ -182,25 +180,15 @@ def as_lines(jobs: Iterable[NewJob], acceptance: Acceptance, *, gated: bool = Fa
         around = parts.get(id(job.template))
         if around is None:
             around = parts[id(job.template)] = _around(job.template, acceptance)
-        turns = _turns(job) if gated else ""
-        lines.append(f"{job.id}{around[0]}{job.args_bytes}\t{_field(job.args)}{around[1]}{turns}\n")
+        more = _more(job) if gated else ""
+        lines.append(f"{job.id}{around[0]}{job.args_bytes}\t{_field(job.args)}{around[1]}{more}\n")
     return "".join(lines)
 
 
-def _turns(job: NewJob) -> str:
+def _more(job: NewJob) -> str:
     """The columns of `copy_gated` that `copy_jobs` has not."""
-    state = "waiting" if job.needs_turn else "queued"
-    limits = None if job.limits is None else _array(job.limits)
-    template = job.template
-    wait_s = None if job.affinity is None else template.affinity_wait_s
-    turns = (state, job.exclusive, template.exclusive_at_once, template.strict, limits, job.gate)
-    return f"\t{_fields((*turns, job.share, job.affinity, wait_s))}"
-
-
-def _array(texts: Iterable[str]) -> str:
-    """An array of texts as PostgreSQL reads one."""
-    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
-    return "{" + ",".join(f'"{text}"' for text in quoted) + "}"
+    place, *columns = gating().copied(job)
+    return f"\t{_fields(('queued' if place is None else 'waiting', place, *columns))}"
 
 
 def _around(template: Template, acceptance: Acceptance) -> tuple[str, str]:

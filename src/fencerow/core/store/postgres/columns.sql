@@ -14,9 +14,9 @@ attempts_max integer, crashes_max integer, snoozes_max integer, timeout_s double
 'timeout_s', job.timeout_s
 
 -- fragment: job columns
--- All columns of a job, in their order.
-id, queue, name, state, priority, suspect, awaited, subscribed, ephemeral, strict, run_at, attempt, failures, crashes, snoozes,
+-- All columns of a job: the core's, in their order, then those that wings have of their own.
+id, queue, name, state, priority, suspect, awaited, subscribed, ephemeral, run_at, attempt, failures, crashes, snoozes,
 {{budgets}}, holder, claimed_at, deadline_at,
-cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, exclusive, exclusive_at_once, limits, gate,
-turned_at, share, affinity, affinity_wait_s, fell_back_for, lane, submitted_at, submitted_by, revived_at, ended_at, period,
-args_bytes, args, options, tags, metadata, headers, result, error
+cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, lane,
+submitted_at, submitted_by, revived_at, ended_at, period, args_bytes, args, options, tags, metadata, headers, result,
+error{{columns of wings}}

@@ -16,7 +16,7 @@ moved AS (
                      WHEN job.crashes + 1 >= job.crashes_max THEN 'failed'
                      WHEN (false{{whose turn is over}}) THEN 'waiting'
                      ELSE 'queued' END,
-        gate = CASE WHEN job.cancel_requested_at IS NULL AND job.crashes + 1 < job.crashes_max
+        {{where it waits}} = CASE WHEN job.cancel_requested_at IS NULL AND job.crashes + 1 < job.crashes_max
                      AND (false{{whose turn is over}}) THEN {{where it waits first}} END,
         crashes = job.crashes + 1,
         suspect = true,
@@ -42,7 +42,7 @@ moved AS (
       AND job.holder = CAST(:holder AS uuid)
       AND job.attempt = outcome.attempt
     RETURNING job.id, job.state, job.queue, job.priority, job.run_at, job.attempt, job.claimed_at, job.crashes,
-              outcome.reason, clock.now AS at, job.exclusive, job.limits
+              outcome.reason, clock.now AS at{{job.columns of the moved}}
 ){{when jobs wait again}},
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)

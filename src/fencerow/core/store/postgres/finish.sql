@@ -31,13 +31,13 @@ stamped AS (
 
 -- fragment: the ended
 -- What the worker is told of each: whether somebody waits for it, and whether it had turns that are free now.
-SELECT CAST(ended.id AS text), ended.awaited{{whose end is awaited}}, ended.exclusive IS NOT NULL OR ended.limits IS NOT NULL
+SELECT CAST(ended.id AS text), ended.awaited{{whose end is awaited}}, (false{{who needs a turn}})
 FROM ended
 
 -- name: succeed
 -- Store the results of attempts and move their jobs to the finished ones, into the period that is open now or to
 -- those that are kept row by row. An ephemeral job leaves its id alone, unless somebody waits for its result: then
--- it is kept for a moment. What follows an end (its event, its handover, the turns that are free) is said by the wings.
+-- it is kept for a moment. What follows an end (its event, the turns that are free) is said by the wings.
 -- Guard: still running, under this holder, in this attempt. The period is read in this statement: one that it sees
 -- open was not detached before its snapshot, and a detachment waits for it. A job that has ended in this period already
 -- (a row that was put back by hand) leaves the live ones, and its first end stands.
@@ -59,15 +59,14 @@ ended AS (
     WHERE {{fence of outcome}}
     RETURNING
         job.id, job.queue, job.name, CAST('succeeded' AS text) AS state, job.priority, job.suspect, job.awaited,
-        job.subscribed, job.ephemeral, job.strict, job.run_at, job.attempt, job.failures, job.crashes, job.snoozes,
+        job.subscribed, job.ephemeral, job.run_at, job.attempt, job.failures, job.crashes, job.snoozes,
         {{job.budgets}}, job.holder, job.claimed_at, job.deadline_at,
         job.cancel_requested_at, job.cancel_requested_by, job.expires_at,
         CASE WHEN job.ephemeral THEN CAST(:awaited_s AS double precision) ELSE job.retention_s END AS retention_s,
-        job.scope, job.key, job.exclusive, job.exclusive_at_once, job.limits, job.gate, job.turned_at, job.share, job.affinity,
-        job.affinity_wait_s, job.fell_back_for, job.lane, job.submitted_at, job.submitted_by, job.revived_at, (SELECT clock.now FROM clock) AS ended_at,
+        job.scope, job.key, job.lane, job.submitted_at, job.submitted_by, job.revived_at, (SELECT clock.now FROM clock) AS ended_at,
         CASE WHEN job.ephemeral OR job.retention_s IS NOT NULL THEN 0 ELSE (SELECT opened.place FROM opened) END AS period,
         job.args_bytes, job.args, job.options, job.tags, job.metadata, job.headers, CAST(outcome.result AS json) AS result,
-        CAST(NULL AS json) AS error
+        CAST(NULL AS json) AS error{{job.columns of wings}}
 ),
 spent AS (
     INSERT INTO fencerow.spent_ids (id, attempt, ended_at)
@@ -100,8 +99,8 @@ moved AS (
         ended_at = clock.now
     FROM outcome, clock
     WHERE {{fence of outcome}}
-    RETURNING job.id, job.attempt, job.holder, job.claimed_at, job.ended_at, outcome.error, job.queue, job.limits,
-              clock.now AS at, COALESCE(CAST(outcome.error AS json) ->> 'code', '') NOT IN ('failed_by_handler', 'snoozes_exhausted') AS has_failed
+    RETURNING job.id, job.attempt, job.holder, job.claimed_at, job.ended_at, outcome.error, job.queue,
+              clock.now AS at, COALESCE(CAST(outcome.error AS json) ->> 'code', '') NOT IN ('failed_by_handler', 'snoozes_exhausted') AS has_failed{{job.columns of the moved}}
 ){{when attempts have failed}},
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
@@ -126,7 +125,7 @@ outcome AS MATERIALIZED (
 moved AS (
     UPDATE fencerow.jobs AS job
     SET state = CASE WHEN outcome.delay_s IS NOT NULL AND (false{{whose turn is over}}) THEN 'waiting' ELSE 'queued' END,
-        gate = CASE WHEN outcome.delay_s IS NOT NULL AND (false{{whose turn is over}}) THEN {{where it waits first}} END,
+        {{where it waits}} = CASE WHEN outcome.delay_s IS NOT NULL AND (false{{whose turn is over}}) THEN {{where it waits first}} END,
         failures = job.failures + outcome.failures,
         snoozes = job.snoozes + outcome.snoozes,
         suspect = job.suspect AND outcome.kind = 'released',
@@ -137,7 +136,7 @@ moved AS (
     WHERE {{fence of outcome}}
       AND job.cancel_requested_at IS NULL
     RETURNING job.id, job.attempt, job.claimed_at, job.run_at, job.queue, job.priority, outcome.kind, outcome.detail,
-              clock.now AS at, job.state, job.exclusive, job.limits, job.lane, outcome.kind = 'retried' AS has_failed
+              clock.now AS at, job.state, job.lane, outcome.kind = 'retried' AS has_failed{{job.columns of the moved}}
 ){{when attempts have failed}}{{when jobs wait again}},
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
@@ -187,7 +186,7 @@ SET state = 'failed',
     ended_at = (SELECT fencerow.now())
 FROM outcome
 WHERE {{fence of outcome}}
-RETURNING CAST(job.id AS text), job.awaited, job.exclusive IS NOT NULL OR job.limits IS NOT NULL;
+RETURNING CAST(job.id AS text), job.awaited, (false{{who needs a turn}});
 
 -- name: parked
 -- Jobs that have ended and could not be moved, the oldest first.
@@ -213,10 +212,9 @@ WITH ended AS (
 kept AS (
 INSERT INTO fencerow.finished_jobs ({{job columns}})
 SELECT
-    id, queue, name, state, priority, suspect, awaited, subscribed, ephemeral, strict, run_at, attempt, failures, crashes,
+    id, queue, name, state, priority, suspect, awaited, subscribed, ephemeral, run_at, attempt, failures, crashes,
     snoozes, {{budgets}}, holder, claimed_at, deadline_at,
-    cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, exclusive, exclusive_at_once, limits, gate,
-    turned_at, share, affinity, affinity_wait_s, fell_back_for, lane, submitted_at, submitted_by, revived_at, ended_at,
+    cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, lane, submitted_at, submitted_by, revived_at, ended_at,
     COALESCE((SELECT min(period.id)
               FROM fencerow.finished_periods AS period
               WHERE period.state = ended.state
@@ -224,7 +222,7 @@ SELECT
                 AND period.ends_at > ended.ended_at
                 AND period.closed_at IS NULL
                 AND ended.retention_s IS NULL), 0),
-    args_bytes, args, options, tags, metadata, headers, result, error
+    args_bytes, args, options, tags, metadata, headers, result, error{{columns of wings}}
 FROM ended
 WHERE NOT EXISTS (SELECT 1 FROM fencerow.finished_jobs AS known WHERE known.id = ended.id)
 ON CONFLICT DO NOTHING

@@ -18,7 +18,7 @@ moved AS (
     SET state = 'cancelled',
         cancel_requested_at = COALESCE(job.cancel_requested_at, clock.now),
         cancel_requested_by = COALESCE(job.cancel_requested_by, CAST(:actor AS text)),
-        gate = NULL,
+        {{where it waits}} = NULL,
         ended_at = clock.now
     FROM clock
     WHERE job.id = ANY(CAST(:ids AS uuid[]))
@@ -60,7 +60,7 @@ moved AS (
     UPDATE fencerow.jobs AS job
     SET state = 'failed',
         error = json_build_object('type', 'Expired', 'code', 'expired', 'message', 'nobody waits for this job any more'),
-        gate = NULL,
+        {{where it waits}} = NULL,
         ended_at = clock.now
     FROM clock
     WHERE job.id = ANY(ARRAY(
@@ -143,14 +143,13 @@ noted AS (
 INSERT INTO fencerow.jobs AS job (
     id, queue, name, state, priority, awaited, run_at, attempt, {{budgets}},
     retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed, exclusive, exclusive_at_once, strict, limits, gate, share, affinity, affinity_wait_s
+    ephemeral, subscribed, {{where it waits}}{{columns that a submit writes}}
 )
 SELECT
-    id, queue, name, CASE WHEN exclusive IS NULL AND limits IS NULL THEN 'queued' ELSE 'waiting' END,
+    id, queue, name, CASE WHEN (false{{who needs a turn}}) THEN 'waiting' ELSE 'queued' END,
     priority, awaited, clock.now, attempt, {{budgets}},
     retention_s, scope, key, submitted_at, submitted_by, clock.now, args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed, exclusive, exclusive_at_once, strict, limits, {{where it waits first}}, share,
-    affinity, affinity_wait_s
+    ephemeral, subscribed, {{where it waits first}}{{columns that a submit writes}}
 FROM revived AS job CROSS JOIN clock
 RETURNING id, queue, priority, fencerow.us(run_at), state = 'waiting', lane;
 

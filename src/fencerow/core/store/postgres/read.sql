@@ -15,8 +15,7 @@ SELECT CAST(json_build_object(
            'revived_at_us', fencerow.us(job.revived_at), 'ended_at_us', fencerow.us(job.ended_at),
            'args_bytes', job.args_bytes, 'args', job.args, 'options', job.options, 'tags', job.tags,
            'metadata', job.metadata, 'headers', job.headers, 'result', job.result, 'error', job.error,
-           'exclusive', job.exclusive, 'exclusive_at_once', job.exclusive_at_once, 'strict', job.strict, 'limits', job.limits,
-           'gate', job.gate, 'share', job.share, 'affinity', job.affinity, 'affinity_wait_s', job.affinity_wait_s, 'lane', job.lane, 'progress', progress.percent, 'progress_note', progress.note
+           'lane', job.lane, 'progress', progress.percent, 'progress_note', progress.note{{fields of wings}}
        ) AS text)
 FROM fencerow.all_jobs AS job
 LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt

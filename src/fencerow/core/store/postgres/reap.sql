@@ -209,7 +209,7 @@ moved AS (
                      WHEN overdue.begun AND job.failures + 1 >= job.attempts_max THEN 'failed'
                      WHEN overdue.begun AND (false{{whose turn is over}}) THEN 'waiting'
                      ELSE 'queued' END,
-        gate = CASE WHEN job.cancel_requested_at IS NULL AND overdue.begun AND job.failures + 1 < job.attempts_max
+        {{where it waits}} = CASE WHEN job.cancel_requested_at IS NULL AND overdue.begun AND job.failures + 1 < job.attempts_max
                      AND (false{{whose turn is over}}) THEN {{where it waits first}} END,
         failures = job.failures + CAST(overdue.begun AS integer),
         run_at = CASE WHEN overdue.begun THEN clock.now + fencerow.seconds(CAST(:delay_s AS double precision))
@@ -237,8 +237,8 @@ moved AS (
       AND job.holder = overdue.holder
       AND job.attempt = overdue.attempt
     RETURNING job.id, job.state, job.attempt, job.queue, job.priority, job.run_at, job.claimed_at, overdue.begun,
-              overdue.holder AS late_holder, clock.now AS at, job.exclusive, job.limits,
-              overdue.begun AND job.state <> 'cancelled' AS has_failed
+              overdue.holder AS late_holder, clock.now AS at,
+              overdue.begun AND job.state <> 'cancelled' AS has_failed{{job.columns of the moved}}
 ){{when attempts have failed}}{{when jobs wait again}},
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)

@@ -5,13 +5,11 @@
 -- Let jobs that have not started be what new submits say: all that a submit writes, in the same order, and nothing else.
 -- Guard: waiting or queued, and no attempt of it has ever started. The rows are locked by now.
 {{jobs alike}},
-given ({{new columns with turns}}) AS MATERIALIZED (
+given ({{all new columns}}) AS MATERIALIZED (
 {{each of the jobs alike}}
 )
 UPDATE fencerow.jobs AS job
-SET ({{new columns with turns}}) = ROW({{given.new columns with turns}}),
-    turned_at = NULL,
-    fell_back_for = 0
+SET ({{all new columns}}) = ROW({{given.all new columns}}){{what a replaced job begins with}}
 FROM given
 WHERE job.id = given.id
   AND job.state IN ('waiting', 'queued')

@@ -6,14 +6,13 @@ id, queue, name, priority, run_at, {{budgets}}, expires_at,
 retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
 ephemeral, subscribed
 
--- fragment: new columns with turns
--- The same for jobs that may have to wait for their turn.
-{{new columns}}, state, exclusive, exclusive_at_once, strict, limits, gate, share, affinity, affinity_wait_s
+-- fragment: all new columns
+-- The same for jobs that may have to wait, with what wings have of them.
+{{new columns}}, state, {{where it waits}}{{columns that a submit writes}}
 
 -- fragment: jobs alike
 -- What some of the jobs have in common, once for each such group; its jobs are [id, bytes, arguments] in `jobs`, or
--- [id, bytes, arguments, exclusive key, limits, share, affinity] where one of the group is `gated`: it has one of the
--- last four.
+-- [id, bytes, arguments, where it waits first, ...] where a wing says `more` of one of the group; that is how it goes on.
 WITH alike AS MATERIALIZED (
     SELECT
         given.queue, given.name, given.priority,
@@ -24,34 +23,27 @@ WITH alike AS MATERIALIZED (
         CAST(given.options AS json) AS options, CAST(given.tags AS json) AS tags,
         CAST(given.metadata AS json) AS metadata, CAST(given.headers AS json) AS headers, given.ephemeral,
         EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes) AS subscribed,
-        given.exclusive_at_once, given.strict, given.affinity_wait_s, given.gated, given.jobs
+        given.more, given.jobs{{what a template says}}
     FROM json_to_recordset(CAST(:jobs AS json)) AS given (
         queue text, name text, priority smallint, delay_s double precision, run_at_us bigint,
         {{budgets with types}},
         expires_s double precision, retention_s double precision, scope text, key text, submitted_by text,
         options text, tags text, metadata text, headers text, ephemeral boolean,
-        exclusive_at_once integer, strict boolean, affinity_wait_s double precision, gated boolean, jobs json
+        more boolean, jobs json{{fields of a template}}
     )
     CROSS JOIN (SELECT fencerow.now() AS now) AS clock
 )
 
 -- fragment: each of the jobs alike
--- In the order of the new columns with turns. A job that waits for its turn waits at the gate of its key, or of its
--- first limit; what the others do not have is not looked for.
+-- In the order of all new columns. What wings say of no job of a group is not looked for.
 SELECT
     CAST(job.value ->> 0 AS uuid), alike.queue, alike.name, alike.priority, alike.run_at,
     {{alike.budgets}}, alike.expires_at, alike.retention_s, alike.scope,
     alike.key, alike.submitted_at, alike.submitted_by, CAST(job.value ->> 1 AS integer),
     CAST(job.value ->> 2 AS json), alike.options, alike.tags, alike.metadata, alike.headers, alike.ephemeral,
     alike.subscribed,
-    CASE WHEN alike.gated AND COALESCE(job.value ->> 3, job.value ->> 4) IS NOT NULL THEN 'waiting'
-         ELSE 'queued' END,
-    CASE WHEN alike.gated THEN job.value ->> 3 END, alike.exclusive_at_once, alike.strict,
-    CASE WHEN alike.gated AND job.value ->> 4 IS NOT NULL
-         THEN ARRAY(SELECT json_array_elements_text(job.value -> 4)) END,
-    CASE WHEN alike.gated THEN COALESCE('key:' || (job.value ->> 3), 'limit:' || (job.value -> 4 ->> 0)) END,
-    CASE WHEN alike.gated THEN job.value ->> 5 END, CASE WHEN alike.gated THEN job.value ->> 6 END,
-    CASE WHEN alike.gated AND job.value ->> 6 IS NOT NULL THEN alike.affinity_wait_s END
+    CASE WHEN alike.more AND job.value ->> 3 IS NOT NULL THEN 'waiting' ELSE 'queued' END,
+    CASE WHEN alike.more THEN job.value ->> 3 END{{values that a submit writes}}
 FROM alike CROSS JOIN LATERAL json_array_elements(alike.jobs) AS job (value)
 
 -- name: submit
@@ -61,7 +53,7 @@ FROM alike CROSS JOIN LATERAL json_array_elements(alike.jobs) AS job (value)
 -- are in, at the ids that were submitted again: one of these has come too late, and fails the whole as well.
 {{jobs alike}},
 inserted AS (
-INSERT INTO fencerow.jobs ({{new columns with turns}})
+INSERT INTO fencerow.jobs ({{all new columns}})
 {{each of the jobs alike}}
 RETURNING id
 )
@@ -69,9 +61,10 @@ SELECT fencerow.refuse_repeated(array_agg(inserted.id)) FROM inserted;
 
 -- name: submit_one
 -- Insert one new job from parameters of its own: the server plans and runs it in half the time that a document takes.
--- It waits for no turn.
+-- It waits for nobody, and of what wings say of it
+-- it has only what such a job may have: `:more` begins with where it waits, nowhere.
 -- Guard: the primary key and the look at what was submitted again, as in submit; RETURNING comes after the insert.
-INSERT INTO fencerow.jobs ({{new columns}}, share)
+INSERT INTO fencerow.jobs ({{new columns}}{{columns of a queued submit}})
 SELECT
     CAST(:id AS uuid), CAST(:queue AS text), CAST(:name AS text), CAST(:priority AS smallint),
     COALESCE(
@@ -83,15 +76,15 @@ SELECT
     CAST(:retention_s AS double precision), CAST(:scope AS text), CAST(:key AS text), clock.now,
     CAST(:submitted_by AS text), CAST(:args_bytes AS integer), CAST(:args AS json), CAST(:options AS json),
     CAST(:tags AS json), CAST(:metadata AS json), CAST(:headers AS json), CAST(:ephemeral AS boolean),
-    EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes), CAST(:share AS text)
-FROM (SELECT fencerow.now() AS now) AS clock
+    EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes){{values of a queued submit}}
+FROM (SELECT CAST(:more AS json) AS more, fencerow.now() AS now) AS clock
 RETURNING fencerow.refuse_repeated(ARRAY[id]);
 
 -- name: resubmit
 -- What submit does, for ids that may be known.
 -- Guard: an id that is already live is left as it is; the rows returned are those that were inserted.
 {{jobs alike}}
-INSERT INTO fencerow.jobs ({{new columns with turns}})
+INSERT INTO fencerow.jobs ({{all new columns}})
 {{each of the jobs alike}}
 ON CONFLICT (id) DO NOTHING
 RETURNING id;
@@ -106,8 +99,8 @@ SELECT fencerow.us(fencerow.now()), EXISTS (SELECT 1 FROM fencerow.event_groups 
 COPY fencerow.jobs ({{new columns}}) FROM STDIN;
 
 -- name: copy_gated
--- The same where some of the jobs wait for their turn.
-COPY fencerow.jobs ({{new columns with turns}}) FROM STDIN;
+-- The same where wings say more of some of the jobs.
+COPY fencerow.jobs ({{all new columns}}) FROM STDIN;
 
 -- name: refuse_repeated
 -- The look that belongs to a COPY, which returns nothing: at the ids that were submitted again, as in submit.

@@ -1,11 +1,11 @@
--- Suspending and waking: from running to waiting at no gate, until what the job waits for has come. What that is, wings know.
+-- Suspending and waking: from running to waiting at no place, until what the job waits for has come. What that is, wings know.
 -- No wake-up is lost, because both sides lock the job's row in an earlier statement than the one that looks. Whoever suspends
 -- it moves the row, and a later statement looks whether what it waits for is there already. Whoever wakes it locks the row,
 -- writes what it waits for, and then looks whether it is suspended.
 
 -- fragment: is suspended
 -- It holds no slot, no lease and no turn.
-(job.state = 'waiting' AND job.gate IS NULL)
+(job.state = 'waiting' AND job.{{where it waits}} IS NULL)
 
 -- name: suspend
 -- Let running jobs wait for something that a wing has noted. Their turns are free, and nothing of their budgets is spent.
@@ -17,14 +17,14 @@ outcome AS MATERIALIZED (
 moved AS (
     UPDATE fencerow.jobs AS job
     SET state = 'waiting',
-        gate = NULL,
+        {{where it waits}} = NULL,
         suspect = false,
         holder = NULL,
         deadline_at = NULL
     FROM outcome, clock
     WHERE {{fence of outcome}}
       AND job.cancel_requested_at IS NULL
-    RETURNING job.id, job.attempt, job.claimed_at, job.state, job.exclusive, job.limits, outcome.detail, clock.now AS at
+    RETURNING job.id, job.attempt, job.claimed_at, job.state, outcome.detail, clock.now AS at{{job.columns of the moved}}
 ){{when jobs wait again}},
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
@@ -32,14 +32,14 @@ noted AS (
            json_build_object('claimed_at_us', fencerow.us(moved.claimed_at), 'detail', CAST(moved.detail AS json))
     FROM moved
 )
-SELECT CAST(id AS text), exclusive IS NOT NULL OR limits IS NOT NULL FROM moved;
+SELECT CAST(id AS text), (false{{who needs a turn}}) FROM moved;
 
 -- name: suspend_new
 -- Let jobs wait for something of a wing before their first attempt.
 -- Guard: not ended, and never claimed. Only ids that this transaction has inserted are passed in: nobody has seen them queued.
 UPDATE fencerow.jobs AS job
 SET state = 'waiting',
-    gate = NULL
+    {{where it waits}} = NULL
 WHERE job.id = ANY(CAST(:ids AS uuid[]))
   AND job.state IN ('waiting', 'queued')
   AND job.attempt = 0
@@ -64,20 +64,19 @@ FOR UPDATE SKIP LOCKED;
 
 -- name: wake
 -- Queue suspended jobs: with :anyway all of these, else those of which a wing says that the wait is over. One that needs a
--- turn waits for it at its gate instead. They are due now, or when a person has said since.
+-- turn waits for it at its place instead. They are due now, or when a person has said since.
 -- Guard: suspended. The rows are locked by now.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 moved AS (
     UPDATE fencerow.jobs AS job
     SET state = CASE WHEN {{where it waits first}} IS NULL THEN 'queued' ELSE 'waiting' END,
-        gate = {{where it waits first}},
+        {{where it waits}} = {{where it waits first}},
         run_at = greatest(job.run_at, clock.now)
     FROM clock
     WHERE job.id = ANY(CAST(:ids AS uuid[]))
       AND {{is suspended}}
       AND (CAST(:anyway AS integer) = 1{{whose wait is over}})
-    RETURNING job.id, job.attempt, job.state, job.queue, job.priority, job.run_at, job.lane, job.exclusive, job.limits,
-              clock.now AS at
+    RETURNING job.id, job.attempt, job.state, job.queue, job.priority, job.run_at, job.lane, clock.now AS at{{job.columns of the moved}}
 ){{when jobs wait again}},
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor)

@@ -17,7 +17,7 @@ SET state = CASE WHEN cancel_requested_at IS NOT NULL THEN 'cancelled'
                  WHEN crashes + 1 >= crashes_max THEN 'failed'
                  WHEN (0{{whose turn is over}}) THEN 'waiting'
                  ELSE 'queued' END,
-    gate = CASE WHEN cancel_requested_at IS NULL AND crashes + 1 < crashes_max AND (0{{whose turn is over}})
+    {{where it waits}} = CASE WHEN cancel_requested_at IS NULL AND crashes + 1 < crashes_max AND (0{{whose turn is over}})
                 THEN {{where it waits first}} END,
     crashes = crashes + 1,
     suspect = 1,

@@ -34,26 +34,25 @@ WHERE awaited = 1 OR ephemeral = 0 OR state <> 'succeeded'
 ON CONFLICT (id) DO NOTHING;
 {{when jobs have ended}}
 DELETE FROM fencerow.jobs WHERE id IN (SELECT ended.id FROM fencerow.ended AS ended);
-SELECT ended.id, ended.awaited{{whose end is awaited}}, ended.exclusive IS NOT NULL OR ended.limits IS NOT NULL
+SELECT ended.id, ended.awaited{{whose end is awaited}}, (0{{who needs a turn}})
 FROM fencerow.ended AS ended;
 DELETE FROM fencerow.ended;
 
 -- name: succeed
 -- Store the results of attempts and move their jobs to the finished ones. An ephemeral job leaves its id alone,
--- unless somebody waits for its result: then it is kept for a moment. What follows an end (its event, its handover, the
--- turns that are free) is said by the wings.
+-- unless somebody waits for its result: then it is kept for a moment. What follows an end (its event, the turns
+-- that are free) is said by the wings.
 -- Guard: still running, under this holder, in this attempt.
 {{room for the ended}};
 INSERT INTO fencerow.ended ({{job columns}})
 SELECT
-    job.id, job.queue, job.name, 'succeeded', job.priority, job.suspect, job.awaited, job.subscribed, job.ephemeral, job.strict,
+    job.id, job.queue, job.name, 'succeeded', job.priority, job.suspect, job.awaited, job.subscribed, job.ephemeral,
     job.run_at, job.attempt, job.failures, job.crashes, job.snoozes, {{job.budgets}},
     job.holder, job.claimed_at, job.deadline_at, job.cancel_requested_at, job.cancel_requested_by, job.expires_at,
-    CASE WHEN job.ephemeral = 1 THEN :awaited_s ELSE job.retention_s END, job.scope, job.key, job.exclusive,
-    job.exclusive_at_once, job.limits, job.gate, job.turned_at, job.share, job.affinity, job.affinity_wait_s, job.fell_back_for,
+    CASE WHEN job.ephemeral = 1 THEN :awaited_s ELSE job.retention_s END, job.scope, job.key,
     job.lane, job.submitted_at,
     job.submitted_by, job.revived_at, (SELECT fencerow.now()), job.period, job.args_bytes, job.args, job.options, job.tags,
-    job.metadata, job.headers, json_extract(o.value, '$.result'), NULL
+    job.metadata, job.headers, json_extract(o.value, '$.result'), NULL{{job.columns of wings}}
 {{outcomes under the fence}};
 {{what follows an end}}
 
@@ -102,7 +101,7 @@ SELECT job.id
 UPDATE fencerow.jobs
 SET state = CASE WHEN json_extract(o.value, '$.delay_s') IS NOT NULL AND (0{{whose turn is over}}) THEN 'waiting'
                  ELSE 'queued' END,
-    gate = CASE WHEN json_extract(o.value, '$.delay_s') IS NOT NULL AND (0{{whose turn is over}}) THEN {{where it waits first}} END,
+    {{where it waits}} = CASE WHEN json_extract(o.value, '$.delay_s') IS NOT NULL AND (0{{whose turn is over}}) THEN {{where it waits first}} END,
     failures = failures + json_extract(o.value, '$.failures'),
     snoozes = snoozes + json_extract(o.value, '$.snoozes'),
     suspect = suspect AND json_extract(o.value, '$.kind') = 'released',
@@ -142,7 +141,7 @@ SET state = 'failed',
     error = json_extract(o.value, '$.error'),
     ended_at = fencerow.now()
 {{outcomes under the fence of the row}}
-RETURNING id, awaited, COALESCE(exclusive, limits) IS NOT NULL;
+RETURNING id, awaited, (0{{who needs a turn}});
 
 -- name: parked
 -- Jobs that have ended and could not be moved, the oldest first.

@@ -19,7 +19,7 @@ UPDATE fencerow.jobs
 SET state = 'cancelled',
     cancel_requested_at = COALESCE(cancel_requested_at, fencerow.now()),
     cancel_requested_by = COALESCE(cancel_requested_by, :actor),
-    gate = NULL,
+    {{where it waits}} = NULL,
     ended_at = fencerow.now()
 WHERE id IN (SELECT value FROM json_each(:ids))
   AND state IN ('waiting', 'queued')
@@ -55,7 +55,7 @@ WHERE job.state IN ('waiting', 'queued')
 UPDATE fencerow.jobs
 SET state = 'failed',
     error = json_object('type', 'Expired', 'code', 'expired', 'message', 'nobody waits for this job any more'),
-    gate = NULL,
+    {{where it waits}} = NULL,
     ended_at = fencerow.now()
 WHERE state IN ('waiting', 'queued')
   AND id IN (SELECT due.id
@@ -120,13 +120,13 @@ FROM fencerow.revived AS revived;
 INSERT INTO fencerow.jobs (
     id, queue, name, state, priority, awaited, run_at, attempt, {{budgets}},
     retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed, exclusive, exclusive_at_once, strict, limits, gate, share, affinity, affinity_wait_s
+    ephemeral, subscribed, {{where it waits}}{{columns that a submit writes}}
 )
 SELECT
-    id, queue, name, CASE WHEN exclusive IS NULL AND limits IS NULL THEN 'queued' ELSE 'waiting' END,
+    id, queue, name, CASE WHEN (0{{who needs a turn}}) THEN 'waiting' ELSE 'queued' END,
     priority, awaited, fencerow.now(), attempt, {{budgets}},
     retention_s, scope, key, submitted_at, submitted_by, fencerow.now(), args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed, exclusive, exclusive_at_once, strict, limits, {{where it waits first}}, share, affinity, affinity_wait_s
+    ephemeral, subscribed, {{where it waits first}}{{columns that a submit writes}}
 FROM fencerow.revived
 WHERE true
 RETURNING id, queue, priority, run_at, state = 'waiting', lane;

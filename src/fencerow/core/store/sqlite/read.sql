@@ -16,10 +16,7 @@ SELECT json_object(
            'revived_at_us', job.revived_at, 'ended_at_us', job.ended_at,
            'args_bytes', job.args_bytes, 'args', CASE WHEN json_valid(job.args) THEN json(job.args) END, 'options', CASE WHEN json_valid(job.options) THEN json(job.options) END, 'tags', CASE WHEN json_valid(job.tags) THEN json(job.tags) END,
            'metadata', CASE WHEN json_valid(job.metadata) THEN json(job.metadata) END, 'headers', CASE WHEN json_valid(job.headers) THEN json(job.headers) END, 'result', CASE WHEN json_valid(job.result) THEN json(job.result) END, 'error', CASE WHEN json_valid(job.error) THEN json(job.error) END,
-           'exclusive', job.exclusive, 'exclusive_at_once', job.exclusive_at_once,
-           'strict', json(CASE WHEN job.strict THEN 'true' ELSE 'false' END),
-           'limits', CASE WHEN json_valid(job.limits) THEN json(job.limits) END,
-           'gate', job.gate, 'share', job.share, 'affinity', job.affinity, 'affinity_wait_s', job.affinity_wait_s, 'lane', job.lane, 'progress', progress.percent, 'progress_note', progress.note
+           'lane', job.lane, 'progress', progress.percent, 'progress_note', progress.note{{fields of wings}}
        )
 FROM fencerow.all_jobs AS job
 LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt

@@ -202,7 +202,7 @@ UPDATE fencerow.jobs
 SET state = CASE WHEN note.kind = 'timed_out' AND json_extract(note.detail, '$.became') = 'queued'
                       AND (0{{whose turn is over}})
                  THEN 'waiting' ELSE {{became}} END,
-    gate = CASE WHEN note.kind = 'timed_out' AND json_extract(note.detail, '$.became') = 'queued'
+    {{where it waits}} = CASE WHEN note.kind = 'timed_out' AND json_extract(note.detail, '$.became') = 'queued'
                      AND (0{{whose turn is over}})
                 THEN {{where it waits first}} END,
     failures = failures + (note.kind = 'timed_out'),

@@ -6,14 +6,13 @@ id, queue, name, priority, run_at, {{budgets}}, expires_at,
 retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
 ephemeral, subscribed
 
--- fragment: new columns with turns
--- The same for jobs that may have to wait for their turn.
-{{new columns}}, state, exclusive, exclusive_at_once, strict, limits, gate, share, affinity, affinity_wait_s
+-- fragment: all new columns
+-- The same for jobs that may have to wait, with what wings have of them.
+{{new columns}}, state, {{where it waits}}{{columns that a submit writes}}
 
 -- fragment: jobs alike
 -- What some of the jobs have in common, once for each such group; its jobs are [id, bytes, arguments] in `jobs`, or
--- [id, bytes, arguments, exclusive key, limits, share, affinity] where one of the group is `gated`: it has one of the
--- last four.
+-- [id, bytes, arguments, where it waits first, ...] where a wing says `more` of one of the group; that is how it goes on.
 WITH alike AS MATERIALIZED (
     SELECT
         json_extract(value, '$.queue') AS queue, json_extract(value, '$.name') AS name, json_extract(value, '$.priority') AS priority,
@@ -25,31 +24,20 @@ WITH alike AS MATERIALIZED (
         json_extract(value, '$.options') AS options, json_extract(value, '$.tags') AS tags, json_extract(value, '$.metadata') AS metadata,
         json_extract(value, '$.headers') AS headers, json_extract(value, '$.ephemeral') AS ephemeral,
         EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes = 1) AS subscribed,
-        json_extract(value, '$.exclusive_at_once') AS exclusive_at_once, json_extract(value, '$.strict') AS strict,
-        json_extract(value, '$.affinity_wait_s') AS affinity_wait_s,
-        json_extract(value, '$.gated') AS gated, json_extract(value, '$.jobs') AS jobs
+        json_extract(value, '$.more') AS more, json_extract(value, '$.jobs') AS jobs{{what a template says}}
     FROM json_each(:jobs) AS given CROSS JOIN (SELECT fencerow.now() AS now) AS clock
 )
 
 -- fragment: each of the jobs alike
--- In the order of the new columns with turns. A job that waits for its turn waits at the gate of its key, or of its
--- first limit; what the others do not have is not looked for.
+-- In the order of all new columns. What wings say of no job of a group is not looked for.
 SELECT
     json_extract(job.value, '$[0]'), alike.queue, alike.name, alike.priority, alike.run_at,
     {{alike.budgets}}, alike.expires_at, alike.retention_s, alike.scope,
     alike.key, alike.submitted_at, alike.submitted_by, json_extract(job.value, '$[1]'),
     json_extract(job.value, '$[2]'), alike.options, alike.tags, alike.metadata, alike.headers, alike.ephemeral,
     alike.subscribed,
-    CASE WHEN alike.gated
-              AND COALESCE(json_extract(job.value, '$[3]'), json_extract(job.value, '$[4]')) IS NOT NULL
-         THEN 'waiting' ELSE 'queued' END,
-    CASE WHEN alike.gated THEN json_extract(job.value, '$[3]') END, alike.exclusive_at_once, alike.strict,
-    CASE WHEN alike.gated THEN json_extract(job.value, '$[4]') END,
-    CASE WHEN alike.gated
-         THEN COALESCE('key:' || json_extract(job.value, '$[3]'), 'limit:' || json_extract(job.value, '$[4][0]')) END,
-    CASE WHEN alike.gated THEN json_extract(job.value, '$[5]') END,
-    CASE WHEN alike.gated THEN json_extract(job.value, '$[6]') END,
-    CASE WHEN alike.gated AND json_extract(job.value, '$[6]') IS NOT NULL THEN alike.affinity_wait_s END
+    CASE WHEN alike.more AND json_extract(job.value, '$[3]') IS NOT NULL THEN 'waiting' ELSE 'queued' END,
+    CASE WHEN alike.more THEN json_extract(job.value, '$[3]') END{{values that a submit writes}}
 FROM alike CROSS JOIN json_each(alike.jobs) AS job
 
 -- name: submit
@@ -58,7 +46,7 @@ FROM alike CROSS JOIN json_each(alike.jobs) AS job
 -- Guard: the primary key. Their ids are new, so none can be there; one that is fails the whole. And the look at the ids
 -- that were submitted again: one that is there is written there a second time, which its primary key refuses.
 {{jobs alike}}
-INSERT INTO fencerow.jobs ({{new columns with turns}})
+INSERT INTO fencerow.jobs ({{all new columns}})
 {{each of the jobs alike}};
 INSERT INTO fencerow.repeated_ids (id, at)
 SELECT repeated.id, repeated.at
@@ -66,16 +54,17 @@ FROM json_each(:jobs) AS given CROSS JOIN json_each(given.value, '$.jobs') AS jo
 JOIN fencerow.repeated_ids AS repeated ON repeated.id = json_extract(job.value, '$[0]');
 
 -- name: submit_one
--- Insert one new job from parameters of its own. It waits for no turn.
+-- Insert one new job from parameters of its own. It waits for nobody, and of what wings say of it
+-- it has only what such a job may have: `:more` begins with where it waits, nowhere.
 -- Guard: the primary key and the look at what was submitted again, as in submit.
-INSERT INTO fencerow.jobs ({{new columns}}, share)
+INSERT INTO fencerow.jobs ({{new columns}}{{columns of a queued submit}})
 SELECT
     :id, :queue, :name, :priority,
     COALESCE(:run_at_us, clock.now + CAST(:delay_s * 1000000 AS INTEGER)),
     :attempts_max, :crashes_max, :snoozes_max, :timeout_s, clock.now + CAST(:expires_s * 1000000 AS INTEGER),
     :retention_s, :scope, :key, clock.now, :submitted_by, :args_bytes, :args, :options, :tags, :metadata, :headers,
-    :ephemeral, EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes = 1), :share
-FROM (SELECT fencerow.now() AS now) AS clock;
+    :ephemeral, EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes = 1){{values of a queued submit}}
+FROM (SELECT :more AS more, fencerow.now() AS now) AS clock;
 INSERT INTO fencerow.repeated_ids (id, at)
 SELECT repeated.id, repeated.at FROM fencerow.repeated_ids AS repeated WHERE repeated.id = :id;
 
@@ -83,7 +72,7 @@ SELECT repeated.id, repeated.at FROM fencerow.repeated_ids AS repeated WHERE rep
 -- What submit does, for ids that may be known.
 -- Guard: an id that is already live is left as it is; the rows returned are those that were inserted.
 {{jobs alike}}
-INSERT INTO fencerow.jobs ({{new columns with turns}})
+INSERT INTO fencerow.jobs ({{all new columns}})
 {{each of the jobs alike}}
 WHERE true
 ON CONFLICT (id) DO NOTHING

@@ -1,9 +1,9 @@
--- Suspending and waking: from running to waiting at no gate, until what the job waits for has come. What that is, wings know.
+-- Suspending and waking: from running to waiting at no place, until what the job waits for has come. What that is, wings know.
 -- No wake-up is lost: the file has one writer, so nothing is written between the move and the look.
 
 -- fragment: is suspended
 -- It holds no slot, no lease and no turn.
-(job.state = 'waiting' AND job.gate IS NULL)
+(job.state = 'waiting' AND job.{{where it waits}} IS NULL)
 
 -- name: suspend
 -- Let running jobs wait for something that a wing has noted. Their turns are free, and nothing of their budgets is spent.
@@ -15,13 +15,13 @@ SELECT job.id, job.attempt, fencerow.now(), 'suspended', :holder,
   AND job.cancel_requested_at IS NULL;
 UPDATE fencerow.jobs
 SET state = 'waiting',
-    gate = NULL,
+    {{where it waits}} = NULL,
     suspect = 0,
     holder = NULL,
     deadline_at = NULL
 {{outcomes under the fence of the row}}
   AND fencerow.jobs.cancel_requested_at IS NULL
-RETURNING id, exclusive IS NOT NULL OR limits IS NOT NULL;
+RETURNING id, (0{{who needs a turn}});
 {{those of the outcomes that wait again}}
 {{when jobs wait again}}
 {{no room for the moved}};
@@ -31,7 +31,7 @@ RETURNING id, exclusive IS NOT NULL OR limits IS NOT NULL;
 -- Guard: not ended, and never claimed. Only ids that this transaction has inserted are passed in: nobody has seen them queued.
 UPDATE fencerow.jobs
 SET state = 'waiting',
-    gate = NULL
+    {{where it waits}} = NULL
 WHERE id IN (SELECT value FROM json_each(:ids))
   AND state IN ('waiting', 'queued')
   AND attempt = 0
@@ -60,7 +60,7 @@ job.id IN (SELECT value FROM json_each(:ids))
 
 -- name: wake
 -- Queue suspended jobs: with :anyway all of these, else those of which a wing says that the wait is over. One that needs a
--- turn waits for it at its gate instead. They are due now, or when a person has said since.
+-- turn waits for it at its place instead. They are due now, or when a person has said since.
 -- Guard: suspended.
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor)
 SELECT job.id, job.attempt, fencerow.now(), 'woken', :actor
@@ -71,7 +71,7 @@ INSERT INTO fencerow.moved (id)
 SELECT job.id FROM fencerow.jobs AS job WHERE {{suspended jobs to wake}};
 UPDATE fencerow.jobs AS job
 SET state = CASE WHEN {{where it waits first}} IS NULL THEN 'queued' ELSE 'waiting' END,
-    gate = {{where it waits first}},
+    {{where it waits}} = {{where it waits first}},
     run_at = max(run_at, fencerow.now())
 WHERE {{suspended jobs to wake}}
 RETURNING id, queue, priority, run_at, state = 'waiting', lane;
