@@ -8,14 +8,15 @@ from __future__ import annotations
 from fencerow.core.app.job_options import CoreContractOptions, HandlingOptions
 from fencerow.core.app.options import CoreSubmitOptions
 from fencerow.handovers.options import GivenHandover
+from fencerow.turns.options import GivenTurns
 from fencerow.unique.options import GivenUnique
 
 
-class GivenSubmitOptions(CoreSubmitOptions, GivenUnique, GivenHandover, total=False):
+class GivenSubmitOptions(CoreSubmitOptions, GivenTurns, GivenUnique, GivenHandover, total=False):
     """The options of `using`. None means the same as no option."""
 
 
-class ContractOptions(CoreContractOptions, GivenUnique, GivenHandover, total=False):
+class ContractOptions(CoreContractOptions, GivenTurns, GivenUnique, GivenHandover, total=False):
     """The options that a program needs to submit the job."""
 
 

@@ -122,9 +122,7 @@ def told_of(app: JobsApp) -> ToldJobs:
 
 
 def _is_plain(recipe: Recipe) -> bool:
-    turns = recipe.turns
-    named = recipe.needs_turn or turns.share is not None or turns.affinity is not None
-    return not named and not recipe.agreed
+    return not recipe.agreed
 
 
 def _body(schema: str, told: ToldJobs, bytes_max: int, bare: str) -> str:

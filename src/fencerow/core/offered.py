@@ -1,20 +1,27 @@
 """Options of jobs and of submits that wings offer, beside those of the core.
 
-What they say is kept as the wing has it, with a declaration and with each `using`, and becomes a term of the job
-(`NewJob.terms`), which the wing writes where jobs are stored.
+What they say is kept as the wing has it, with a declaration and with each `using`. It becomes a term of the job
+(`NewJob.terms`), which the wing writes where jobs are stored; or it stands in columns of the job that the core has for
+it, because its statements read them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fencerow.core.model.codec import ArgumentsCodec
     from fencerow.core.model.defaults import Defaults
     from fencerow.core.model.handler import Handler
+
+
+# From the encoded arguments of a submit to what stands in a column of its job. It raises InvalidInput where a function
+# of the user's failed, or gave something else.
+ColumnOf = Callable[[bytes, "ArgumentsCodec"], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,14 @@ class Options(ABC):
     def delay_s(self, agreed: Any) -> float | None:  # noqa: ARG002 - for those that say so
         """How long a submit puts the job off, whatever else was said; None: it does not."""
         return None
+
+    def alike(self, agreed: Any) -> Mapping[str, Any]:  # noqa: ARG002 - for those with columns
+        """What it says in columns that are the same in all jobs submitted so (`Template`), by their names."""
+        return {}
+
+    def columns(self, agreed: Any) -> Mapping[str, ColumnOf]:  # noqa: ARG002 - for those with columns
+        """What it says in columns of a job (`NewJob`) that follow from its arguments, by their names."""
+        return {}
 
     def may_replace(self, agreed: Any) -> bool:  # noqa: ARG002 - for those that settle
         """Whether what a submit says may come to stand in the row of another's job."""
@@ -158,3 +173,13 @@ def agreed(own: Mapping[str, Any], below: Mapping[str, Any], submits: SubmitKind
             if what is not None:
                 found.append(Agreed(wing, each.options, what))
     return tuple(found)
+
+
+def alike_in(agreed_on: Sequence[Agreed]) -> dict[str, Any]:
+    """What is said in columns that are the same in all jobs submitted so, by their names."""
+    return {name: value for each in agreed_on for name, value in each.options.alike(each.what).items()}
+
+
+def columns_in(agreed_on: Sequence[Agreed]) -> dict[str, ColumnOf]:
+    """What is said in columns that follow from the arguments of a job, by their names."""
+    return {name: column for each in agreed_on for name, column in each.options.columns(each.what).items()}

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.app.turns import OWN_KEYS
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import NewJob, Template, moment
 from fencerow.core.model.labels import encode_headers
@@ -23,6 +22,7 @@ from fencerow.schedules.holding import windows_header
 from fencerow.schedules.misfire import NO_WINDOWS, Catching, Misfire
 from fencerow.schedules.spec import Spec
 from fencerow.schedules.windows import MaintenanceWindows
+from fencerow.turns.options import OWN_KEYS
 
 LATE_S = 60.0
 CATCHUP_MAX = 10

@@ -15,8 +15,10 @@ from fencerow.core.store.gating import Elsewhere
 from fencerow.turns.gates import KEY, LIMIT
 
 if TYPE_CHECKING:
-    from fencerow.core.model.change import NewArguments, Turns
+    from fencerow.core.model.change import NewArguments
     from fencerow.core.store.idle import Idle
+
+Turns = tuple[str | None, tuple[str, ...] | None]  # the exclusive key and the limits of a job
 
 
 class HadTurns(msgspec.Struct, frozen=True):
@@ -52,11 +54,11 @@ def new_turns(job: Idle, new: NewArguments) -> Elsewhere | None:
         InvalidInput: nobody can tell.
     """
     turns = had(job.read)
-    if new.turns_of is None:
+    if new.column_of is None:
         if turns.both == (None, None):
             return None
         raise _unknown(job, turns, "the declaration, which tells the turns of arguments, is not at hand here")
-    now, before = new.turns_of(new.text), _told_before(new.turns_of, job, turns, new)
+    now, before = _turns_of(new.column_of, new.text), _told_before(new.column_of, job, turns, new)
     if now in (turns.both, before):
         return None
     if before == turns.both:
@@ -71,8 +73,12 @@ def _elsewhere(turns: Turns) -> Elsewhere:
     return Elsewhere(place, (("new_exclusive", key), ("new_limits", limits)))
 
 
+def _turns_of(column_of: Callable[[str, str], Any], args: str) -> Turns:
+    return column_of("exclusive", args), column_of("limits", args)
+
+
 def _told_before(
-    turns_of: Callable[[str], Turns], job: Idle, turns: HadTurns, new: NewArguments
+    column_of: Callable[[str, str], Any], job: Idle, turns: HadTurns, new: NewArguments
 ) -> Turns | None:
     """Those of the arguments before; None if they do not fit the declaration any more, or cannot be opened here.
 
@@ -83,7 +89,8 @@ def _told_before(
         return None
     try:
         version = args_version_of((job.options or "null").encode())
-        return turns_of(job.args if new.opened is None else new.opened(job.id, job.args, version))
+        plain = job.args if new.opened is None else new.opened(job.id, job.args, version)
+        return _turns_of(column_of, plain)
     except BlockingCall:
         why = "its arguments lie outside the database: say `change` in a thread, where their store may be waited for"
         raise _unknown(job, turns, why) from None

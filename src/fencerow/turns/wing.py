@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fencerow.core.config import CoreConfig
     from fencerow.core.db.engine import Engine
     from fencerow.core.db.run import Operation
+    from fencerow.core.offered import Options
     from fencerow.core.store.gating import Gating
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.wing import Purge
@@ -45,6 +46,12 @@ def _chores(site: Site) -> Sequence[Chore]:
         Dormant("turns", engine, USED, hander, every_s=every_s, jitter=0.0, hears=(Arrived,)),
         Dormant("labels", engine, "next_fall_back", falling_back, every_s=every_s, jitter=0.0),
     )
+
+
+def _offers() -> Options:
+    from fencerow.turns.options import TurnOptions
+
+    return TurnOptions()
 
 
 def _gating() -> Gating:
@@ -83,6 +90,8 @@ def _queues_soon() -> Operation[bool]:
 WING = Wing(
     "turns",
     queries=("fencerow.turns",),
+    options=("exclusive", "exclusive_at_once", "strict", "limits", "share", "affinity", "affinity_wait_s"),
+    offers=_offers,
     gating=_gating,
     chores=_chores,
     queues_soon=_queues_soon,

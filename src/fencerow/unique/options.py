@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypedDict, get_args
 
-from fencerow.core.app.turns import computed
+from fencerow.core.app.from_arguments import computed
 from fencerow.core.errors import ConfigError, InvalidInput
 from fencerow.core.model.defaults import DAY_S, Defaults, check_number
 from fencerow.core.model.handler import Handler

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fencerow import Client
-from fencerow.core.model.change import JobChange, NewArguments, Turns
+from fencerow.core.model.change import JobChange, NewArguments
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.errors import InvalidInput
@@ -78,10 +78,10 @@ EVE = '{"to":"eve"}'
 def with_key(key: str | None, *, before: str | None = "k", known: bool = True) -> JobChange:
     """A change of the arguments, and the keys that the declaration tells of the new ones and of those before."""
 
-    def turns_of(args: str) -> Turns:
-        return (key if "eve" in args else before), None
+    def column_of(name: str, args: str) -> str | None:
+        return (key if "eve" in args else before) if name == "exclusive" else None
 
-    return JobChange(arguments=lambda _: NewArguments(EVE, turns_of=turns_of if known else None))
+    return JobChange(arguments=lambda _: NewArguments(EVE, column_of=column_of if known else None))
 
 
 def test_new_arguments_bring_a_job_to_the_gate_of_its_new_key(engine: AnyEngine) -> None:
@@ -110,11 +110,10 @@ def test_new_arguments_bring_a_job_under_its_new_limits_if_somebody_defined_them
     assert hand_over(engine) == [ada, eve]
 
     def to_eve(name: str) -> JobChange:
-        return JobChange(
-            arguments=lambda _: NewArguments(
-                EVE, len(EVE), turns_of=lambda args: (None, (f"{name}/eve" if "eve" in args else "mail/ada",))
-            )
-        )
+        def column_of(column: str, args: str) -> tuple[str, ...] | None:
+            return (f"{name}/eve" if "eve" in args else "mail/ada",) if column == "limits" else None
+
+        return JobChange(arguments=lambda _: NewArguments(EVE, len(EVE), column_of=column_of))
 
     with pytest.raises(UnknownLimit):
         change(engine, ada, to_eve("post"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.app.turns import computed
+from fencerow.core.app.from_arguments import computed
 from fencerow.core.config import CoreConfig, Defaults
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Steps, as_int, execute, operation

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from fencerow.core.app.submission import Recipe
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.change import NewArguments, Turns
+from fencerow.core.model.change import NewArguments
 from fencerow.core.model.submission import PreparedCall
 
 R = TypeVar("R")  # what the job results in
@@ -39,8 +39,8 @@ def stored_arguments(call: Call[Any]) -> NewArguments:
     """The arguments of a call as they are stored, with the version of their form."""
     recipe = call.recipe
 
-    def turns_of(args: str) -> Turns:
-        return recipe.turns_of(args.encode()) if recipe.needs_turn else (None, None)
+    def column_of(name: str, args: str) -> Any:
+        return recipe.column_of(name, args.encode())
 
     handler = recipe.declaration.handler
 
@@ -50,7 +50,7 @@ def stored_arguments(call: Call[Any]) -> NewArguments:
     def opened(job_id: str, stored: str, version: int) -> str:
         return handler.plain_arguments(job_id, stored.encode(), version).decode()
 
-    return NewArguments(call.args.decode(), handler.arguments.version, turns_of, packed, opened)
+    return NewArguments(call.args.decode(), handler.arguments.version, column_of, packed, opened)
 
 
 def _no_call(given: object) -> InvalidInput:

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 from fencerow.core.app.doors import refuse_uncallable, warn_of_untyped
+from fencerow.core.app.from_arguments import refuse_unfit
 from fencerow.core.app.handlers import handler_of
 from fencerow.core.app.job_options import NO_JOB_OPTIONS, JobOptions, job_options
 from fencerow.core.app.options import NAME_LENGTH_MAX, QUEUE_LENGTH_MAX, SubmitOptions, submit_options
 from fencerow.core.app.submission import Declaration, Layers
 from fencerow.core.app.submitter import Submittable, Submitter
-from fencerow.core.app.turns import refuse_other_parameters, refuse_unfit
 from fencerow.core.errors import DeclarationError, InvalidInput
 from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.handler import Handler
@@ -154,17 +154,10 @@ class Declarer:
         )
         if handler.process:
             check_apart(handler, served=False)
-        refuse_other_parameters(options.turns, codec, decorator)
         for option, function_of in functions_in(options.of_wings):
             refuse_unfit(function_of, option, codec, decorator)
         declaration = Declaration(
-            name,
-            queue,
-            options.limits,
-            options.key_lifetime_s,
-            handler,
-            options.turns,
-            options.of_wings,
+            name, queue, options.limits, options.key_lifetime_s, handler, options.of_wings
         )
         declared = self.makes(self.submitter, declaration, called or function, runs_here)
         self.register(declared)

@@ -11,14 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypedDict
 
 from fencerow.core.app.options import checked_key_lifetime, refuse_unknown_options
-from fencerow.core.app.turns import (
-    NO_TURNS,
-    LimitsOption,
-    TurnOption,
-    TurnOptions,
-    refuse_unfit_turns,
-    turn_options,
-)
 from fencerow.core.errors import ConfigError, DeclarationError, InvalidInput
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.codec import Upgrade
@@ -59,15 +51,6 @@ class CoreContractOptions(TypedDict, total=False):
     crashes_max: int | None
     snoozes_max: int | None
     key_lifetime_s: Seconds | None
-    exclusive: TurnOption | None  # the key of which one job runs at a time, or a function of the arguments
-    exclusive_at_once: int | None  # not one, but so many
-    strict: bool | None  # a retry keeps its turn, so that nobody of its key goes first
-    limits: LimitsOption | None  # the limits under which it runs, or functions of the arguments
-    share: TurnOption | None  # whose it is: the shares of a queue take turns; or a function of the arguments
-    affinity: (
-        TurnOption | None
-    )  # the label that a worker must carry to take it, or a function of the arguments
-    affinity_wait_s: Seconds | None  # from when it is due; then anybody may take it. Without it: never
     payload_bytes_max: int | None
     args_version: int  # of the arguments' form, from 1; stored with every job
 
@@ -99,7 +82,6 @@ class JobOptions:
     retry_on: Matchers = ()
     fail_on: Matchers = ()
     key_lifetime_s: float | None = None
-    turns: TurnOptions = NO_TURNS
     of_wings: Mapping[str, Any] = field(default_factory=dict)  # what their options say, by their names
     payload_bytes_max: int | None = None
     args_version: int = 1
@@ -147,8 +129,6 @@ def job_options(
         limits = Defaults(**{name: given[name] for name in JOB_LIMITS if name in given})
         args_version = given.get("args_version", 1)
         check_number("args_version", args_version, 1, ARGS_VERSION_MAX)
-        turns = turn_options(given)
-        refuse_unfit_turns(turns)
         of_wings = said_of(given)
         agreed({}, of_wings, SubmitKind(""))  # they must fit as they stand
     except (ConfigError, InvalidInput) as error:
@@ -160,7 +140,6 @@ def job_options(
         retry_on=given.get("retry_on", ()),
         fail_on=given.get("fail_on", ()),
         key_lifetime_s=checked_key_lifetime(given.get("key_lifetime_s"), DeclarationError),
-        turns=turns,
         of_wings=of_wings,
         payload_bytes_max=given.get("payload_bytes_max"),
         args_version=args_version,

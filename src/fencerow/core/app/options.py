@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, TypedDict, TypeVar
+from typing import Any, Final, TypedDict
 
 from fencerow.core.app.foreign import option_meant
-from fencerow.core.app.turns import (
-    NO_TURNS,
-    LimitsOption,
-    TurnOption,
-    TurnOptions,
-    turn_options,
-)
 from fencerow.core.errors import ConfigError, DeclarationError, InvalidInput
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.control import check_delay
@@ -35,7 +28,6 @@ SUBMIT_LIMITS: Final = (
     "priority", "attempts_max", "backoff", "timeout_s", "expires_s", "retention_s", "ephemeral",
 )  # fmt: skip
 Refusal = type[InvalidInput] | type[DeclarationError]
-T = TypeVar("T")
 
 
 class CoreSubmitOptions(TypedDict, total=False):
@@ -55,15 +47,6 @@ class CoreSubmitOptions(TypedDict, total=False):
     expires_s: Seconds | None  # from the submit to the start of an attempt
     retention_s: Seconds | None  # how long it is kept once finished
     ephemeral: bool | None  # its success leaves no row
-    exclusive: TurnOption | None  # the key of which one job runs at a time, or a function of the arguments
-    exclusive_at_once: int | None  # not one, but so many
-    strict: bool | None  # a retry keeps its turn, so that nobody of its key goes first
-    limits: LimitsOption | None  # the limits under which it runs, or functions of the arguments
-    share: TurnOption | None  # whose it is: the shares of a queue take turns; or a function of the arguments
-    affinity: (
-        TurnOption | None
-    )  # the label that a worker must carry to take it, or a function of the arguments
-    affinity_wait_s: Seconds | None  # from when it is due; then anybody may take it. Without it: never
     tags: Sequence[str]
     metadata: Mapping[str, Any] | None
     headers: Mapping[str, str] | None
@@ -85,7 +68,6 @@ class SubmitOptions:
     run_at_us: int | None = None
     queue: str | None = None
     limits: Defaults = Defaults()  # noqa: RUF009 - it is frozen
-    turns: TurnOptions = NO_TURNS
     of_wings: Mapping[str, Any] = field(default_factory=dict)  # what their options say, by their names
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -118,8 +100,7 @@ def submit_options(**given: Any) -> SubmitOptions:
         run_at_us=None if run_at is None else instant_us(run_at, "run_at"),
         queue=None if queue is None else check_text(queue, "queue", QUEUE_LENGTH_MAX),
         limits=_limits(given),
-        turns=_checked(turn_options, given),
-        of_wings=_checked(said_of, given),
+        of_wings=_of_wings(given),
         tags=tuple(tags),
         metadata=dict(metadata),
         headers=dict(headers),
@@ -180,8 +161,8 @@ def _limits(given: Mapping[str, Any]) -> Defaults:
         raise InvalidInput(error.what, error.why, error.fix) from None
 
 
-def _checked(options: Callable[[Mapping[str, Any]], T], given: Mapping[str, Any]) -> T:
+def _of_wings(given: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        return options(given)
+        return said_of(given)
     except ConfigError as error:
         raise InvalidInput(error.what, error.why, error.fix) from None

@@ -11,15 +11,6 @@ from typing import Any
 import msgspec
 
 from fencerow.core.app.options import SubmitOptions
-from fencerow.core.app.turns import (
-    NO_TURNS,
-    TurnOptions,
-    key_of,
-    label_of,
-    limits_of,
-    refuse_unfit_turns,
-    share_of,
-)
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.backoff import Backoff, encode_options
 from fencerow.core.model.defaults import Defaults
@@ -27,7 +18,7 @@ from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import KeyClaim, Template
 from fencerow.core.model.labels import encode_headers, encode_metadata, encode_tags
 from fencerow.core.model.submission import Submission
-from fencerow.core.offered import SubmitKind, agreed
+from fencerow.core.offered import SubmitKind, agreed, alike_in, columns_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +30,6 @@ class Declaration:
     limits: Defaults
     key_lifetime_s: float | None
     handler: Handler
-    turns: TurnOptions = NO_TURNS
     of_wings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -93,19 +83,18 @@ class Recipe:
 
     `is_plain`: the caller named neither an id nor a key, so that nobody can have stored the job before.
     `agreed`: what holds of the options of wings. `settles`: a wing decides what a submit comes to.
-    `needs_turn`: it has an exclusive key or limits, or functions that compute them.
+    `columns`: what such options say in columns of the job, which follow from its arguments.
     """
 
     __slots__ = (
         "agreed",
+        "columns",
         "declaration",
         "decode",
         "is_plain",
         "made",
-        "needs_turn",
         "options",
         "settles",
-        "turns",
     )
 
     def __init__(self, declaration: Declaration, options: SubmitOptions) -> None:
@@ -113,13 +102,11 @@ class Recipe:
         self.options = options
         self.decode = declaration.handler.result.decode
         self.is_plain = options.key is None and options.id is None
-        self.turns = options.turns.over(declaration.turns)
-        refuse_unfit_turns(self.turns)
-        self.needs_turn = self.turns.needed
         due = options.delay_s > 0 or options.run_at_us is not None
         submits = SubmitKind(declaration.name, keyed=options.key is not None, due=due)
         self.agreed = agreed(options.of_wings, declaration.of_wings, submits)
         self.settles = any(each.options.settles for each in self.agreed)
+        self.columns = columns_in(self.agreed)
         # The template, made for the app that submitted it last: mostly there is but one.
         self.made: tuple[Layers, Template] | None = None
 
@@ -133,14 +120,19 @@ class Recipe:
         self.made = layers, template
         return template
 
-    def turns_of(self, args: bytes) -> tuple[str | None, tuple[str, ...] | None]:
-        """The exclusive key and the limits of a job with these arguments; None where it has none.
+    def columns_of(self, args: bytes) -> dict[str, Any]:
+        """What the options of wings say in columns of a job with these arguments, by their names.
 
         Raises:
-            InvalidInput: a function that computes them failed, or gave no text.
+            InvalidInput: a function that computes one failed, or gave something else.
         """
         arguments = self.declaration.handler.arguments
-        return key_of(self.turns, args, arguments), limits_of(self.turns, args, arguments)
+        return {name: column(args, arguments) for name, column in self.columns.items()}
+
+    def column_of(self, name: str, args: bytes) -> Any:
+        """The same of one column; None where nothing is said of it."""
+        column = self.columns.get(name)
+        return None if column is None else column(args, self.declaration.handler.arguments)
 
     def packed(self, job_id: str, args: bytes) -> bytes:
         """Encoded arguments as they are stored with that job. Those that may come to replace another's stay in the row.
@@ -166,14 +158,6 @@ class Recipe:
         """The same in the row, however large; without an id, for a schedule."""
         return self.declaration.handler.packed_arguments(job_id, args, inside=True)
 
-    def share_of(self, args: bytes) -> str | None:
-        """Whose a job with these arguments is; None if it is in no share.
-
-        Raises:
-            InvalidInput: the function that computes it failed, or gave no text.
-        """
-        return share_of(self.turns, args, self.declaration.handler.arguments)
-
     def terms_of(self, args: bytes) -> dict[str, Any] | None:
         """The terms of a job with these arguments; None: it has none.
 
@@ -183,14 +167,6 @@ class Recipe:
         handler = self.declaration.handler
         found = ((each.wing, each.term(args, handler)) for each in self.agreed)
         return {wing: term for wing, term in found if term is not None} or None
-
-    def label_of(self, args: bytes) -> str | None:
-        """The label that a worker must carry to take a job with these arguments; None: anybody takes it.
-
-        Raises:
-            InvalidInput: the function that computes it failed, or gave no label.
-        """
-        return label_of(self.turns, args, self.declaration.handler.arguments)
 
     def key_claim(self, job_id: str, args: bytes, layers: Layers) -> KeyClaim | None:
         """The key that a job with these arguments is to own, if it was submitted under one."""
@@ -263,10 +239,8 @@ def _template_of(recipe: Recipe, layers: Layers, actor: str | None) -> Template:
         tags=encode_tags(options.tags),
         metadata=encode_metadata(options.metadata),
         headers=encode_headers(options.headers),
-        exclusive_at_once=recipe.turns.at_once,
-        strict=bool(recipe.turns.strict),
-        affinity_wait_s=recipe.turns.affinity_wait_s,
         **_counts(limits),
+        **alike_in(recipe.agreed),
     )
 
 
@@ -278,7 +252,7 @@ def _stored_options(limits: Defaults, declaration: Declaration) -> str | None:
     return encode_options(backoff, declaration.handler.arguments.version)
 
 
-def _counts(limits: Defaults) -> dict[str, int]:
+def _counts(limits: Defaults) -> dict[str, Any]:
     names = ("priority", "attempts_max", "crashes_max", "snoozes_max")
     return {name: getattr(limits, name) for name in names if getattr(limits, name) is not None}
 

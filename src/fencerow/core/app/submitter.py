@@ -30,6 +30,7 @@ from fencerow.core.telemetry import Fact, Telemetry
 P = ParamSpec("P")  # the parameters of a submit: those of the function without `job`
 R = TypeVar("R")  # what the job results in
 LATER: Final = b"null"  # the arguments of what only stands for calls to come
+NO_COLUMNS: Final[dict[str, Any]] = {}
 R_co = TypeVar("R_co", covariant=True)
 
 
@@ -167,16 +168,14 @@ class Submitter:
         recipe, args = call.recipe, call.args
         made = recipe.made
         template = made[1] if made is not None and made[0] is self.layers else self._template_of(recipe)
-        turns = recipe.turns_of(args) if recipe.needs_turn and args is not LATER else (None, None)
-        share = None if recipe.turns.share is None or args is LATER else recipe.share_of(args)
-        label = None if recipe.turns.affinity is None or args is LATER else recipe.label_of(args)
+        columns = NO_COLUMNS if not recipe.columns or args is LATER else recipe.columns_of(args)
         terms = None if not recipe.agreed or args is LATER else recipe.terms_of(args)
         if ahead is not None:
             job_id, stored = ahead
         else:
             job_id = recipe.options.id or new or new_id()
             stored = args if args is LATER else recipe.packed(job_id, args)
-        job = NewJob(job_id, stored.decode(), len(stored), template, *turns, share, label, terms)
+        job = NewJob(job_id, stored.decode(), len(stored), template, terms=terms, **columns)
         if recipe.is_plain and not recipe.settles:
             return Submission(job)
         claim = recipe.key_claim(job.id, args, self.layers)

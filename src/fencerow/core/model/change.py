@@ -19,21 +19,20 @@ from fencerow.core.model.text import check_text
 from fencerow.core.model.wanted import QUEUE_LENGTH_MAX
 
 NOTHING: dict[str, Any] = {}
-Turns = tuple[str | None, tuple[str, ...] | None]  # the exclusive key and the limits of a job
 
 
 @dataclass(frozen=True, slots=True)
 class NewArguments:
     """Arguments to store, as JSON. `version`: that of their form; None: that of the arguments before.
 
-    `turns_of`: the exclusive key and the limits of a submit with some arguments, these or others; None where the job's
-    declaration is not at hand to tell them. `packed`: these as they are stored with the job of an id; `opened`: stored
+    `column_of`: what a submit with some arguments, these or others, says in a column of its job; None where the job's
+    declaration is not at hand to tell it. `packed`: these as they are stored with the job of an id; `opened`: stored
     ones of the job of an id, in a version, as JSON; None where nothing is known of how the app stores them.
     """
 
     text: str
     version: int | None = None
-    turns_of: Callable[[str], Turns] | None = None
+    column_of: Callable[[str, str], Any] | None = None
     packed: Callable[[str], str] | None = None
     opened: Callable[[str, str, int], str] | None = None
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from random import random
 from typing import Final
 
-from fencerow.core.app.turns import OWN_KEYS
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.model.labels import encode_headers
 from fencerow.core.model.packed import Bound
 from fencerow.core.model.packing import Packing
+from fencerow.turns.options import OWN_KEYS
 
 JOB: Final = "fencerow.webhook"
 QUEUE: Final = "fencerow-webhooks"
