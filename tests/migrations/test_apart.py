@@ -16,8 +16,8 @@ from fencerow.core.db.steady import steady
 from fencerow.errors import InvalidMigrations, MigrationFailed, ShardBusy
 from fencerow.migrations import Migrator, Outcome, Report
 from fencerow.migrations.advance import (
-    Advanced,
     Aim,
+    NotedMigration,
     OutsideTransaction,
     WaitReason,
     apply_next,
@@ -300,9 +300,11 @@ def on_shard(ground: Ground, wanted: Aim, operation: Any) -> Any:
         shard.close()
 
 
-def advanced(ground: Ground) -> Advanced | OutsideTransaction | WaitReason | None:
+def advanced(ground: Ground) -> NotedMigration | OutsideTransaction | WaitReason | None:
     wanted = aim(ground, "looking")
-    found: Advanced | OutsideTransaction | WaitReason | None = on_shard(ground, wanted, apply_next(wanted))
+    found: NotedMigration | OutsideTransaction | WaitReason | None = on_shard(
+        ground, wanted, apply_next(wanted)
+    )
     return found
 
 

@@ -43,7 +43,7 @@ class WaitReason(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Advanced:
+class NotedMigration:
     """A migration that ran, or was taken back, and is noted."""
 
     migration: ShardMigration
@@ -65,7 +65,7 @@ class OutsideTransaction:
         return script
 
 
-Advance = Advanced | OutsideTransaction | WaitReason | None
+Advance = NotedMigration | OutsideTransaction | WaitReason | None
 
 
 @operation(writes="schema")
@@ -96,7 +96,7 @@ def apply_next(aim: Aim, *, to: int | None = None) -> Steps[Advance]:
         checksum=migration.checksum,
         actor=aim.actor,
     )
-    return Advanced(migration)
+    return NotedMigration(migration)
 
 
 @operation(writes="schema")
@@ -122,7 +122,7 @@ def revert_next(aim: Aim, to: int) -> Steps[Advance]:
         return (yield from _take_apart(aim, migration, "reverting", resumed=begun))
     yield from _run_inside(migration.down)
     yield from execute("forget_migrated", version=migration.version)
-    return Advanced(migration)
+    return NotedMigration(migration)
 
 
 @operation(writes="")

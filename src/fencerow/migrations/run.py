@@ -14,7 +14,7 @@ from fencerow.core.db.faults import first_line
 from fencerow.core.db.run import Operation
 from fencerow.core.db.steady import steady
 from fencerow.core.errors import FencerowError
-from fencerow.migrations.advance import Advance, Advanced, Aim, OutsideTransaction, WaitReason, look
+from fencerow.migrations.advance import Advance, Aim, NotedMigration, OutsideTransaction, WaitReason, look
 from fencerow.migrations.apart import run_apart
 from fencerow.migrations.direct import Direct, Raw, UserFailed, is_contention, is_lost
 from fencerow.migrations.errors import LedgerUnreadable, MigrationFailed, ShardBusy, ShardUnreachable
@@ -122,7 +122,7 @@ class ShardRun:
             if is_contention(error):
                 return first_line(error)
             raise _translated(self.shard, error) from error
-        if isinstance(got, Advanced):
+        if isinstance(got, NotedMigration):
             return got.migration
         return got.value if isinstance(got, WaitReason) else None
 

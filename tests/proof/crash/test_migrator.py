@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fencerow.migrations.advance import Advanced, apply_next, revert_next
+from fencerow.migrations.advance import NotedMigration, apply_next, revert_next
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.arena.crash import Point, points
 from fencerow_proof.arena.race import Scenario
@@ -52,7 +52,7 @@ def test_a_step_back_broken_anywhere_is_done_or_not(arena: ShardArena) -> None:
 def rest(arena: ShardArena) -> None:
     for _ in MIGRATIONS:
         arena.run(apply_next(aim("postgres", "next")))
-    assert not isinstance(arena.run(apply_next(aim("postgres", "next"))), Advanced)
+    assert not isinstance(arena.run(apply_next(aim("postgres", "next"))), NotedMigration)
 
 
 def trail(arena: ShardArena) -> list[int]:

@@ -14,8 +14,8 @@ from fencerow.core.db.run import Operation, Steps, execute
 from fencerow.errors import RevertRefused
 from fencerow.migrations.advance import (
     Advance,
-    Advanced,
     Aim,
+    NotedMigration,
     OutsideTransaction,
     apply_next,
     finish,
@@ -102,7 +102,7 @@ def migrating(wanted: Aim) -> Script:
         got: Advance = yield apply_next(wanted)
         if got is None:
             break
-        if isinstance(got, Advanced):
+        if isinstance(got, NotedMigration):
             ran.append(got.migration.version)
     return ran
 
@@ -113,7 +113,7 @@ def going_back(wanted: Aim) -> Script:
         got: Advance = yield revert_next(wanted, 0)
         if got is None:
             break
-        if isinstance(got, Advanced):
+        if isinstance(got, NotedMigration):
             reverted.append(got.migration.version)
     return reverted
 
