@@ -36,7 +36,7 @@ def is_in(loop: asyncio.AbstractEventLoop) -> bool:
         return not loop.is_running()
 
 
-class Beside:
+class WorkerThread:
     """A worker that runs in a thread beside the caller's, between `enter` and `leave`.
 
     `block` is the worker as an async context manager, `hurry` asks it to stop at once.

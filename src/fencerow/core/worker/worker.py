@@ -33,7 +33,7 @@ from fencerow.core.store import store
 from fencerow.core.store.orders import Order
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.assembly import Assembly, check_children, connections, described, shared
-from fencerow.core.worker.blocking import Beside, is_in, refuse_in_a_loop
+from fencerow.core.worker.blocking import WorkerThread, is_in, refuse_in_a_loop
 from fencerow.core.worker.idling import until_idle as until_idle_now
 from fencerow.core.worker.middleware import NO_MIDDLEWARE, Middleware
 from fencerow.core.worker.shutdown import drain_s, tasks_ended
@@ -321,7 +321,7 @@ class Worker:
 
     def __enter__(self) -> Self:
         refuse_in_a_loop("with app.worker()", "async with app.worker()")
-        self._beside = Beside(self, partial(self.request_stop, now=True), self.name)
+        self._beside = WorkerThread(self, partial(self.request_stop, now=True), self.name)
         self._beside.enter()
         return self
 
