@@ -44,7 +44,7 @@ WRITTEN = {
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class MovedColumn:
     """A column that moves, and its type on PostgreSQL."""
 
     name: str
@@ -57,7 +57,7 @@ class Table:
     whose values the database counts up."""
 
     name: str
-    columns: tuple[Column, ...]
+    columns: tuple[MovedColumn, ...]
     key: tuple[str, ...]
     declared: bool
     counter: str | None
@@ -109,7 +109,7 @@ def _table(
     key = tuple(column for column, row in sorted(here.items(), key=lambda each: int(each[1][1])) if row[1])
     return Table(
         name,
-        tuple(Column(column, str(wanted[column][1])) for column in plain),
+        tuple(MovedColumn(column, str(wanted[column][1])) for column in plain),
         key,
         declared=wing is not None and name in wing.declared,
         counter=next((column for column, row in wanted.items() if row[3]), None),
