@@ -57,7 +57,7 @@ class EndedAttempt(Protocol):
 Batch = Sequence[EndedAttempt]
 
 
-class Confirmed(NamedTuple):
+class ConfirmedEnds(NamedTuple):
     """What a statement has confirmed, all by the ids of jobs. An id that is missing was refused by its guard."""
 
     ids: set[str]
@@ -72,7 +72,7 @@ class Writing:
     """A statement that writes outcomes: how it is made of them, and what its answer means."""
 
     write: Callable[[Batch, str], Operation[Any]]
-    confirmed: Callable[[Any], Confirmed]
+    confirmed: Callable[[Any], ConfirmedEnds]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,26 +162,26 @@ def _cancelled(outcome: Stopped) -> str:
     return msgspec.json.encode(error).decode()
 
 
-def _when_moved(moved: list[Moved]) -> Confirmed:
+def _when_moved(moved: list[Moved]) -> ConfirmedEnds:
     awaited = [job.id for job in moved if job.awaited]
-    return Confirmed({job.id for job in moved}, [], awaited, [], any(job.had_turns for job in moved))
+    return ConfirmedEnds({job.id for job in moved}, [], awaited, [], any(job.had_turns for job in moved))
 
 
-def _when_followed(answer: MovedAndMade) -> Confirmed:
+def _when_followed(answer: MovedAndMade) -> ConfirmedEnds:
     return _when_moved(answer.moved)._replace(queued=answer.made)
 
 
-def _when_requeued(queued: list[Requeued]) -> Confirmed:
-    return Confirmed({job.id for job in queued}, queued, [], [], any(job.waits for job in queued))
+def _when_requeued(queued: list[Requeued]) -> ConfirmedEnds:
+    return ConfirmedEnds({job.id for job in queued}, queued, [], [], any(job.waits for job in queued))
 
 
-def _when_suspended(answer: Suspending) -> Confirmed:
-    return Confirmed(set(answer.ids), answer.woken, [], [], answer.had_turns)
+def _when_suspended(answer: Suspending) -> ConfirmedEnds:
+    return ConfirmedEnds(set(answer.ids), answer.woken, [], [], answer.had_turns)
 
 
-def _when_crashed(answer: tuple[list[Reclaimed], list[Moved]]) -> Confirmed:
+def _when_crashed(answer: tuple[list[Reclaimed], list[Moved]]) -> ConfirmedEnds:
     found, moved = answer
-    return Confirmed(
+    return ConfirmedEnds(
         {job.id for job in found},
         [
             Requeued(job.id, job.queue, job.priority, job.run_at_us)
