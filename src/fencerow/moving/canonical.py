@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 
 from fencerow.moving.errors import MoveRefused
-from fencerow.moving.model import MODULUS, Counted
+from fencerow.moving.model import MODULUS, TableCount
 from fencerow.moving.tables import Table
 
 DIGEST_BYTES = 16
@@ -31,13 +31,13 @@ def documents(table: Table, rows: Iterable[Sequence[object]]) -> Iterator[str]:
         yield text
 
 
-def counted(texts: Iterable[str]) -> Counted:
+def counted(texts: Iterable[str]) -> TableCount:
     """How many they are, and their checksum, which does not depend on their order."""
     rows = total = 0
     for text in texts:
         rows += 1
         total += int.from_bytes(blake2b(text.encode(), digest_size=DIGEST_BYTES).digest())
-    return Counted(rows, total % MODULUS)
+    return TableCount(rows, total % MODULUS)
 
 
 def _plain(kind: str, value: object) -> object:

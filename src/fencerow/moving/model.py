@@ -26,15 +26,15 @@ class Move(msgspec.Struct, frozen=True):
     begun_by: str | None
 
 
-class Counted(msgspec.Struct, frozen=True):
+class TableCount(msgspec.Struct, frozen=True):
     """How many rows a table has, and a checksum of what they say: the same in both databases, in whatever order."""
 
     rows: int = 0
     checksum: int = 0
 
-    def without(self, other: Counted) -> Counted:
+    def without(self, other: TableCount) -> TableCount:
         """Those rows alone that the other does not count."""
-        return Counted(self.rows - other.rows, (self.checksum - other.checksum) % MODULUS)
+        return TableCount(self.rows - other.rows, (self.checksum - other.checksum) % MODULUS)
 
 
 MODULUS = 1 << 128
@@ -51,7 +51,7 @@ class Report(msgspec.Struct, frozen=True):
     source: str
     target: str
     state: str
-    tables: dict[str, Counted]
+    tables: dict[str, TableCount]
     staying: dict[str, str]
     running: int
     outside: int

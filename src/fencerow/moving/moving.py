@@ -20,7 +20,7 @@ from fencerow.moving import source, target
 from fencerow.moving.canonical import counted
 from fencerow.moving.draining import drain
 from fencerow.moving.errors import MoveRefused
-from fencerow.moving.model import Counted, Move, Report, Tell
+from fencerow.moving.model import Move, Report, TableCount, Tell
 from fencerow.moving.tables import Table, moving_tables, staying
 
 PART_ROWS = 500
@@ -197,11 +197,11 @@ class Mover:
             )
         return found[0] if found else None
 
-    def _counted(self, tables: Sequence[Table]) -> dict[str, Counted]:
+    def _counted(self, tables: Sequence[Table]) -> dict[str, TableCount]:
         with source.reading(self.engine) as connection:
             return {table.name: counted(source.rows_of(self.engine, connection, table)) for table in tables}
 
-    def _report(self, tables: Sequence[Table], sent: Mapping[str, Counted], known: Move | None) -> Report:
+    def _report(self, tables: Sequence[Table], sent: Mapping[str, TableCount], known: Move | None) -> Report:
         with source.reading(self.engine) as connection:
             outside = source.count_outside(self.engine, connection)
         return Report(

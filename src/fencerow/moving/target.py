@@ -12,7 +12,7 @@ from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.wing import wings
 from fencerow.moving.canonical import counted, documents
 from fencerow.moving.errors import MoveRefused, MoveUnverified
-from fencerow.moving.model import Counted, Move
+from fencerow.moving.model import Move, TableCount
 from fencerow.moving.tables import Table, make_room_text, read_text, write_text
 
 TRIGGER = "refuse_while_filling"
@@ -108,7 +108,7 @@ def open_filled(
     engine: PostgresEngine,
     move_id: str,
     tables: Sequence[Table],
-    sent: Mapping[str, Counted],
+    sent: Mapping[str, TableCount],
     numbers: Mapping[str, int],
     *,
     tell: Callable[[str], object],
@@ -154,7 +154,7 @@ def open_filled(
 
 def _fill(
     engine: PostgresEngine, connection: Any, move_id: str, table: Table, firsts: Iterable[int]
-) -> Counted:
+) -> TableCount:
     """Put a table's parts in; returns what was there besides."""
     parts = [{"id": move_id, "table": table.name, "first": first} for first in firsts]
     if table.declared:
@@ -166,14 +166,14 @@ def _fill(
     return kept
 
 
-def _counted(engine: PostgresEngine, connection: Any, table: Table) -> Counted:
+def _counted(engine: PostgresEngine, connection: Any, table: Table) -> TableCount:
     with connection.cursor(name="fencerow_move") as cursor:  # the server keeps the rest
         cursor.itersize = READ_AT_ONCE
         cursor.execute(read_text(engine.queries, table))
         return counted(documents(table, cursor))
 
 
-def _compare(table: Table, sent: Counted, came: Counted) -> None:
+def _compare(table: Table, sent: TableCount, came: TableCount) -> None:
     if sent != came:
         raise MoveUnverified(
             f"{table.name} has {came.rows} rows with the checksum {came.checksum:032x}",
