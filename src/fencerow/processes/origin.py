@@ -20,7 +20,7 @@ from fencerow.core.worker.middleware import Middleware
 MAIN = "__mp_main__"  # what the standard library calls a main module that was imported by a child
 
 
-class Declared(Protocol):
+class DeclaredInModule(Protocol):
     """A declared job, as it is found among the globals of its module."""
 
     @property
@@ -73,7 +73,7 @@ def check_place(handler: Handler) -> None:
         raise _not_importable(handler, f"{qualname} is declared inside a function")
 
 
-def load(origin: HandlerOrigin) -> Declared:
+def load(origin: HandlerOrigin) -> DeclaredInModule:
     """Import the module and find the job in it.
 
     Raises:
@@ -97,7 +97,7 @@ def load(origin: HandlerOrigin) -> Declared:
     return found
 
 
-def declared_in(module: ModuleType, name: str, qualname: str) -> Declared | None:
+def declared_in(module: ModuleType, name: str, qualname: str) -> DeclaredInModule | None:
     """The declared job of this name among the module's globals."""
     for candidate in _candidates(module, qualname):
         try:
@@ -105,7 +105,7 @@ def declared_in(module: ModuleType, name: str, qualname: str) -> Declared | None
         except Exception:  # noqa: S112 - somebody's lazy object; it is no declared job
             continue
         if isinstance(handler, Handler) and handler.name == name:
-            found: Declared = candidate
+            found: DeclaredInModule = candidate
             return found
     return None
 

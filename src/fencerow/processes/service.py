@@ -34,7 +34,7 @@ from fencerow.core.worker.follow_ups import AsStored
 from fencerow.core.worker.lines import JobLines
 from fencerow.core.worker.memory import resident_bytes
 from fencerow.processes.forwarding import Forwarding, forward_all
-from fencerow.processes.origin import Declared, load
+from fencerow.processes.origin import DeclaredInModule, load
 from fencerow.processes.wire import (
     LENGTH,
     ChildAsked,
@@ -164,7 +164,7 @@ class ChildService:
         self._attempt = None
         self.send(answer(decision, kept_bytes()))
 
-    async def _decision(self, declared: Declared, attempt: Attempt) -> Decision:
+    async def _decision(self, declared: DeclaredInModule, attempt: Attempt) -> Decision:
         said: list[Decision] = []
         engine, telemetry = self._engine, self._telemetry
         decider = Decider(
