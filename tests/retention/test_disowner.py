@@ -9,7 +9,7 @@ import pytest
 from fencerow import Config
 from fencerow.core.chore import Site
 from fencerow.core.model.state import State
-from fencerow.core.model.wakeup import Ended, decode
+from fencerow.core.model.wakeup import JobsEnded, decode
 from fencerow.core.store import store
 from fencerow.core.telemetry import Telemetry
 from fencerow.retention.disowner import LOOK_EVERY_S, Disowner
@@ -37,5 +37,5 @@ async def test_each_lane_of_the_served_queues_is_looked_at(
     states = {each: await asyncio.to_thread(read, engine, each) for each in here + elsewhere + young}
     assert [states[each].state for each in here] == [State.FAILED] * 3
     assert [states[each].state for each in elsewhere + young] == [State.QUEUED] * 2
-    assert [decode(each) for each in said] == [Ended((here[1],))]
+    assert [decode(each) for each in said] == [JobsEnded((here[1],))]
     assert telemetry.counters.get("jobs_disowned") == 3

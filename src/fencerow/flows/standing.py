@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from fencerow.core.background.dormant import Dormant
 from fencerow.core.chore import Chore
 from fencerow.core.db.engine import Engine
-from fencerow.core.model.wakeup import Ended, FlowMoved, WakeUp
+from fencerow.core.model.wakeup import FlowMoved, JobsEnded, WakeUp
 from fencerow.core.telemetry import Telemetry
 
 USED = "flows_used"
@@ -36,7 +36,9 @@ class FlowChore(Dormant):
 
     def is_for(self, message: WakeUp | None) -> bool:
         hears = super().is_for(message)
-        return hears or (isinstance(message, Ended) and _expected.get(self._engine(), 0.0) > time.monotonic())
+        return hears or (
+            isinstance(message, JobsEnded) and _expected.get(self._engine(), 0.0) > time.monotonic()
+        )
 
 
 def flow_chore(engine: Callable[[], Engine], telemetry: Telemetry) -> Chore:

@@ -13,7 +13,7 @@ from fencerow.core.chore import Chore
 from fencerow.core.client.submitting import hints_of
 from fencerow.core.db.engine import Engine
 from fencerow.core.model.text import amount
-from fencerow.core.model.wakeup import Arrived, Ended, FlowMoved, WakeUp, encode, encode_ended
+from fencerow.core.model.wakeup import Arrived, FlowMoved, JobsEnded, WakeUp, encode, encode_ended
 from fencerow.core.store.hints import hints_of_queued
 from fencerow.core.telemetry import Telemetry
 from fencerow.flows.waits import wake_waiters
@@ -45,7 +45,7 @@ class Waker(Chore):
 
     def is_for(self, message: WakeUp | None) -> bool:
         """Ends are for it as long as there are flows: a program without any does not pay for them."""
-        is_end = isinstance(message, Ended) and self._live
+        is_end = isinstance(message, JobsEnded) and self._live
         hears = message is None or isinstance(message, FlowMoved) or is_end
         self._heard = self._heard or hears
         return hears

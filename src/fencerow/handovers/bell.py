@@ -11,14 +11,14 @@ from types import TracebackType
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.service import soon
 from fencerow.core.db.strikes import SHELTER
-from fencerow.core.model.wakeup import Ended, HandoverFree, decode
+from fencerow.core.model.wakeup import HandoverFree, JobsEnded, decode
 
 SLICE_S = 0.5  # a plain handler that must end is kept from it no longer
 
 
 def _is_for(message: str | None) -> bool:
     """Whether it may mean a handover. None: some may have been missed."""
-    return message is None or isinstance(decode(message), Ended | HandoverFree)
+    return message is None or isinstance(decode(message), JobsEnded | HandoverFree)
 
 
 class Bell:

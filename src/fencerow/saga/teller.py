@@ -11,7 +11,7 @@ from collections.abc import Callable
 from fencerow.core.chore import Chore
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Steps, as_int, execute, operation
-from fencerow.core.model.wakeup import Ended, WakeUp
+from fencerow.core.model.wakeup import JobsEnded, WakeUp
 from fencerow.core.store.attempts import Requeued
 from fencerow.core.store.hints import hints_of_queued
 
@@ -44,7 +44,7 @@ class Teller(Chore):
         return Teller(self._engine)
 
     def is_for(self, message: WakeUp | None) -> bool:
-        if not isinstance(message, Ended) or message.succeeded or len(self._heard) >= HEARD_MAX:
+        if not isinstance(message, JobsEnded) or message.succeeded or len(self._heard) >= HEARD_MAX:
             return False
         self._heard.update(message.ids)
         return True

@@ -111,7 +111,7 @@ def test_cancelling_an_awaited_job_announces_its_end(engine: AnyEngine) -> None:
 
     Client(flaky).cancel(job_id)
 
-    assert [wakeup.decode(text) for text in flaky.woken] == [wakeup.Ended((job_id,))]
+    assert [wakeup.decode(text) for text in flaky.woken] == [wakeup.JobsEnded((job_id,))]
 
 
 def test_a_finished_job_is_revived_and_its_queue_woken(engine: AnyEngine) -> None:

@@ -5,20 +5,20 @@ import json
 import pytest
 
 from fencerow.core.model.ids import new_id
-from fencerow.core.model.wakeup import CancelAsked, Ended, Queued, decode, encode, encode_ended
+from fencerow.core.model.wakeup import CancelAsked, JobsEnded, Queued, decode, encode, encode_ended
 
 
 @pytest.mark.parametrize(
     "message",
-    [Queued("mail", -3, 1_700_000_000_000_000), Ended(("a", "b")), CancelAsked("holder", "job")],
+    [Queued("mail", -3, 1_700_000_000_000_000), JobsEnded(("a", "b")), CancelAsked("holder", "job")],
 )
-def test_a_message_comes_back_as_it_was(message: Queued | Ended | CancelAsked) -> None:
+def test_a_message_comes_back_as_it_was(message: Queued | JobsEnded | CancelAsked) -> None:
     assert decode(encode(message)) == message
 
 
 def test_the_texts_are_those_that_other_versions_know() -> None:
     assert json.loads(encode(Queued("q", 1, 2))) == {"k": "queued", "q": "q", "p": 1, "t": 2}
-    assert json.loads(encode(Ended(("a",)))) == {"k": "ended", "ids": ["a"]}
+    assert json.loads(encode(JobsEnded(("a",)))) == {"k": "ended", "ids": ["a"]}
     assert json.loads(encode(CancelAsked("x", "y"))) == {"k": "cancel", "h": "x", "id": "y"}
 
 
@@ -30,7 +30,7 @@ def test_what_is_not_understood_is_passed_over(text: str) -> None:
 
 
 def test_a_newer_sender_may_add_fields() -> None:
-    assert decode('{"k":"ended","ids":["a"],"more":1}') == Ended(("a",))
+    assert decode('{"k":"ended","ids":["a"],"more":1}') == JobsEnded(("a",))
 
 
 def test_many_ended_ids_are_split_below_the_size_a_notification_may_have() -> None:
@@ -40,4 +40,4 @@ def test_many_ended_ids_are_split_below_the_size_a_notification_may_have() -> No
 
     assert all(len(text.encode()) < 7_000 for text in texts)
     heard = [decode(text) for text in texts]
-    assert [each for message in heard if isinstance(message, Ended) for each in message.ids] == ids
+    assert [each for message in heard if isinstance(message, JobsEnded) for each in message.ids] == ids

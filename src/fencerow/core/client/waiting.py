@@ -209,7 +209,7 @@ class Poller:
         """None: something may have been missed."""
         said = None if message is None else wakeup.decode(message)
         with self._changed:
-            ours = isinstance(said, wakeup.Ended) and any(job_id in self._watched for job_id in said.ids)
+            ours = isinstance(said, wakeup.JobsEnded) and any(job_id in self._watched for job_id in said.ids)
             if message is None or ours:
                 self._look_now = True
                 self._changed.notify_all()

@@ -32,7 +32,7 @@ class Queued(
     lane: str = ""
 
 
-class Ended(
+class JobsEnded(
     msgspec.Struct,
     frozen=True,
     tag_field="k",
@@ -87,7 +87,7 @@ class FlowMoved(msgspec.Struct, frozen=True, tag_field="k", tag="flow"):
 
 WakeUp = (
     Queued
-    | Ended
+    | JobsEnded
     | CancelAsked
     | Ordered
     | Arrived
@@ -109,7 +109,7 @@ def encode(message: WakeUp) -> str:
 def encode_ended(ids: Iterable[str], *, succeeded: bool = False) -> list[str]:
     """The texts that announce these ends, each below the size that PostgreSQL takes."""
     known = tuple(ids)
-    return [encode(Ended(known[at : at + IDS_MAX], succeeded)) for at in range(0, len(known), IDS_MAX)]
+    return [encode(JobsEnded(known[at : at + IDS_MAX], succeeded)) for at in range(0, len(known), IDS_MAX)]
 
 
 @lru_cache(maxsize=16)  # several listeners of a process hear the same text, one right after the other
