@@ -22,7 +22,7 @@ from fencerow.core.db.strikes import SHELTER, sheltered
 from fencerow.core.errors import FencerowError, NotReady, ResultTimeout
 from fencerow.core.errors.bare import bare
 from fencerow.core.log_fields import current
-from fencerow.core.model.job import Ended, JobRecord
+from fencerow.core.model.job import EndOfJob, JobRecord
 from fencerow.core.model.packed import Bound
 from fencerow.core.model.packing import PLAIN, Packing
 from fencerow.core.model.seconds import Seconds
@@ -83,7 +83,7 @@ class ClientBase:
 
     _run, _arun = run, arun  # by which its verbs run
 
-    def outcome(self, job_id: str, timeout_s: Seconds | None = None) -> Ended | None:
+    def outcome(self, job_id: str, timeout_s: Seconds | None = None) -> EndOfJob | None:
         """Wait for the end of a job: how it ended, or None when it is nowhere.
 
         With no time to wait it looks once.
@@ -113,7 +113,7 @@ class ClientBase:
                 raise self._timed_out(job_id, timeout_s) from None
             raise
 
-    async def aoutcome(self, job_id: str, timeout_s: Seconds | None = None) -> Ended | None:
+    async def aoutcome(self, job_id: str, timeout_s: Seconds | None = None) -> EndOfJob | None:
         """`outcome` in this event loop."""
         timeout_s = check_wait(timeout_s)
         if timeout_s is not None and timeout_s <= 0:
@@ -259,7 +259,7 @@ def looked_for(job_id: str) -> Procedure[JobRecord | None]:
     return found if found is not None and found.state in LIVE else None
 
 
-def looking(job_id: str) -> Procedure[Ended | None]:
+def looking(job_id: str) -> Procedure[EndOfJob | None]:
     """How the job ended, None when it is nowhere, without waiting.
 
     Raises:

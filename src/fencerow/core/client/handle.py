@@ -17,7 +17,7 @@ from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import JobCancelled, JobFailed, JobGone, JobNotFound
 from fencerow.core.model.change import JobChanged, job_change
 from fencerow.core.model.describe import ErrorRecord
-from fencerow.core.model.job import Ended, JobRecord
+from fencerow.core.model.job import EndOfJob, JobRecord
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.state import State
 from fencerow.core.model.text import kind_and_text, shortened
@@ -152,7 +152,7 @@ class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
     async def _arun(self, procedure: Procedure[T], connection: object | None = None) -> T:
         return await self._client.arun(procedure, connection)
 
-    def _succeeded(self, ended: Ended | None) -> bytes:
+    def _succeeded(self, ended: EndOfJob | None) -> bytes:
         """The result as it is stored of a job that has one."""
         if ended is None:
             raise self._missing()
@@ -178,7 +178,7 @@ class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
         )
 
 
-def failed(ended: Ended) -> JobFailed:
+def failed(ended: EndOfJob) -> JobFailed:
     """The error to raise for a job that ended failed."""
     record = stored_error(ended.error)
     said = kind_and_text(record.type, shortened(record.message, MESSAGE_SHOWN))

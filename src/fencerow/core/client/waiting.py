@@ -21,7 +21,7 @@ from fencerow.core.db.strikes import SHELTER, here, sheltered
 from fencerow.core.db.trouble import is_shortage
 from fencerow.core.errors import Busy, FencerowError, InvalidInput, OutcomeUnknown, Unavailable
 from fencerow.core.model import wakeup
-from fencerow.core.model.job import Ended
+from fencerow.core.model.job import EndOfJob
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import is_finite, shown
 from fencerow.core.store import store
@@ -41,7 +41,7 @@ EXISTENCE_S = 5.0
 PASSING = (Unavailable, Busy, OutcomeUnknown, OSError)
 
 # None: the job is nowhere.
-Answer = Ended | None
+Answer = EndOfJob | None
 
 
 class Poller:
@@ -214,7 +214,7 @@ class Poller:
                 self._look_now = True
                 self._changed.notify_all()
 
-    def _settle(self, answers: dict[str, Ended] | dict[str, None]) -> None:
+    def _settle(self, answers: dict[str, EndOfJob] | dict[str, None]) -> None:
         for job_id, answer in answers.items():
             for future in self._taken(job_id):
                 try:

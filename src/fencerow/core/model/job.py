@@ -263,7 +263,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
         return self.state in FINAL
 
 
-class Ended(msgspec.Struct, frozen=True):
+class EndOfJob(msgspec.Struct, frozen=True):
     """How a job ended: its state, and the stored text of its result or error."""
 
     id: str

@@ -23,7 +23,7 @@ from fencerow.core.db.run import (
     text_or_none,
 )
 from fencerow.core.model.due import OWN, Due
-from fencerow.core.model.job import Claimed, Ended, Fence, Lane
+from fencerow.core.model.job import Claimed, EndOfJob, Fence, Lane
 from fencerow.core.model.lane import ANYBODYS, SUSPECT, open_to
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.model.value import UNREADABLE
@@ -312,11 +312,11 @@ def read_fences(ids: Sequence[str]) -> Steps[dict[str, Fence]]:
 
 
 @operation(alone=True, repeatable=True, writes="")
-def outcomes(ids: Sequence[str]) -> Steps[dict[str, Ended]]:
+def outcomes(ids: Sequence[str]) -> Steps[dict[str, EndOfJob]]:
     """How those of the jobs ended that have."""
     rows = yield Statement("outcomes", {"ids": list(ids)})
     return {
-        str(row[0]): Ended(str(row[0]), State(str(row[1])), text_or_none(row[2]), text_or_none(row[3]))
+        str(row[0]): EndOfJob(str(row[0]), State(str(row[1])), text_or_none(row[2]), text_or_none(row[3]))
         for row in rows
     }
 
