@@ -48,7 +48,7 @@ class Submitted(msgspec.Struct, frozen=True):
     id: str
 
 
-class Ended(msgspec.Struct, frozen=True):
+class EndedAnswer(msgspec.Struct, frozen=True):
     """What a submit that waits is answered with; the state is told of a job that has ended."""
 
     id: str
@@ -147,7 +147,7 @@ class RemoteClient(RemoteSteps):
             reply = yield from self._submitting(job, args, named, within_s=within)
         except OutcomeUnknown:
             raise busy(own, within) from None
-        end = reply.decoded(Ended)
+        end = reply.decoded(EndedAnswer)
         if reply.status != OK:
             return Later(self._handle_of(reply, end.id))
         return Answered(end.id, end.succeeded())
