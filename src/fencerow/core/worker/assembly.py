@@ -29,7 +29,7 @@ from fencerow.core.model.wanted import Leave
 from fencerow.core.model.worker_labels import parsed_labels
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.acker import Acker
-from fencerow.core.worker.blocked import Ending, LastBlock, LoopWatch
+from fencerow.core.worker.blocked import LastBlock, LoopWatch, ProcessEnd
 from fencerow.core.worker.brought import Apart, brought, check_apart
 from fencerow.core.worker.calling import Calls
 from fencerow.core.worker.claims import Claims
@@ -168,7 +168,7 @@ class Assembly:
             telemetry=telemetry,
         )
         self.shutdown = Shutdown(self.roster, self.life, self.acker, kill_s=config.cancel_kill_s)
-        ending = Ending(engine, self.lease, self.roster, self.acker, decider, self.keeper)
+        ending = ProcessEnd(engine, self.lease, self.roster, self.acker, decider, self.keeper)
         self.watch = LoopWatch(
             loop,
             on_loop,

@@ -58,7 +58,7 @@ class LastBlock:
         return last[0] if last is not None and time.monotonic() - last[1] < STATED_S else None
 
 
-class Ending:
+class ProcessEnd:
     """The end of a process whose event loop does not answer: what is safe is written from here, then it ends.
 
     Whoever waits for the loop waits for the handler that blocks it. So the thread that watches the loop says what
@@ -141,7 +141,7 @@ class LoopWatch:
         held: Mapping[Key, Attempt],
         telemetry: Telemetry,
         block: LastBlock,
-        ending: Ending | None,
+        ending: ProcessEnd | None,
         *,
         kill_s: float,
     ) -> None:
