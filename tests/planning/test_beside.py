@@ -12,7 +12,7 @@ from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.limits import Limit
 from fencerow.limits.limits import define
-from fencerow.planning.gating import Gates, SimulatedJob
+from fencerow.planning.gating import PlannedGates, SimulatedJob
 from fencerow.turns import handing, looks
 from tests.kit import jobs
 from tests.planning.plans import plan_of
@@ -34,7 +34,7 @@ PLAN = {
 def test_the_same_jobs_get_their_turns(engine: AnyEngine, seed: int) -> None:
     random = Random(seed)
     plan = plan_of(PLAN)
-    gates = Gates(plan)
+    gates = PlannedGates(plan)
     engine.run(define(Limit("chain", at_once=2), actor="test", reason=None))
     holder = jobs.register(engine)
     coming: dict[str, SimulatedJob] = {}

@@ -36,7 +36,7 @@ class SimulatedJob:
         return self.due_us, self.number
 
 
-class Gates:
+class PlannedGates:
     """Who waits at which gate, how many have a turn there, and what limits remember."""
 
     def __init__(self, plan: Plan) -> None:

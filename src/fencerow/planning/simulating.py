@@ -16,7 +16,7 @@ from fencerow.core.errors import MissingExtra
 from fencerow.planning.chances import Chances
 from fencerow.planning.claiming import Slots
 from fencerow.planning.errors import InvalidPlan
-from fencerow.planning.gating import Gates, SimulatedJob
+from fencerow.planning.gating import PlannedGates, SimulatedJob
 from fencerow.planning.plan import JobPlan, Plan
 from fencerow.planning.rates import FROM_US
 from fencerow.schedules.definition import Overlap, seed_of
@@ -79,7 +79,7 @@ class _Play:
 
     def __init__(self, plan: Plan, chances: Chances, env: simpy.Environment) -> None:
         self._plan, self._chances, self._env = plan, chances, env
-        self._gates, self._slots = Gates(plan), Slots(plan)
+        self._gates, self._slots = PlannedGates(plan), Slots(plan)
         self._live: Counter[str] = Counter()  # by row of a schedule
         self._undone: Counter[str] = Counter()  # by key, or kind without one
         self._backlog = 0
