@@ -8,7 +8,7 @@ import pytest
 
 from fencerow.core.store import store
 from fencerow.output import storing
-from fencerow.output.model import Group, offset_of
+from fencerow.output.model import ChunkGroup, offset_of
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
 from tests.kit.jobs import AnyEngine, claim, register, running
@@ -36,5 +36,5 @@ def test_the_output_is_printed_as_it_was_emitted(engine: AnyEngine, cli: Cli) ->
 
 
 def emit(engine: AnyEngine, job_id: str, holder: str, attempt: int, data: str, chunks: int) -> None:
-    group = Group(last=offset_of(attempt, chunks), attempt=attempt, chunks=chunks, data=data)
+    group = ChunkGroup(last=offset_of(attempt, chunks), attempt=attempt, chunks=chunks, data=data)
     assert engine.run(storing.write(job_id, group, holder=holder))

@@ -26,7 +26,7 @@ from fencerow.errors import (
     SealKeyUnknown,
 )
 from fencerow.output import Chunk, storing
-from fencerow.output.model import Group, offset_of
+from fencerow.output.model import ChunkGroup, offset_of
 from fencerow.payloads import Seal
 from fencerow.testing.clock import DatabaseClock
 from tests.core.worker.stage import quick, working
@@ -43,7 +43,7 @@ async def read(engine: AnyEngine, job_id: str, **how: Any) -> list[Chunk]:
     return [chunk async for chunk in Client(engine).aoutput(job_id, follow=False, **how)]
 
 
-def groups(engine: AnyEngine, job_id: str) -> list[Group]:
+def groups(engine: AnyEngine, job_id: str) -> list[ChunkGroup]:
     found = engine.run(storing.read_output(job_id, 0, limit=10))
     assert found is not None
     return found.groups
@@ -118,8 +118,8 @@ async def test_a_stale_attempt_emits_nothing(engine: AnyEngine) -> None:
     (newer,) = claim(engine, holder := register(engine))
     assert (newer.id, newer.attempt) == (claimed.id, 2)
 
-    old = Group(last=offset_of(1, 1), attempt=1, chunks=1, data='["old"]')
-    new = Group(last=offset_of(2, 1), attempt=2, chunks=1, data='["new"]')
+    old = ChunkGroup(last=offset_of(1, 1), attempt=1, chunks=1, data='["old"]')
+    new = ChunkGroup(last=offset_of(2, 1), attempt=2, chunks=1, data='["new"]')
 
     assert not engine.run(storing.write(claimed.id, old, holder=stale))
     assert engine.run(storing.begin(claimed.id, holder=stale, attempt=1)) is None

@@ -39,7 +39,7 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     at = At("at_us")
 
 
-class Group(msgspec.Struct, frozen=True, kw_only=True):
+class ChunkGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Chunks that were written together, as they are stored. `last`: the offset of the last one."""
 
     last: int
@@ -97,7 +97,7 @@ def joined(chunks: Sequence[bytes]) -> bytes:
     return b"[" + b",".join(chunks) + b"]"
 
 
-def opened(group: Group, plain: bytes, after: int) -> list[Chunk]:
+def opened(group: ChunkGroup, plain: bytes, after: int) -> list[Chunk]:
     """The chunks of a group behind this offset.
 
     Raises:

@@ -17,7 +17,7 @@ from fencerow.core.model.packed import Bound
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.text import shown
 from fencerow.core.store.moves import not_found
-from fencerow.output.model import Chunk, Group, opened
+from fencerow.output.model import Chunk, ChunkGroup, opened
 from fencerow.output.storing import Emitting, Output, read_output
 
 GROUPS_MAX = 20  # in one page
@@ -120,5 +120,5 @@ def page_of(client: ClientBase, job_id: str, found: Output, after: int) -> Page:
     return Page(found.job, chunks, found.job.is_final and len(found.groups) < GROUPS_MAX)
 
 
-def _plain(client: ClientBase, job_id: str, group: Group) -> bytes:
+def _plain(client: ClientBase, job_id: str, group: ChunkGroup) -> bytes:
     return client.packing.unpack(group.data.encode(), Bound("output", job_id, str(group.last)))

@@ -10,7 +10,7 @@ from fencerow.core.db.run import Row, Steps, as_int, execute, operation
 from fencerow.core.model.looked import Looked
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store.notes import check_fence
-from fencerow.output.model import Group
+from fencerow.output.model import ChunkGroup
 
 NOWHERE = "00000000-0000-0000-0000-000000000000"  # before all ids
 
@@ -41,7 +41,7 @@ class Output(msgspec.Struct, frozen=True):
     """Some groups of a job's output, and how the job stood before they were read."""
 
     job: Emitting
-    groups: list[Group]
+    groups: list[ChunkGroup]
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ def begin(job_id: str, *, holder: str, attempt: int) -> Steps[Begun | None]:
 
 
 @operation(repeatable=True)
-def write(job_id: str, group: Group, *, holder: str) -> Steps[bool]:
+def write(job_id: str, group: ChunkGroup, *, holder: str) -> Steps[bool]:
     """Write a group of the attempt's chunks; false: it no longer holds the job. What it has written before stands."""
     rows = yield from execute(
         "write_output",
@@ -122,8 +122,8 @@ def purge(after: str, *, age_s: float, limit: int) -> Steps[Looked[str]]:
     return Looked(str(last) if as_int(looked) == limit else NOWHERE, as_int(looked), len(ids))
 
 
-def _group(row: Row) -> Group:
-    return Group(
+def _group(row: Row) -> ChunkGroup:
+    return ChunkGroup(
         last=as_int(row[0]),
         attempt=as_int(row[1]),
         chunks=as_int(row[2]),

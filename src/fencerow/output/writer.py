@@ -15,7 +15,7 @@ from fencerow.core.model.packed import Bound
 from fencerow.core.worker.attempt import Attempt, lease_lost
 from fencerow.output import storing
 from fencerow.output.errors import OutputNotPossible, OutputSpent
-from fencerow.output.model import Group, encoded, joined, offset_of
+from fencerow.output.model import ChunkGroup, encoded, joined, offset_of
 from fencerow.output.settings import OutputSettings
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Writer:
         self._is_due = False  # a write of what waits is on its way
 
         self._writing = asyncio.Lock()
-        self._under_way: Group | None = None
+        self._under_way: ChunkGroup | None = None
         self._begun = False
         self._trouble: Exception | None = None
 
@@ -186,7 +186,7 @@ class Writer:
                 "emit less, or raise output_chunks_max or output_bytes_max",
             )
 
-    def _take(self) -> Group | None:
+    def _take(self) -> ChunkGroup | None:
         """What waits, as it is stored."""
         with self._lock:
             chunks, number = self._waiting, self._number
@@ -196,9 +196,9 @@ class Writer:
         claimed, last = self._attempt.claimed, offset_of(self._attempt.claimed.attempt, number)
         bound = Bound("output", claimed.id, str(last))
         data = self._attempt.handler.packing.inside.pack(joined(chunks), bound).decode()
-        return Group(last=last, attempt=claimed.attempt, chunks=len(chunks), data=data)
+        return ChunkGroup(last=last, attempt=claimed.attempt, chunks=len(chunks), data=data)
 
-    async def _write(self, where: Engine | AsyncSession, group: Group) -> None:
+    async def _write(self, where: Engine | AsyncSession, group: ChunkGroup) -> None:
         claimed = self._attempt.claimed
         if not await where.arun(storing.write(claimed.id, group, holder=self._attempt.holder)):
             raise lease_lost(claimed.id, claimed.attempt)

@@ -6,7 +6,7 @@ import pytest
 
 from fencerow.core.db.run import Operation
 from fencerow.output import storing
-from fencerow.output.model import Group, offset_of
+from fencerow.output.model import ChunkGroup, offset_of
 from fencerow_proof.arena.actor import Script, doing
 from fencerow_proof.arena.race import Scenario, Story
 from tests.proof.race.conftest import Cut, Race, in_modes
@@ -15,7 +15,7 @@ from tests.proof.race.people import FIRST, JOB, SECOND, acting, claim, requeue, 
 
 
 def emit(number: int) -> Operation[bool]:
-    group = Group(last=offset_of(1, number), attempt=1, chunks=1, data=f'["{number}"]')
+    group = ChunkGroup(last=offset_of(1, number), attempt=1, chunks=1, data=f'["{number}"]')
     return storing.write(JOB, group, holder=FIRST)
 
 
