@@ -258,7 +258,7 @@ def test_readers_share_and_take_over(engine: AnyEngine, clock: DatabaseClock) ->
     engine.run(make_group("g", ["t"], partitions=5, start=BEGINNING))
     one, two = new_id(), new_id()
 
-    def look(holder: str) -> consumers.Held:
+    def look(holder: str) -> consumers.HeldPartitions:
         return engine.run(consumers.hold_partitions("g", holder=holder, name="w", lease_s=10.0))
 
     assert len(look(one).leases) == 5

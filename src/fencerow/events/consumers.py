@@ -44,7 +44,7 @@ class PartitionLease:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldPartitions:
     """What a reader holds after a look at its group, and how many partitions it should give back to others."""
 
     leases: tuple[PartitionLease, ...]
@@ -95,7 +95,7 @@ class Aside(msgspec.Struct, frozen=True):
 
 
 @operation(repeatable=True)
-def hold_partitions(group: str, *, holder: str, name: str, lease_s: float) -> Steps[Held]:
+def hold_partitions(group: str, *, holder: str, name: str, lease_s: float) -> Steps[HeldPartitions]:
     """Say that this reader is alive, and take its fair share of what nobody alive reads. May be repeated.
 
     Raises:
@@ -118,7 +118,7 @@ def hold_partitions(group: str, *, holder: str, name: str, lease_s: float) -> St
             PartitionLease(group, as_int(part), holder, as_int(fence), as_int(cursor), bool(careful))
             for part, cursor, fence, careful in taken
         ]
-    return Held(tuple(sorted(mine, key=lambda each: each.part)), max(0, len(mine) - share))
+    return HeldPartitions(tuple(sorted(mine, key=lambda each: each.part)), max(0, len(mine) - share))
 
 
 @operation(repeatable=True)

@@ -289,7 +289,7 @@ def drained(lease: PartitionLease, page: EventPage) -> Script:
     return done, "ok"
 
 
-def hold(holder: str) -> Operation[consumers.Held]:
+def hold(holder: str) -> Operation[consumers.HeldPartitions]:
     return consumers.hold_partitions(GROUP, holder=holder, name="w", lease_s=LEASE_S)
 
 
