@@ -17,7 +17,7 @@ from fencerow.errors import Busy, FencerowError, Unavailable
 from fencerow.testing.clock import DatabaseClock
 from fencerow.web import Grant, Scope
 from fencerow.web.tokens import known as module
-from fencerow.web.tokens.kept import Kept, TokenAnswer
+from fencerow.web.tokens.kept import KeptAnswers, TokenAnswer
 from fencerow.web.tokens.known import Known
 from fencerow.web.tokens.operations import tokens_of_hashes
 from fencerow.web.tokens.secret import hash_of, new_token
@@ -277,7 +277,7 @@ async def test_who_gives_up_takes_no_answer_from_others(small: Stage) -> None:
 
 
 def test_wrong_answers_push_out_no_right_ones() -> None:
-    kept, right = Kept(entries_max=3), TokenAnswer(Grant("id", "name", frozenset()), 10.0)
+    kept, right = KeptAnswers(entries_max=3), TokenAnswer(Grant("id", "name", frozenset()), 10.0)
     kept.put("right", right)
 
     for number in range(10):

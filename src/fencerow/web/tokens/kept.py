@@ -17,7 +17,7 @@ class TokenAnswer(NamedTuple):
     until_s: float
 
 
-class Kept:
+class KeptAnswers:
     """Answers by the hash of the token; those that were asked for longest ago make room for new ones."""
 
     def __init__(self, entries_max: int = ENTRIES_MAX) -> None:

@@ -16,7 +16,7 @@ from typing import Final
 from fencerow.core.client.base import ClientBase
 from fencerow.core.db.run import ask
 from fencerow.core.errors import Busy, FencerowError, Unavailable
-from fencerow.web.tokens.kept import Kept, TokenAnswer
+from fencerow.web.tokens.kept import KeptAnswers, TokenAnswer
 from fencerow.web.tokens.operations import note_use, tokens_of_hashes
 from fencerow.web.tokens.record import TokenRecord, TokenState
 from fencerow.web.tokens.scope import Grant
@@ -40,7 +40,7 @@ class Known:
         self._client = client
         self._cache_s = cache_s
         self._clock = clock
-        self._kept = Kept()
+        self._kept = KeptAnswers()
         self._again: Waiting = {}  # those that were right when they were read last
         self._new: Waiting = {}
         self._asking: asyncio.Task[None] | None = None
