@@ -11,7 +11,7 @@ from fencerow import Client
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.web.tokens.checks import examine_tokens
-from fencerow.web.tokens.known import Known
+from fencerow.web.tokens.known import KnownTokens
 from fencerow.web.tokens.record import TokenState
 from tests.kit.jobs import AnyEngine
 
@@ -77,7 +77,7 @@ async def test_what_cannot_be_read_lets_nobody_pass_and_hides_no_other(
     client = Client(lite)
     bad, good = [await client.tokens.acreate(name, scopes=["read"]) for name in ("bad", "good")]
     write(lite, change)
-    known = Known(client, cache_s=5.0)
+    known = KnownTokens(client, cache_s=5.0)
 
     grants = [await known.grant_of(each.token) for each in (bad, good)]
     states = {each.name: each.state for each in await client.tokens.aknown()}

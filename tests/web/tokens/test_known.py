@@ -18,7 +18,7 @@ from fencerow.testing.clock import DatabaseClock
 from fencerow.web import Grant, Scope
 from fencerow.web.tokens import known as module
 from fencerow.web.tokens.kept import KeptAnswers, TokenAnswer
-from fencerow.web.tokens.known import Known
+from fencerow.web.tokens.known import KnownTokens
 from fencerow.web.tokens.operations import tokens_of_hashes
 from fencerow.web.tokens.secret import hash_of, new_token
 
@@ -49,7 +49,7 @@ class Stage:
         self.client = Counted(engine)
         self.verbs = Client(engine).tokens
         self.now_s = 1000.0
-        self.known = Known(self.client, cache_s=cache_s, clock=lambda: self.now_s)
+        self.known = KnownTokens(self.client, cache_s=cache_s, clock=lambda: self.now_s)
 
     async def noted(self) -> None:
         while self.known._noting is not None:

@@ -14,14 +14,14 @@ from fencerow import App, Client, FencerowError
 from fencerow.cli import grants
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.testing.postgres import PostgresServer
-from fencerow.web.tokens.known import Known
+from fencerow.web.tokens.known import KnownTokens
 
 
 async def test_it_is_told_nowhere(lite: SqliteEngine, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     client = Client(lite, actor="ada")
     made = await client.tokens.acreate("deploy", scopes=["read"])
-    known = Known(client, cache_s=0.0)
+    known = KnownTokens(client, cache_s=0.0)
     told: list[object] = []
     told += [await known.grant_of(made.token), made, made.record, await client.tokens.aknown()]
     await client.tokens.arevoke(made.record.id)
@@ -94,7 +94,7 @@ def test_a_gateway_judges_tokens_with_what_the_page_says_it_needs(roles: dict[st
 
     async def judged() -> object:
         async with App(roles["judge"]) as app:
-            known = Known(Client(app.engine), cache_s=5.0)
+            known = KnownTokens(Client(app.engine), cache_s=5.0)
             grant = await known.grant_of(made.token)
             while known._noting is not None:
                 await asyncio.sleep(0)

@@ -10,7 +10,7 @@ from fencerow.web.dashboard.guard import Cookies
 from fencerow.web.dashboard.roles import NOBODY, Role, Visitor, role_of
 from fencerow.web.errors import NotAllowed, NotAuthenticated
 from fencerow.web.settings import WebSettings
-from fencerow.web.tokens.known import Known
+from fencerow.web.tokens.known import KnownTokens
 
 COOKIE = "session"
 SESSION_S = 12 * 3600
@@ -27,7 +27,7 @@ class Login:
         self._app = app
         self._settings = settings
         self._cookies = cookies
-        self._known: Known | None = None
+        self._known: KnownTokens | None = None
 
     async def visitor(self, request: Request) -> Visitor:
         """Who sent this request.
@@ -71,6 +71,6 @@ class Login:
 
     async def _bearer(self, token: str) -> Visitor:
         if self._known is None:
-            self._known = Known(self._app.client, cache_s=self._settings.web_token_cache_s)
+            self._known = KnownTokens(self._app.client, cache_s=self._settings.web_token_cache_s)
         grant = await self._known.grant_of(token)
         return NOBODY if grant is None else Visitor(grant.name, role_of(grant))

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from fencerow.core.client.base import ClientBase
 from fencerow.web.reading import headers as read
 from fencerow.web.settings import WebSettings
-from fencerow.web.tokens.known import Known
+from fencerow.web.tokens.known import KnownTokens
 from fencerow.web.tokens.scope import Grant
 
 Authorize = Callable[[Request], Awaitable[Grant | None]]
@@ -21,7 +21,7 @@ class Bearer:
     def __init__(self, client: Callable[[], ClientBase], settings: WebSettings) -> None:
         self._client = client
         self._settings = settings
-        self._known: Known | None = None
+        self._known: KnownTokens | None = None
 
     async def __call__(self, request: Request) -> Grant | None:
         """What the bearer may do; None: the request has no token that is good here.
@@ -33,7 +33,7 @@ class Bearer:
         if token is None:
             return None
         if self._known is None:
-            self._known = Known(self._client(), cache_s=self._settings.web_token_cache_s)
+            self._known = KnownTokens(self._client(), cache_s=self._settings.web_token_cache_s)
         return await self._known.grant_of(token)
 
     async def aclose(self) -> None:

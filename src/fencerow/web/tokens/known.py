@@ -31,7 +31,7 @@ NOTED_S: Final = 60.0  # that a token is used is written so often at most
 Waiting = dict[str, asyncio.Future[Grant | None]]
 
 
-class Known:
+class KnownTokens:
     """Answers for one event loop. `cache_s`: how long an answer counts, from before the database was asked."""
 
     def __init__(
