@@ -19,7 +19,7 @@ from fencerow import App, Config
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Operation, Rows
 from fencerow.core.model.ids import new_id
-from fencerow.core.model.job import Lane
+from fencerow.core.model.job import QueueLane
 from fencerow.core.store import store
 from fencerow.core.store.workers import Renewed
 from fencerow.core.worker.worker import Worker
@@ -41,7 +41,7 @@ class StandIn:
     async def arun(self, operation: Operation[Any]) -> Any:
         await asyncio.sleep(0)
         if operation.name == "lanes":
-            return ([Lane(0, DUE_US)] if self.left else []), time.time_ns() // 1000
+            return ([QueueLane(0, DUE_US)] if self.left else []), time.time_ns() // 1000
         if operation.name in ("claim", "succeed"):
             return self._answered(operation)
         return await asyncio.Event().wait()

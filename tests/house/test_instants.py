@@ -10,7 +10,7 @@ from tools.public.listed import PAGES, entries, records
 from tools.public.names import Entry
 
 # What a submit or a claim hands down, and the arithmetic of limits: nobody is given these to read.
-HANDED_DOWN = {"SubmitOptions", "Template", "Lane"}
+HANDED_DOWN = {"SubmitOptions", "Template", "QueueLane"}
 OF_LIMITS = {"BreakerState", "Breaking", "FailedAttempt", "LimitState", "Pace", "StartRoom"}
 
 

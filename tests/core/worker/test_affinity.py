@@ -10,7 +10,7 @@ import pytest
 
 from fencerow.core.client.submitting import hints_of
 from fencerow.core.model.ids import new_id
-from fencerow.core.model.job import Lane, NewJob
+from fencerow.core.model.job import NewJob, QueueLane
 from fencerow.core.store import store
 from fencerow.core.store.attempts import NIL, Mark
 from fencerow.core.worker.marks import QueueView
@@ -109,11 +109,11 @@ async def test_until_it_is_idle_a_worker_runs_what_waits_for_its_labels(engine: 
 def test_each_lane_has_a_mark_of_its_own_and_those_of_labels_come_first() -> None:
     view = QueueView(QUEUE, 1.0)
     lanes = [
-        Lane(5, 700),
-        Lane(5, 900, OWN),
-        Lane(7, 950),
-        Lane(5, 1, f"suspect:{OWN}"),
-        Lane(5, 1, "suspect:"),
+        QueueLane(5, 700),
+        QueueLane(5, 900, OWN),
+        QueueLane(7, 950),
+        QueueLane(5, 1, f"suspect:{OWN}"),
+        QueueLane(5, 1, "suspect:"),
     ]
     view.swept(lanes, 1000, 0.0)
     assert view.marks() == [Mark(7, 949, NIL), Mark(5, 899, NIL, OWN), Mark(5, 699, NIL)]
@@ -123,10 +123,10 @@ def test_each_lane_has_a_mark_of_its_own_and_those_of_labels_come_first() -> Non
 
 def test_a_hint_of_a_label_lowers_the_mark_of_its_lane() -> None:
     view = QueueView(QUEUE, 1.0)
-    view.swept([Lane(5, 900)], 1000, 0.0)
+    view.swept([QueueLane(5, 900)], 1000, 0.0)
     view.hint(5, 800, OWN)
     assert view.marks() == [Mark(5, 799, NIL, OWN), Mark(5, 899, NIL)]
-    view.swept([Lane(5, 900)], 1000, time.monotonic())
+    view.swept([QueueLane(5, 900)], 1000, time.monotonic())
     assert view.marks() == [Mark(5, 899, NIL)]
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from fencerow.core.model.job import Lane
+from fencerow.core.model.job import QueueLane
 from fencerow.core.store import store
 from fencerow.core.worker.ageing import STRICT, Ageing
 from fencerow.core.worker.attempt import Attempt
@@ -31,7 +31,7 @@ def test_a_step_of_priority_is_worth_so_many_seconds() -> None:
 @pytest.mark.parametrize(("ageing", "order"), [(AGEING, [0, 9, 5]), (STRICT, [9, 5, 0])])
 def test_the_lane_whose_first_job_has_aged_enough_is_claimed_first(ageing: Ageing, order: list[int]) -> None:
     view = QueueView("mail", 1.0, ageing)
-    lanes = [Lane(9, 80 * MINUTE_US), Lane(5, 77 * MINUTE_US), Lane(0, 10 * MINUTE_US)]
+    lanes = [QueueLane(9, 80 * MINUTE_US), QueueLane(5, 77 * MINUTE_US), QueueLane(0, 10 * MINUTE_US)]
     view.swept(lanes, 90 * MINUTE_US, time.monotonic())
 
     assert [mark.priority for mark in view.marks()] == order
@@ -39,7 +39,7 @@ def test_the_lane_whose_first_job_has_aged_enough_is_claimed_first(ageing: Agein
 
 def test_a_lane_whose_old_jobs_are_claimed_stands_back_again() -> None:
     view = QueueView("mail", 1.0, AGEING)
-    view.swept([Lane(9, 80 * MINUTE_US), Lane(0, 10 * MINUTE_US)], 90 * MINUTE_US, time.monotonic())
+    view.swept([QueueLane(9, 80 * MINUTE_US), QueueLane(0, 10 * MINUTE_US)], 90 * MINUTE_US, time.monotonic())
 
     view.claimed([claimed(0, 85 * MINUTE_US)], asked=1)
 

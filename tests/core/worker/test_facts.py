@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.core.model.job import Lane
+from fencerow.core.model.job import QueueLane
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact
 from fencerow.core.worker.marks import QueueView
@@ -36,7 +36,7 @@ def test_work_that_was_told_of_or_known_to_come_is_not_called_untold(monkeypatch
     first, quiet, hinted, lost, known = (QueueView("mail", 60.0) for _ in range(5))
     for view in (quiet, hinted, lost):
         view.swept([], MINUTE_US, began=100.0)
-    known.swept([Lane(0, MINUTE_US + 500_000)], MINUTE_US, began=100.0)  # due in half a second
+    known.swept([QueueLane(0, MINUTE_US + 500_000)], MINUTE_US, began=100.0)  # due in half a second
     hinted.hint(0, MINUTE_US)
     lost.look_again()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from fencerow.core.model.job import Lane
+from fencerow.core.model.job import QueueLane
 from fencerow.core.store.attempts import NIL, Mark
 from fencerow.core.worker import marks
 from fencerow.core.worker.marks import LOOKS_AFTER_HINT_S, QueueView
@@ -37,7 +37,7 @@ def _no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 def view_of_an_empty_queue() -> QueueView:
     view = QueueView("mail", 1.0)
     view.swept([], 0, clock.monotonic())
-    view.swept([Lane(0, 10_000_000)], 5_000_000, clock.monotonic())
+    view.swept([QueueLane(0, 10_000_000)], 5_000_000, clock.monotonic())
     return view
 
 
@@ -61,7 +61,7 @@ def test_a_job_stored_just_now_is_looked_for_from_the_look_on_that_found_nothing
 def test_a_job_stored_just_now_lowers_a_mark_by_what_commits_overtake_one_another() -> None:
     view = view_of_an_empty_queue()
     clock.pass_(6.0)
-    view.swept([Lane(0, 10_000_000)], 11_000_000, clock.monotonic())
+    view.swept([QueueLane(0, 10_000_000)], 11_000_000, clock.monotonic())
     view.claimed([structs.replace(claimed(), run_at_us=11_000_000)], 1)
 
     view.hint(0, None)
@@ -75,7 +75,7 @@ def test_a_job_stored_just_now_lowers_a_mark_by_what_commits_overtake_one_anothe
 
 def test_a_lane_whose_mark_was_given_up_is_looked_at_from_there() -> None:
     view = view_of_an_empty_queue()
-    view.swept([Lane(0, 4_000_000), Lane(7, 4_000_000)], 5_000_000, clock.monotonic())
+    view.swept([QueueLane(0, 4_000_000), QueueLane(7, 4_000_000)], 5_000_000, clock.monotonic())
     view.claimed([structs.replace(claimed(), run_at_us=4_900_000)], 5, lanes=[Mark(0, 3_999_999, NIL)])
     assert [mark.priority for mark in view.marks()] == [7]
 
@@ -149,7 +149,7 @@ def test_what_looks_due_a_little_too_early_is_found_all_the_same() -> None:
     view.claimed([], 10)
     assert view.pause_s(clock.monotonic()) <= LOOKS_AFTER_HINT_S[0]
 
-    view.swept([Lane(0, 101_000_000)], 100_100_000, clock.monotonic())
+    view.swept([QueueLane(0, 101_000_000)], 100_100_000, clock.monotonic())
     assert view.pause_s(clock.monotonic()) <= 0.9
 
 
@@ -203,7 +203,7 @@ def test_a_hint_during_a_look_is_not_forgotten_by_its_answer() -> None:
     began = clock.monotonic()
     view.hint(7, 1_000_000)
     view.hint(0, 5_500_000 + int((clock.monotonic() - began) * 1e6))
-    view.swept([Lane(0, 4_000_000)], 5_000_000, began)
+    view.swept([QueueLane(0, 4_000_000)], 5_000_000, began)
 
     assert [mark.priority for mark in view.marks()] == [7, 0]
     view.claimed([], 10)

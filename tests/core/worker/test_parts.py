@@ -16,7 +16,7 @@ from msgspec import structs
 from fencerow.core.background.loop import Fatal, Loop, Loops
 from fencerow.core.db.strikes import Striker
 from fencerow.core.model.ids import new_id
-from fencerow.core.model.job import Claimed, Lane
+from fencerow.core.model.job import Claimed, QueueLane
 from fencerow.core.store.attempts import NIL
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.threads import Threads
@@ -373,7 +373,9 @@ def at_us(seconds: float) -> int:
 
 def test_lanes_are_claimed_from_the_most_urgent_and_marks_move_on(now: list[float]) -> None:
     view = QueueView("mail", 1.0)
-    view.swept([Lane(0, at_us(90)), Lane(5, at_us(95)), Lane(9, at_us(130))], at_us(100), began=100.0)
+    view.swept(
+        [QueueLane(0, at_us(90)), QueueLane(5, at_us(95)), QueueLane(9, at_us(130))], at_us(100), began=100.0
+    )
     assert [mark.priority for mark in view.marks()] == [5, 0]
     job = claimed(5, at_us(95))
     view.claimed([job], asked=1)
@@ -384,7 +386,7 @@ def test_lanes_are_claimed_from_the_most_urgent_and_marks_move_on(now: list[floa
 
 def test_a_start_that_is_announced_is_waited_for_exactly(now: list[float]) -> None:
     view = QueueView("mail", 60.0)
-    view.swept([Lane(0, at_us(500))], at_us(100), began=100.0)
+    view.swept([QueueLane(0, at_us(500))], at_us(100), began=100.0)
     view.hint(0, at_us(100.0005))  # half a millisecond ahead: too early to ask, too near to forget
     assert view.marks() == []
     assert view.pause_s(100.0) == pytest.approx(0.0005, abs=1e-4)
@@ -401,7 +403,7 @@ def test_without_the_databases_clock_an_announcement_leads_to_a_look(now: list[f
 
 def test_a_hint_behind_the_mark_lowers_it(now: list[float]) -> None:
     view = QueueView("mail", 60.0)
-    view.swept([Lane(0, at_us(50))], at_us(100), began=100.0)
+    view.swept([QueueLane(0, at_us(50))], at_us(100), began=100.0)
     view.claimed([claimed(0, at_us(80))], asked=1)
     view.hint(0, at_us(60))
     assert (view.marks()[0].run_at_us, view.marks()[0].id) == (at_us(60) - 1, NIL)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.model.job import Lane
+from fencerow.core.model.job import QueueLane
 from fencerow.core.store import store
 from fencerow.core.worker import claimer
 from fencerow.core.worker.marks import QueueView
@@ -59,7 +59,13 @@ async def test_one_that_stays_locked_holds_up_no_other(pg: PostgresEngine) -> No
 
 def test_the_first_of_a_lane_is_passed_over_by_a_claim_of_what_comes_behind_it() -> None:
     view = QueueView("mail", 1.0)
-    lanes = [Lane(5, 10), Lane(3, 20), Lane(2, 30), Lane(1, 99_000_000), Lane(3, 10, "suspect:")]
+    lanes = [
+        QueueLane(5, 10),
+        QueueLane(3, 20),
+        QueueLane(2, 30),
+        QueueLane(1, 99_000_000),
+        QueueLane(3, 10, "suspect:"),
+    ]
     view.swept(lanes, 1_000, time.monotonic())
     marks = view.next(2)
 

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from fencerow import Client
 from fencerow.core.model.ids import new_id
-from fencerow.core.model.job import Lane, NewJob
+from fencerow.core.model.job import NewJob, QueueLane
 from fencerow.core.model.lane import ANYBODYS, SHARE
 from fencerow.core.model.turns import Ring, RingMember
 from fencerow.core.store import store
@@ -82,14 +82,14 @@ def counted(name: str, verb: Callable[..., Any], calls: Counter[str]) -> Callabl
     return called
 
 
-def shared(*lanes: Lane) -> QueueView:
+def shared(*lanes: QueueLane) -> QueueView:
     view = QueueView(QUEUE, 1.0)
     view.swept(lanes, 1_000, time.monotonic())
     return view
 
 
 def test_shares_of_a_priority_are_claimed_by_themselves() -> None:
-    view = shared(Lane(5, 1), Lane(4, 1), Lane(3, 1, SHARE), Lane(3, 1), Lane(2, 1))
+    view = shared(QueueLane(5, 1), QueueLane(4, 1), QueueLane(3, 1, SHARE), QueueLane(3, 1), QueueLane(2, 1))
     assert view.to_look_at(10) is None
 
     taken = view.next(10)
@@ -112,7 +112,7 @@ def test_shares_of_a_priority_are_claimed_by_themselves() -> None:
 
 
 def test_a_share_keeps_its_mark_from_one_claim_to_the_next_until_a_look() -> None:
-    view = shared(Lane(0, 1, SHARE))
+    view = shared(QueueLane(0, 1, SHARE))
     view.looked(0, Ring((RingMember("share:a", 1, 7),), True, "share:a"))
     found = structs.replace(claimed(run_at_us=9), share="a", lane="share:a")
     assert view.claimed([found], 1, lanes=view.next(1)) == [found]
@@ -124,7 +124,7 @@ def test_a_share_keeps_its_mark_from_one_claim_to_the_next_until_a_look() -> Non
 
 
 def test_labels_of_the_worker_go_before_the_shares_of_their_priority() -> None:
-    view = shared(Lane(3, 1, SHARE), Lane(3, 1, "label:gpu"), Lane(1, 1, "label:gpu"))
+    view = shared(QueueLane(3, 1, SHARE), QueueLane(3, 1, "label:gpu"), QueueLane(1, 1, "label:gpu"))
     assert view.to_look_at(1) is None
     taken = view.next(1)
     assert [(mark.priority, mark.lane) for mark in taken] == [(3, "label:gpu")]
@@ -133,7 +133,7 @@ def test_labels_of_the_worker_go_before_the_shares_of_their_priority() -> None:
 
 
 def test_where_no_share_has_a_due_job_the_next_one_is_known() -> None:
-    view = shared(Lane(0, 1, SHARE))
+    view = shared(QueueLane(0, 1, SHARE))
     view.looked(0, Ring((), True, "share:z", later_us=60_000_000))
     assert not view.has_more and view.marks() == []
 

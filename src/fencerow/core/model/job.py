@@ -295,7 +295,7 @@ class LogLine(msgspec.Struct, frozen=True):
     at = At("at_us")
 
 
-class Lane(msgspec.Struct, frozen=True):
+class QueueLane(msgspec.Struct, frozen=True):
     """A lane of a queue that holds queued jobs, by its priority and name, and when its first is due. Those of all
     shares are one. `limited`: a limit bounds the claims of the queue."""
 

@@ -23,7 +23,7 @@ from fencerow.core.db.run import (
     text_or_none,
 )
 from fencerow.core.model.due import OWN, Due
-from fencerow.core.model.job import Claimed, EndOfJob, Fence, Lane
+from fencerow.core.model.job import Claimed, EndOfJob, Fence, QueueLane
 from fencerow.core.model.lane import ANYBODYS, SUSPECT, open_to
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.model.value import UNREADABLE
@@ -147,11 +147,11 @@ def _at_most(limit: int, rows: Rows) -> list[Claimed]:
 
 
 @operation(alone=True, repeatable=True, writes="", prepared=True)
-def lanes(queue: str, labels: Sequence[str] = ()) -> Steps[tuple[list[Lane], int]]:
+def lanes(queue: str, labels: Sequence[str] = ()) -> Steps[tuple[list[QueueLane], int]]:
     """The lanes of a queue that hold jobs for a worker with these labels, the highest priority first, and the
     database's now in microseconds (0 when there is no lane). The lanes of all shares of a priority are one."""
     rows = yield Statement("lanes", {"queue": queue, "names": open_to(labels), "shares_max": SHARES_MAX})
-    found = [Lane(as_int(row[0]), as_int(row[2]), str(row[1]), bool(row[4])) for row in rows]
+    found = [QueueLane(as_int(row[0]), as_int(row[2]), str(row[1]), bool(row[4])) for row in rows]
     found.sort(key=lambda lane: -lane.priority)
     return found, max((as_int(row[3]) for row in rows), default=0)
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from fencerow.core.model.job import Claimed, Lane
+from fencerow.core.model.job import Claimed, QueueLane
 from fencerow.core.model.lane import ANYBODYS, SHARE, SUSPECT, family_of, label_of
 from fencerow.core.model.turns import LaneTurns, Ring
 from fencerow.core.store.attempts import NIL, Mark
@@ -72,7 +72,7 @@ class QueueView:
         to become due, and it is neither the first look nor one after hints may have been lost."""
         return self._dry and self._sweep_at > 0 and (self._due_at is None or now < self._due_at)
 
-    def swept(self, lanes: Iterable[Lane], now_us: int, began: float, due_us: int = 0) -> None:
+    def swept(self, lanes: Iterable[QueueLane], now_us: int, began: float, due_us: int = 0) -> None:
         """Start every lane from its first queued job, and note what is due later; `due_us` may lie beyond now."""
         now = time.monotonic()
         if now_us:
