@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fencerow.moving.celery.audit import audit
-from fencerow.moving.celery.note import Audit, Level
+from fencerow.moving.celery.note import Audit, NoteLevel
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
 
@@ -84,7 +84,9 @@ def line_of(text: str) -> int:
     ],
 )
 def test_what_is_dangerous_today_is_told_with_its_line(found: Audit, text: str, word: str) -> None:
-    told = [each.means for each in found.notes if each.level is Level.DANGER and each.line == line_of(text)]
+    told = [
+        each.means for each in found.notes if each.level is NoteLevel.DANGER and each.line == line_of(text)
+    ]
     assert any(word in each for each in told), told
 
 
@@ -124,7 +126,7 @@ def test_a_setting_that_acknowledges_late_counts_for_all_and_no_password_is_show
     found = audit(tmp_path)
 
     assert found.tasks == 1
-    assert not [each for each in found.notes if each.level is Level.DANGER]
+    assert not [each for each in found.notes if each.level is NoteLevel.DANGER]
     assert "hush" not in str(found)
 
 

@@ -12,7 +12,7 @@ from fencerow.command.layout import Column
 from fencerow.command.options import asked, json_option
 from fencerow.core.model.text import amount
 from fencerow.moving.celery.audit import audit
-from fencerow.moving.celery.note import Audit, Level, Note
+from fencerow.moving.celery.note import Audit, Note, NoteLevel
 
 COLUMNS = (
     Column("where", least=16, folds=True),
@@ -20,9 +20,9 @@ COLUMNS = (
     Column("means", least=24, folds=True),
 )
 HEADS = {
-    Level.DANGER: "Dangerous as it runs today",
-    Level.PERSON: "What needs a person",
-    Level.BECOMES: "What becomes what",
+    NoteLevel.DANGER: "Dangerous as it runs today",
+    NoteLevel.PERSON: "What needs a person",
+    NoteLevel.BECOMES: "What becomes what",
 }
 
 

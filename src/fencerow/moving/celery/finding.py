@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 
 from fencerow.moving.celery import rules
 from fencerow.moving.celery.names import Known, imported_from_celery, last, said
-from fencerow.moving.celery.note import Level, Note
+from fencerow.moving.celery.note import Note, NoteLevel
 from fencerow.moving.celery.rules import Rule
 from fencerow.moving.celery.scheduling import beat_notes, periodic
 
 SENDS = ("delay", "apply_async", "s", "si", "signature", "apply")
 PLAIN = {
-    "delay": (Level.BECOMES, "submit(...), or asubmit(...)"),
-    "apply": (Level.PERSON, "call the function: it runs here and now"),
-    "s": (Level.BECOMES, "call(...), as part of a flow or of submit_many"),
-    "si": (Level.BECOMES, "call(...), as part of a flow or of submit_many"),
-    "signature": (Level.BECOMES, "call(...), as part of a flow or of submit_many"),
+    "delay": (NoteLevel.BECOMES, "submit(...), or asubmit(...)"),
+    "apply": (NoteLevel.PERSON, "call the function: it runs here and now"),
+    "s": (NoteLevel.BECOMES, "call(...), as part of a flow or of submit_many"),
+    "si": (NoteLevel.BECOMES, "call(...), as part of a flow or of submit_many"),
+    "signature": (NoteLevel.BECOMES, "call(...), as part of a flow or of submit_many"),
 }
 
 
@@ -66,7 +66,7 @@ class Finder(ast.NodeVisitor):
             self._add(
                 node,
                 "task",
-                Level.PERSON,
+                NoteLevel.PERSON,
                 f"class {node.name}({said(base)})",
                 "@app.job over a function: what `run` does",
             )
@@ -82,7 +82,7 @@ class Finder(ast.NodeVisitor):
 
     def _note_task(self, node: ast.FunctionDef | ast.AsyncFunctionDef, decorator: ast.expr) -> None:
         self.tasks += 1
-        self._add(node, "task", Level.BECOMES, f"@{said(decorator, 40)} {node.name}", "@app.job")
+        self._add(node, "task", NoteLevel.BECOMES, f"@{said(decorator, 40)} {node.name}", "@app.job")
         given = decorator.keywords if isinstance(decorator, ast.Call) else []
         for each in given:
             self._option(each)
@@ -93,7 +93,11 @@ class Finder(ast.NodeVisitor):
     def _option(self, given: ast.keyword) -> None:
         if given.arg is None:
             self._add(
-                given.value, "option", Level.PERSON, f"**{said(given.value)}", "options that only a run shows"
+                given.value,
+                "option",
+                NoteLevel.PERSON,
+                f"**{said(given.value)}",
+                "options that only a run shows",
             )
         elif (
             given.arg == "max_retries" and isinstance(given.value, ast.Constant) and given.value.value is None
@@ -102,7 +106,7 @@ class Finder(ast.NodeVisitor):
         elif given.arg == "serializer" and _value(given.value) == "pickle":
             self._add(given.value, "option", rules.PICKLE[0], "serializer='pickle'", rules.PICKLE[1])
         else:
-            level, means = rules.OPTIONS.get(given.arg, (Level.PERSON, "an option of its own base class"))
+            level, means = rules.OPTIONS.get(given.arg, (NoteLevel.PERSON, "an option of its own base class"))
             self._add(given.value, "option", level, f"{given.arg}={said(given.value, 40)}", means)
 
     # --- calls ----------------------------------------------------------------------------------
@@ -115,7 +119,7 @@ class Finder(ast.NodeVisitor):
             level, means = rules.WORKFLOWS[name]
             self._add(node, "workflow", level, said(node), means)
         if name == "AsyncResult" and ("AsyncResult" in self.imported or isinstance(node.func, ast.Attribute)):
-            self._add(node, "call", Level.BECOMES, said(node), "client.handle(id), or client.get(id)")
+            self._add(node, "call", NoteLevel.BECOMES, said(node), "client.handle(id), or client.get(id)")
         around = name == "on_commit"
         self._after_commit += around
         self.generic_visit(node)
@@ -131,38 +135,40 @@ class Finder(ast.NodeVisitor):
             self._add(
                 node,
                 "call",
-                Level.PERSON,
+                NoteLevel.PERSON,
                 said(node),
                 "app.submit_by_name; that app declares the job, or its contract",
             )
         elif func.attr in ("get", "join", "wait", "collect") and self._is_sent(func.value):
             level, means = (
-                rules.WAITS_INSIDE if self._task else (Level.BECOMES, "handle.result(timeout_s=...)")
+                rules.WAITS_INSIDE if self._task else (NoteLevel.BECOMES, "handle.result(timeout_s=...)")
             )
             self._add(node, "pattern" if self._task else "call", level, said(node), means)
         elif func.attr == "revoke" and ("control" in said(func.value) or self._is_sent(func.value)):
             self._add(
                 node,
                 "call",
-                Level.BECOMES,
+                NoteLevel.BECOMES,
                 said(node),
                 "client.cancel(id); a running job is asked to stop, then made to",
             )
         elif func.attr == "add_periodic_task":
             self.notes += periodic(self.name, node)
         elif func.attr == "connect" and last(func.value) in self.imported:
-            self._add(node, "pattern", Level.PERSON, said(node), "middleware, or an event on the end of jobs")
+            self._add(
+                node, "pattern", NoteLevel.PERSON, said(node), "middleware, or an event on the end of jobs"
+            )
         elif func.attr == "sleep" and last(func.value) == "time" and self._task:
             self._add(
                 node,
                 "pattern",
-                Level.PERSON,
+                NoteLevel.PERSON,
                 said(node),
                 "raise Snooze(s), or job.sleep(s), hold no slot meanwhile",
             )
 
     def _send(self, node: ast.Call, func: ast.Attribute) -> None:
-        level, means = PLAIN.get(func.attr, (Level.BECOMES, "using(...).submit(...)"))
+        level, means = PLAIN.get(func.attr, (NoteLevel.BECOMES, "using(...).submit(...)"))
         self._add(node, "call", level, said(node), means)
         if func.attr == "apply_async":
             for each in node.keywords:
@@ -176,7 +182,7 @@ class Finder(ast.NodeVisitor):
 
     def _submit_option(self, given: ast.keyword) -> None:
         assert given.arg is not None
-        level, means = rules.SUBMIT_OPTIONS.get(given.arg, (Level.PERSON, "an option of the broker"))
+        level, means = rules.SUBMIT_OPTIONS.get(given.arg, (NoteLevel.PERSON, "an option of the broker"))
         delay = _value(given.value)
         if given.arg == "countdown" and isinstance(delay, int | float) and delay > rules.VISIBILITY_S:
             level, means = rules.FAR
@@ -239,11 +245,11 @@ class Finder(ast.NodeVisitor):
         if name == "beat_schedule":
             self.notes += beat_notes(self.name, value)
         elif name in ("task_serializer", "accept_content", "result_serializer"):
-            rule = rules.PICKLE if "pickle" in said(value, 400) else (Level.BECOMES, "nothing: JSON")
+            rule = rules.PICKLE if "pickle" in said(value, 400) else (NoteLevel.BECOMES, "nothing: JSON")
             self._add(node, "setting", rule[0], f"{written} = {said(value, 40)}", rule[1])
         elif name == "broker_transport_options":
             means = "nothing: who dies loses its lease after lease_s, and its jobs run again"
-            self._add(node, "setting", Level.BECOMES, f"{written} = {said(value, 40)}", means)
+            self._add(node, "setting", NoteLevel.BECOMES, f"{written} = {said(value, 40)}", means)
         elif name in rules.SETTINGS:
             level, means = rules.SETTINGS[name]
             self._add(node, "setting", level, f"{written} = {said(value, 40)}", means)
@@ -256,7 +262,7 @@ class Finder(ast.NodeVisitor):
     def _rule(self, node: ast.AST, kind: str, rule: Rule, found: str) -> None:
         self._add(node, kind, rule[0], found, rule[1])
 
-    def _add(self, node: ast.AST, kind: str, level: Level, found: str, means: str) -> None:
+    def _add(self, node: ast.AST, kind: str, level: NoteLevel, found: str, means: str) -> None:
         self.notes.append(Note(self.name, getattr(node, "lineno", 0), kind, level, found, means))
 
 

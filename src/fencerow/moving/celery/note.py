@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 
-class Level(StrEnum):
+class NoteLevel(StrEnum):
     """Who is to look at it. `DANGER`: it can lose work, or do it twice, as it runs today."""
 
     BECOMES = "becomes"
@@ -21,7 +21,7 @@ class Note(msgspec.Struct, frozen=True):
     file: str
     line: int
     kind: str
-    level: Level
+    level: NoteLevel
     found: str
     means: str
 

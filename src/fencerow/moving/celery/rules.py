@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fencerow.moving.celery.note import Level
+from fencerow.moving.celery.note import NoteLevel
 
-Rule = tuple[Level, str]
-BECOMES, PERSON, DANGER = Level.BECOMES, Level.PERSON, Level.DANGER
+Rule = tuple[NoteLevel, str]
+BECOMES, PERSON, DANGER = NoteLevel.BECOMES, NoteLevel.PERSON, NoteLevel.DANGER
 
 OPTIONS: dict[str, Rule] = {
     "name": (BECOMES, 'name="..."; without it the name is that of the function alone, without its module'),

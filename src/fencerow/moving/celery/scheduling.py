@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from fencerow.moving.celery.names import last, said
-from fencerow.moving.celery.note import Level, Note
+from fencerow.moving.celery.note import Note, NoteLevel
 
 PLACES = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
 UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400, "weeks": 604_800}
@@ -19,7 +19,7 @@ def beat_notes(file: str, value: ast.expr) -> Iterator[Note]:
             file,
             value.lineno,
             "schedule",
-            Level.PERSON,
+            NoteLevel.PERSON,
             said(value),
             "app.schedule for each entry that a run makes",
         )
@@ -27,7 +27,7 @@ def beat_notes(file: str, value: ast.expr) -> Iterator[Note]:
     for key, entry in zip(value.keys, value.values, strict=True):
         if key is None or not isinstance(entry, ast.Dict):
             yield Note(
-                file, entry.lineno, "schedule", Level.PERSON, said(entry), "app.schedule for each entry"
+                file, entry.lineno, "schedule", NoteLevel.PERSON, said(entry), "app.schedule for each entry"
             )
             continue
         fields = {
@@ -51,9 +51,9 @@ def _entry(file: str, at: ast.expr, when: ast.expr | None, what: ast.expr | None
     if written is None:
         means = "app.schedule; when it fires only a run shows"
         return Note(
-            file, at.lineno, "schedule", Level.PERSON, f"{told}: {said(when, 40) if when else '?'}", means
+            file, at.lineno, "schedule", NoteLevel.PERSON, f"{told}: {said(when, 40) if when else '?'}", means
         )
-    return Note(file, at.lineno, "schedule", Level.BECOMES, told, f"app.schedule(job, {written})")
+    return Note(file, at.lineno, "schedule", NoteLevel.BECOMES, told, f"app.schedule(job, {written})")
 
 
 def _written(when: ast.expr) -> str | None:
