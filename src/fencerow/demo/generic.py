@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from fencerow.demo.model import Field, Line, PageText, around
+from fencerow.demo.model import Field, PageText, TextLine, around
 from fencerow.demo.patterns import ANYWHERE, Kind
 from fencerow.demo.spans import Span, find
 
@@ -25,7 +25,7 @@ def shaped(page: PageText, taken: list[Span]) -> Iterator[tuple[int, Field]]:
                     yield line.row, Field(name, span.text, span.box, "pattern", span.normal)
 
 
-def title(page: PageText) -> tuple[Field, tuple[Line, ...]] | None:
+def title(page: PageText) -> tuple[Field, tuple[TextLine, ...]] | None:
     """The largest text of the page, or its first line where all is one size; and its lines."""
     wordy = [line for line in page.lines if sum(c.isalpha() for c in line.text) >= 3]
     if not wordy:
@@ -43,13 +43,13 @@ def title(page: PageText) -> tuple[Field, tuple[Line, ...]] | None:
     return _titled(run, "font-size")
 
 
-def _titled(run: list[Line], how: str) -> tuple[Field, tuple[Line, ...]]:
+def _titled(run: list[TextLine], how: str) -> tuple[Field, tuple[TextLine, ...]]:
     text = " ".join(line.text for line in run)[:300]
     box = around(line.box for line in run)
     return Field("title", text, box, "font-size" if how == "font-size" else "first-line"), tuple(run)
 
 
-def headings(page: PageText, not_these: tuple[Line, ...]) -> Iterator[tuple[int, Field]]:
+def headings(page: PageText, not_these: tuple[TextLine, ...]) -> Iterator[tuple[int, Field]]:
     """Short lines that stand alone in their row and are set larger than the page's text."""
     alone = Counter(line.row for line in page.lines)
     least = LARGER * body_size(page)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fencerow.demo.labels import Label, label_at
-from fencerow.demo.model import How, Line, PageText
+from fencerow.demo.model import How, PageText, TextLine
 from fencerow.demo.spans import Span, begins, offset
 
 REACH: Final = 2.6  # how far under its label a value may stand, in font sizes
@@ -14,7 +14,7 @@ REACH: Final = 2.6  # how far under its label a value may stand, in font sizes
 
 def labelled(page: PageText) -> Iterator[tuple[Label, Span, How]]:
     """Every labelled value of the page, in reading order."""
-    rows: dict[int, list[Line]] = {}
+    rows: dict[int, list[TextLine]] = {}
     for line in page.lines:
         rows.setdefault(line.row, []).append(line)
     for line in page.lines:
@@ -24,7 +24,7 @@ def labelled(page: PageText) -> Iterator[tuple[Label, Span, How]]:
                 yield label, *found
 
 
-def _labels(line: Line) -> Iterator[tuple[Label, int, int]]:
+def _labels(line: TextLine) -> Iterator[tuple[Label, int, int]]:
     index = 0
     while index < len(line.words):
         found = label_at(line.words, index)
@@ -34,7 +34,7 @@ def _labels(line: Line) -> Iterator[tuple[Label, int, int]]:
 
 
 def _value(
-    label: Label, line: Line, start: int, end: int, rows: dict[int, list[Line]]
+    label: Label, line: TextLine, start: int, end: int, rows: dict[int, list[TextLine]]
 ) -> tuple[Span, How] | None:
     if end < len(line.words):
         if label.kind == "text" and not (start == 0 and line.words[end - 1].text.endswith(":")):
@@ -49,7 +49,7 @@ def _value(
     return (span, "label-above") if span else None
 
 
-def _beside(label: Label, line: Line, rows: dict[int, list[Line]]) -> Span | None:
+def _beside(label: Label, line: TextLine, rows: dict[int, list[TextLine]]) -> Span | None:
     """The nearest cell to the right; amounts may have other columns in between."""
     cells = [c for c in rows[line.row] if c.box.left > line.box.right]
     for cell in cells if label.kind == "price" else cells[:1]:
@@ -61,7 +61,7 @@ def _beside(label: Label, line: Line, rows: dict[int, list[Line]]) -> Span | Non
     return None
 
 
-def _under(label: Label, line: Line, rows: dict[int, list[Line]]) -> Span | None:
+def _under(label: Label, line: TextLine, rows: dict[int, list[TextLine]]) -> Span | None:
     head = line.box
     for row in range(line.row + 1, line.row + 4):
         for cell in rows.get(row, []):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from fencerow.demo.model import Box, Line, Word, around
+from fencerow.demo.model import Box, TextLine, Word, around
 
 CELL_GAP = 1.0  # of the font size; a justified line's spaces stay below this
 WORD_GAP = 0.6
@@ -58,12 +58,12 @@ def _word(run: list[Glyph]) -> Word:
     return Word(text, around(letters), run[0].baseline, size, letters, run[0].level)
 
 
-def lines(found: Iterable[Word]) -> tuple[Line, ...]:
+def lines(found: Iterable[Word]) -> tuple[TextLine, ...]:
     """Lines from top to bottom and, within a row, from left to right."""
     every = list(found)
     rows = _rows([w for w in every if w.level])
-    level = [Line(tuple(cell), n) for n, row in enumerate(rows) for cell in _cells(row)]
-    slanted = [Line((w,), len(rows) + n) for n, w in enumerate(w for w in every if not w.level)]
+    level = [TextLine(tuple(cell), n) for n, row in enumerate(rows) for cell in _cells(row)]
+    slanted = [TextLine((w,), len(rows) + n) for n, w in enumerate(w for w in every if not w.level)]
     return tuple(level + slanted)
 
 

@@ -79,7 +79,7 @@ class Word:
 
 
 @dataclass(frozen=True)
-class Line:
+class TextLine:
     """Words that read on from each other. Cells of one table row are separate lines."""
 
     words: tuple[Word, ...]
@@ -105,7 +105,7 @@ class PageText:
     number: int
     of: int
     size: Size
-    lines: tuple[Line, ...]
+    lines: tuple[TextLine, ...]
     note: str = ""
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from fencerow.demo.model import Box, Line, around
+from fencerow.demo.model import Box, TextLine, around
 from fencerow.demo.patterns import PATTERNS, Kind
 
 _LEAD: Final = re.compile(r"[\s:#=–-]*(?:(?:am|on|of|vom|du|le)\s+)?")
@@ -17,7 +17,7 @@ _LEAD: Final = re.compile(r"[\s:#=–-]*(?:(?:am|on|of|vom|du|le)\s+)?")
 class Span:
     """`start` and `end` count characters of `line.text`."""
 
-    line: Line
+    line: TextLine
     start: int
     end: int
     normal: str | None = None
@@ -34,7 +34,7 @@ class Span:
         return self.line is other.line and self.start < other.end and other.start < self.end
 
 
-def _parts(line: Line, start: int, end: int) -> Iterator[Box]:
+def _parts(line: TextLine, start: int, end: int) -> Iterator[Box]:
     at = 0
     for word in line.words:
         first, last = max(start - at, 0), min(end - at, len(word.text))
@@ -43,12 +43,12 @@ def _parts(line: Line, start: int, end: int) -> Iterator[Box]:
         at += len(word.text) + 1
 
 
-def offset(line: Line, index: int) -> int:
+def offset(line: TextLine, index: int) -> int:
     """Where the word at `index` starts in the line's text."""
     return sum(len(w.text) + 1 for w in line.words[:index])
 
 
-def find(kind: Kind, line: Line) -> Iterator[Span]:
+def find(kind: Kind, line: TextLine) -> Iterator[Span]:
     """Every stretch of the line that has the kind's shape and passes its check."""
     pattern = PATTERNS[kind]
     for match in pattern.shape.finditer(line.text):
@@ -57,7 +57,7 @@ def find(kind: Kind, line: Line) -> Iterator[Span]:
             yield Span(line, match.start(), match.end(), normal)
 
 
-def begins(kind: Kind, line: Line, start: int = 0) -> Span | None:
+def begins(kind: Kind, line: TextLine, start: int = 0) -> Span | None:
     """The stretch right at `start`, past a colon or other lead-in of a value."""
     lead = _LEAD.match(line.text, start)
     at = lead.end() if lead else start
