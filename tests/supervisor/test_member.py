@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from fencerow.core.errors import exits
-from fencerow.supervisor.member import Member
+from fencerow.supervisor.member import MemberProcess
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from fencerow.supervisor.member import Member
 def test_one_that_was_told_to_leave_may_die_of_being_told_again(
     told: bool, number: signal.Signals, code: int
 ) -> None:
-    member = Member(1, lambda _number, _lifeline: ["sleep", "60"], {})
+    member = MemberProcess(1, lambda _number, _lifeline: ["sleep", "60"], {})
     try:
         if told:
             member.order(hurry=False)

@@ -19,7 +19,7 @@ from fencerow.cli.signals import Signals
 from fencerow.cli.sources import Sources
 from fencerow.core.db.socket_pairs import socket_pair
 from fencerow.core.errors import exits
-from fencerow.supervisor.member import Member
+from fencerow.supervisor.member import MemberProcess
 from fencerow.supervisor.restarts import Restarts
 
 log = logging.getLogger("fencerow.dev")
@@ -36,11 +36,11 @@ NAMES_MAX = 3
 class Reloader:
     """One process at a time. Used in the main thread, but for the signals."""
 
-    def __init__(self, start: Callable[[], Member], sources: Sources) -> None:
+    def __init__(self, start: Callable[[], MemberProcess], sources: Sources) -> None:
         self._start = start
         self._sources = sources
         self._restarts = Restarts()
-        self._member: Member | None = None
+        self._member: MemberProcess | None = None
         self._start_at = 0.0  # infinite: when a file changes
         self._was_ready = False  # some process was
         self._asked = self._passed = 0  # how often it was told to end, and has told the process
@@ -100,7 +100,7 @@ class Reloader:
 
     # --- the process ----------------------------------------------------------------------------------
 
-    def _command(self, member: Member, now: float) -> None:
+    def _command(self, member: MemberProcess, now: float) -> None:
         if self._asked > self._passed:
             self._passed = self._asked
             member.order(hurry=self._asked > 1)
@@ -111,7 +111,7 @@ class Reloader:
             self._kill_at = math.inf
             member.kill(f"it did not end within {KILL_S:g} s")
 
-    def _after_end(self, member: Member, code: int, now: float) -> int | None:
+    def _after_end(self, member: MemberProcess, code: int, now: float) -> int | None:
         member.hear()
         member.close()
         self._member = None

@@ -18,7 +18,7 @@ from fencerow.core.config import COMMAND_PREFIX
 from fencerow.core.errors import InvalidInput
 from fencerow.core.worker.worker import Worker
 from fencerow.supervisor.lifeline import Lifeline
-from fencerow.supervisor.member import Member
+from fencerow.supervisor.member import MemberProcess
 from fencerow.supervisor.notify import Notifier
 from fencerow.supervisor.probes import NO_PAGES, ProbeAddress, Probes
 from fencerow.supervisor.pulse import Pulse
@@ -82,9 +82,9 @@ def reloaded(wanted: CommandOptions, level: str | None, log_format: str | None) 
     secret = os.environ.get(developing.VARIABLE) or developing.new_secret()
     first = iter([True])
 
-    def start() -> Member:
+    def start() -> MemberProcess:
         environment = developing.environment(os.environ, secret, is_first=next(first, False))
-        return Member(1, partial(command_of, wanted.arguments), environment)
+        return MemberProcess(1, partial(command_of, wanted.arguments), environment)
 
     return Reloader(start, Sources(folders_of(wanted.app_name()))).run()
 

@@ -21,7 +21,7 @@ _decoder = msgspec.json.Decoder(Vitals)
 LINE_MAX = 65_536
 
 
-class Member:
+class MemberProcess:
     """A process with a lifeline. Used by one thread only, which also reaps it: its number is nobody else's meanwhile.
 
     It is out of the terminal's reach: a Ctrl-C reaches the supervisor alone, which passes it on once.
@@ -143,6 +143,6 @@ class MemberPlace:
     """Room for one process. `start_at`: when it is filled again. `is_done`: its process has left in order."""
 
     number: int
-    member: Member | None = None
+    member: MemberProcess | None = None
     start_at: float = 0.0
     is_done: bool = False

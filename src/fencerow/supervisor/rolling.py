@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from fencerow.core.model.text import amount
-from fencerow.supervisor.member import Member, MemberPlace
+from fencerow.supervisor.member import MemberPlace, MemberProcess
 
 log = logging.getLogger("fencerow.supervisor")
 
@@ -17,14 +17,14 @@ class Rolling:
     `start` starts a process for a place, `bury` forgets one that has ended.
     """
 
-    def __init__(self, start: Callable[[int], Member], bury: Callable[[Member], None]) -> None:
+    def __init__(self, start: Callable[[int], MemberProcess], bury: Callable[[MemberProcess], None]) -> None:
         self._start = start
         self._bury = bury
         self._waiting: list[MemberPlace] = []
         self._place: MemberPlace | None = None  # whose process is being replaced
-        self._new: Member | None = None
-        self._old: Member | None = None
-        self._dropped: list[Member] = []  # new ones that a newer restart has replaced
+        self._new: MemberProcess | None = None
+        self._old: MemberProcess | None = None
+        self._dropped: list[MemberProcess] = []  # new ones that a newer restart has replaced
 
     def begin(self, places: Sequence[MemberPlace]) -> None:
         """Replace the processes of these places, one after the other; those that were waiting too, but once.
@@ -38,7 +38,7 @@ class Rolling:
         log.info("rolling restart: %s, one after the other", replaced)
         self._waiting = list(places)
 
-    def members(self) -> list[Member]:
+    def members(self) -> list[MemberProcess]:
         """The new one that is not ready yet, the old one that has not ended yet, and those that were replaced."""
         return [*(each for each in (self._new, self._old) if each is not None), *self._dropped]
 
@@ -56,7 +56,7 @@ class Rolling:
         if self._new is None and self._old is None and self._waiting:
             self._next()
 
-    def _drop(self, member: Member) -> None:
+    def _drop(self, member: MemberProcess) -> None:
         log.info("rolling restart: process %d, which was not ready yet, is replaced", member.number)
         member.order(hurry=True)
         if member.vitals is None:

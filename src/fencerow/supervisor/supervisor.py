@@ -19,7 +19,7 @@ from typing import Any
 from fencerow.core.db.socket_pairs import socket_pair
 from fencerow.core.errors import WorkersNotStarted, exits
 from fencerow.core.model.text import amount
-from fencerow.supervisor.member import Command, Member, MemberPlace
+from fencerow.supervisor.member import Command, MemberPlace, MemberProcess
 from fencerow.supervisor.restarts import Restarts
 from fencerow.supervisor.rolling import Rolling
 from fencerow.supervisor.standing import Standing, of_several
@@ -136,7 +136,7 @@ class Supervisor:
         else:
             self._died(place, member, code, now)
 
-    def _died(self, place: MemberPlace, member: Member, code: int, now: float) -> None:
+    def _died(self, place: MemberPlace, member: MemberProcess, code: int, now: float) -> None:
         ready_s = None if member.ready_at is None else now - member.ready_at
         pause_s = self._restarts.died(place.number, code, ready_s)
         any_ready = any(each.is_ready for each in self._members())
@@ -159,7 +159,7 @@ class Supervisor:
             self._is_said = True
             log.info("%s", self._described(ready))
 
-    def _described(self, ready: list[Member]) -> str:
+    def _described(self, ready: list[MemberProcess]) -> str:
         known = [each.vitals for each in ready if each.vitals is not None]
         slots, connections = sum(each.slots for each in known), sum(each.connections for each in known)
         ready_now = amount(self._count, "process is", "processes are")
@@ -186,7 +186,7 @@ class Supervisor:
             elif faults and now - member.unwell_since > patience.unwell_s:
                 self._kill(member, "; ".join(faults))
 
-    def _judge_start(self, member: Member, silent_s: float) -> None:
+    def _judge_start(self, member: MemberProcess, silent_s: float) -> None:
         """An import may take long, or hang. While all are told to leave it is of no use."""
         patience = self._restarts.patience
         if member.is_told and silent_s > patience.unwell_s:
@@ -200,7 +200,7 @@ class Supervisor:
                 *(member.number, silent_s, patience.start_s),
             )
 
-    def _kill(self, member: Member, why: str) -> None:
+    def _kill(self, member: MemberProcess, why: str) -> None:
         log.error("process %d is killed: %s", member.number, why)
         member.kill(why)
 
@@ -243,23 +243,23 @@ class Supervisor:
 
     # --- what it acts on ----------------------------------------------------------------------------------
 
-    def _start(self, number: int) -> Member:
-        member = Member(number, self._command, self._environ)
+    def _start(self, number: int) -> MemberProcess:
+        member = MemberProcess(number, self._command, self._environ)
         self._selector.register(member.lifeline, selectors.EVENT_READ, member)
         log.info("process %d is started, with process id %d", number, member.pid)
         return member
 
-    def _bury(self, member: Member) -> None:
+    def _bury(self, member: MemberProcess) -> None:
         self._quiet(member)
         member.close()
 
-    def _quiet(self, member: Member) -> None:
+    def _quiet(self, member: MemberProcess) -> None:
         if member.lifeline.fileno() in self._selector.get_map():
             self._selector.unregister(member.lifeline)
 
     def _wait(self, awake: socket.socket) -> None:
         for key, _ in self._selector.select(self._pause_s()):
-            if isinstance(key.data, Member):
+            if isinstance(key.data, MemberProcess):
                 if not key.data.hear():
                     self._quiet(key.data)  # its death is told by a signal
             else:
@@ -270,7 +270,7 @@ class Supervisor:
         until_s = min(starts, default=float("inf")) - time.monotonic()
         return self._look_s if self._asked else min(self._look_s, max(0.01, until_s))
 
-    def _members(self) -> list[Member]:
+    def _members(self) -> list[MemberProcess]:
         return [each.member for each in self._places if each.member is not None] + self._rolling.members()
 
     def _is_wanted(self) -> bool:
