@@ -15,7 +15,7 @@ from fencerow.core.errors import FencerowError
 from fencerow.core.errors.base import line_of
 from fencerow.core.model.job import NewJob
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Moved, Requeued, archive
+from fencerow.core.store.attempts import MovedJob, Requeued, archive
 from fencerow.core.store.suspending import Waiter, lock_waiters, wake_locked
 
 FLOWS_MAX = 50  # that one transaction moves
@@ -67,7 +67,7 @@ class Advanced(msgspec.Struct, frozen=True):
     that have ended. `more`: there may be more to do at once; `left`: some jobs were locked; `moved`: ends were told."""
 
     queued: list[Requeued]
-    cancelled: list[Moved]
+    cancelled: list[MovedJob]
     made: list[NewJob]
     ended: list[str]
     more: bool = False
@@ -154,8 +154,8 @@ def _wake(ids: list[str], actor: str | None) -> Steps[list[Requeued]]:
     return queued
 
 
-def _cancel(reasons: Mapping[str, list[str]], actor: str | None) -> Steps[list[Moved]]:
-    moved: list[Moved] = []
+def _cancel(reasons: Mapping[str, list[str]], actor: str | None) -> Steps[list[MovedJob]]:
+    moved: list[MovedJob] = []
     for reason, ids in reasons.items():
         idle = first_column((yield from execute("cancel_idle", ids=ids, actor=actor, reason=reason)))
         moved += yield from archive(idle)

@@ -20,7 +20,7 @@ from fencerow.core.model.job import Fence
 from fencerow.core.model.state import FINAL
 from fencerow.core.model.wakeup import CancelAsked, encode, encode_ended
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Moved, Requeued
+from fencerow.core.store.attempts import MovedJob, Requeued
 from fencerow.core.store.change import unchangeable
 from fencerow.core.store.hints import hints_of_queued
 from fencerow.core.store.moves import CancelResult, uncancellable, unrevivable
@@ -233,7 +233,7 @@ def _changed(job: JobChanged) -> str:
     return "changed" if job.changes else "as it was"
 
 
-def _tell_cancelled(moved: Sequence[Moved], asked: dict[str, str]) -> Procedure[None]:
+def _tell_cancelled(moved: Sequence[MovedJob], asked: dict[str, str]) -> Procedure[None]:
     ended = encode_ended(job.id for job in moved if job.awaited)
     yield WakeUp([*ended, *(encode(CancelAsked(holder, job_id)) for job_id, holder in asked.items())])
 

@@ -23,7 +23,7 @@ from fencerow.core.model.wakeup import Ordered, Queued, encode, encode_ended
 from fencerow.core.model.wanted import Change, Leave
 from fencerow.core.model.worker import HeldJob, WorkerRecord
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Moved
+from fencerow.core.store.attempts import MovedJob
 from fencerow.core.store.orders import ALIVE_MAX, Order, gone
 from fencerow.operators.finding import limited, member
 from fencerow.operators.prefixes import worker_meant
@@ -288,5 +288,5 @@ def _queued(taken: list[store.Reclaimed]) -> list[str]:
     return [encode(Queued(*lane)) for lane in sorted(lanes)]
 
 
-def _over(moved: list[Moved]) -> list[str]:
+def _over(moved: list[MovedJob]) -> list[str]:
     return encode_ended([job.id for job in moved if job.awaited])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fencerow.core.db.run import Steps, as_int, execute, first_column, operation
 from fencerow.core.model.lane import ANYBODYS
-from fencerow.core.store.attempts import Moved, archive
+from fencerow.core.store.attempts import MovedJob, archive
 
 
 @operation(alone=True, repeatable=True, writes="")
@@ -17,7 +17,7 @@ def lanes_since(queue: str, *, age_s: float) -> Steps[list[tuple[int, str]]]:
 @operation()
 def disown(
     queue: str, priority: int, lane: str = ANYBODYS, *, age_s: float, look: int, actor: str | None
-) -> Steps[list[Moved]]:
+) -> Steps[list[MovedJob]]:
     """Fail the queued jobs of one lane that were due for `age_s` while no living worker knew their name.
 
     Looks at the `look` oldest jobs of the lane.

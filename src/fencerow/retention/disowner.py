@@ -11,7 +11,7 @@ import logging
 from fencerow.core.chore import Chore, Site
 from fencerow.core.model.text import amount
 from fencerow.core.model.wakeup import encode_ended
-from fencerow.core.store.attempts import Moved
+from fencerow.core.store.attempts import MovedJob
 from fencerow.retention.disown import disown, lanes_since
 
 log = logging.getLogger("fencerow.worker.disowner")
@@ -37,8 +37,8 @@ class Disowner(Chore):
                 self._tell(queue, await self._disown(queue, priority, lane))
         return LOOK_EVERY_S
 
-    async def _disown(self, queue: str, priority: int, lane: str) -> list[Moved]:
-        found: list[Moved] = []
+    async def _disown(self, queue: str, priority: int, lane: str) -> list[MovedJob]:
+        found: list[MovedJob] = []
         while moved := await self._engine.arun(
             disown(
                 queue,
@@ -52,7 +52,7 @@ class Disowner(Chore):
             found += moved
         return found
 
-    def _tell(self, queue: str, moved: list[Moved]) -> None:
+    def _tell(self, queue: str, moved: list[MovedJob]) -> None:
         if not moved:
             return
         log.error(

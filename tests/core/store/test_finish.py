@@ -6,7 +6,7 @@ import pytest
 
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Failure, Moved, Requeue, Stop, Success
+from fencerow.core.store.attempts import Failure, MovedJob, Requeue, Stop, Success
 from fencerow.operators import looking
 from fencerow.testing.clock import DatabaseClock
 from tests.core.store import stage
@@ -52,7 +52,7 @@ def test_repeating_a_success_moves_nothing_more(engine: AnyEngine) -> None:
 def test_a_failure_is_counted_and_told(engine: AnyEngine) -> None:
     job = running(engine, holder := register(engine))
     moved = engine.run(store.fail([Failure(job.id, 1, stage.ERROR)], holder=holder))
-    assert moved == [Moved(job.id, False)]
+    assert moved == [MovedJob(job.id, False)]
 
     found = read(engine, job.id)
     assert (found.state, found.failures, found.error) == (State.FAILED, 1, {"type": "Boom"})

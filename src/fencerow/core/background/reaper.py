@@ -22,7 +22,7 @@ from fencerow.core.db.steady import steady
 from fencerow.core.model.state import State
 from fencerow.core.model.text import amount
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Moved, Requeued
+from fencerow.core.store.attempts import MovedJob, Requeued
 from fencerow.core.store.reap import LeaseAhead, Reclaimed
 from fencerow.core.telemetry import Fact, Telemetry
 
@@ -157,7 +157,7 @@ class Reaper:
 
         return await self.portion.fit(BATCH_ROWS, do)
 
-    def _announce(self, reclaimed: Sequence[Reclaimed], moved: Sequence[Moved]) -> None:
+    def _announce(self, reclaimed: Sequence[Reclaimed], moved: Sequence[MovedJob]) -> None:
         for state, count in Counter(job.state for job in reclaimed).items():
             self._telemetry.emit(Fact.REAPED, state=state, count=count)
         queued = [job for job in reclaimed if job.state is State.QUEUED]

@@ -14,7 +14,7 @@ from fencerow.core.model.state import State
 from fencerow.core.model.text import check_text
 from fencerow.core.model.wakeup import Arrived, CancelAsked, encode, encode_ended
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Moved, Requeued
+from fencerow.core.store.attempts import MovedJob, Requeued
 from fencerow.core.store.hints import hints_of_queued
 from fencerow.core.store.moves import CancelResult
 
@@ -77,7 +77,7 @@ def cancelled_again(
     except IllegalMove as refused:
         if refused.state != State.CANCELLED:
             raise
-        return CancelResult(Moved(job_id, awaited=True))  # whether somebody waits is not known any more
+        return CancelResult(MovedJob(job_id, awaited=True))  # whether somebody waits is not known any more
     except NOT_NOW:
         raise doubt from None
 

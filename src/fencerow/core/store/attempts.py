@@ -239,7 +239,7 @@ class Requeued(msgspec.Struct, frozen=True):
     lane: str = ANYBODYS
 
 
-class Moved(msgspec.Struct, frozen=True):
+class MovedJob(msgspec.Struct, frozen=True):
     """A job that is finished now, whether somebody waits for it, and whether it had turns that are free now."""
 
     id: str
@@ -248,7 +248,7 @@ class Moved(msgspec.Struct, frozen=True):
 
 
 @operation(alone=True, prepared=True)
-def succeed(outcomes: Sequence[Success], *, holder: str) -> Steps[list[Moved]]:
+def succeed(outcomes: Sequence[Success], *, holder: str) -> Steps[list[MovedJob]]:
     """Store results and move the jobs to the finished ones. Repeating it moves nothing more.
 
     Ephemeral jobs leave their ids alone; those that are awaited are kept for `AWAITED_S`.
@@ -259,13 +259,13 @@ def succeed(outcomes: Sequence[Success], *, holder: str) -> Steps[list[Moved]]:
 
 
 @operation(repeatable=False)
-def fail(outcomes: Sequence[Failure], *, holder: str) -> Steps[list[Moved]]:
+def fail(outcomes: Sequence[Failure], *, holder: str) -> Steps[list[MovedJob]]:
     """End the jobs as failed."""
     return (yield from _then_archive("fail", outcomes, holder))
 
 
 @operation(repeatable=False)
-def stop(outcomes: Sequence[Stop], *, holder: str) -> Steps[list[Moved]]:
+def stop(outcomes: Sequence[Stop], *, holder: str) -> Steps[list[MovedJob]]:
     """End the jobs as cancelled, those of them of which a cancel was asked."""
     return (yield from _then_archive("stop", outcomes, holder))
 
@@ -278,7 +278,7 @@ def requeue(outcomes: Sequence[Requeue], *, holder: str) -> Steps[list[Requeued]
 
 
 @operation(alone=True)
-def park(outcomes: Sequence[Failure], *, holder: str) -> Steps[list[Moved]]:
+def park(outcomes: Sequence[Failure], *, holder: str) -> Steps[list[MovedJob]]:
     """End the jobs as failed where they are, for the database refuses to move them; see `move_parked`."""
     return moved_rows((yield from execute("park", outcomes=_document(outcomes), holder=holder)))
 
@@ -290,7 +290,7 @@ def parked(*, limit: int) -> Steps[list[str]]:
 
 
 @operation()
-def move_parked(job_id: str) -> Steps[list[Moved]]:
+def move_parked(job_id: str) -> Steps[list[MovedJob]]:
     """Move a job that was parked to the finished ones, if nobody has. Refused again, it stays where it is."""
     return (yield from archive([job_id]))
 
@@ -333,7 +333,7 @@ def existing(ids: Sequence[str]) -> Steps[set[str]]:
     return set(first_column((yield Statement("existing", {"ids": list(ids)}))))
 
 
-def archive(ids: Iterable[str]) -> Steps[list[Moved]]:
+def archive(ids: Iterable[str]) -> Steps[list[MovedJob]]:
     """Move what this transaction has brought to a final state. Part of other operations."""
     wanted = list(ids)
     if not wanted:
@@ -341,8 +341,8 @@ def archive(ids: Iterable[str]) -> Steps[list[Moved]]:
     return moved_rows((yield from execute("archive", ids=wanted)))
 
 
-def moved_rows(rows: Rows) -> list[Moved]:
-    return [Moved(str(row[0]), bool(row[1]), bool(row[2])) for row in rows]
+def moved_rows(rows: Rows) -> list[MovedJob]:
+    return [MovedJob(str(row[0]), bool(row[1]), bool(row[2])) for row in rows]
 
 
 def requeued_rows(rows: Rows) -> list[Requeued]:
@@ -355,7 +355,7 @@ def requeued_rows(rows: Rows) -> list[Requeued]:
     ]  # fmt: skip
 
 
-def _then_archive(name: str, outcomes: Sequence[msgspec.Struct], holder: str) -> Steps[list[Moved]]:
+def _then_archive(name: str, outcomes: Sequence[msgspec.Struct], holder: str) -> Steps[list[MovedJob]]:
     rows = yield from execute(name, outcomes=_document(outcomes), holder=holder)
     return (yield from archive(first_column(rows)))
 

@@ -11,7 +11,7 @@ from fencerow.core.db.run import Steps, operation
 from fencerow.core.model.job import NewJob
 from fencerow.core.model.rules import needed
 from fencerow.core.model.submission import Submission
-from fencerow.core.store.attempts import Moved, Requeued, Success, succeed
+from fencerow.core.store.attempts import MovedJob, Requeued, Success, succeed
 from fencerow.core.store.storing import once_each, storing_once
 from fencerow.core.store.workers import refuse_older
 
@@ -26,7 +26,7 @@ class FollowedSuccess(msgspec.Struct, frozen=True):
 class MovedAndMade(msgspec.Struct, frozen=True):
     """The jobs that are finished now, and those that were made: what a wake-up has to say."""
 
-    moved: list[Moved]
+    moved: list[MovedJob]
     made: list[Requeued]
 
 

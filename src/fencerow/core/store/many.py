@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fencerow.core.db.run import Row, Steps, execute, first_column, operation, text_or_none
-from fencerow.core.store.attempts import Moved, Requeued, archive, requeued_rows
+from fencerow.core.store.attempts import MovedJob, Requeued, archive, requeued_rows
 from fencerow.core.store.moves import CANCEL_PATIENCE_S, forget_notes, key_document
 
 
@@ -18,7 +18,7 @@ from fencerow.core.store.moves import CANCEL_PATIENCE_S, forget_notes, key_docum
 class CancelledMany:
     """What a cancel of many did: those that never run again, and those whose holder was asked, with the holder."""
 
-    moved: list[Moved]
+    moved: list[MovedJob]
     asked: dict[str, str]
 
 

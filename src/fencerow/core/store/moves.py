@@ -11,7 +11,7 @@ from fencerow.core.db.run import Row, Steps, execute, first_column, operation, t
 from fencerow.core.errors import FencerowError, IllegalMove, JobGone, JobNotFound, KeyConflict
 from fencerow.core.model.job import Fence
 from fencerow.core.model.state import FINAL, State
-from fencerow.core.store.attempts import Moved, Requeued, archive, read_fences, requeued_rows
+from fencerow.core.store.attempts import MovedJob, Requeued, archive, read_fences, requeued_rows
 
 ROUNDS_MAX = 10  # of move, ask and look; each loses only to somebody who moved the job
 CANCEL_PATIENCE_S = 5.0  # who cancels waits for an answer, while somebody's transaction may lock the job
@@ -21,7 +21,7 @@ CANCEL_PATIENCE_S = 5.0  # who cancels waits for an answer, while somebody's tra
 class CancelResult:
     """What a cancel did. `moved`: it never ran again. Otherwise `holder` runs it and was asked to stop."""
 
-    moved: Moved | None
+    moved: MovedJob | None
     holder: str | None = None
 
 
@@ -59,7 +59,7 @@ def cancel(
 
 
 @operation()
-def expire(*, limit: int, actor: str | None) -> Steps[list[Moved]]:
+def expire(*, limit: int, actor: str | None) -> Steps[list[MovedJob]]:
     """End waiting and queued jobs that are past their expiry. Locked rows are left for the next sweep."""
     rows = yield from execute("expire", limit=limit, actor=actor)
     return (yield from archive(first_column(rows)))

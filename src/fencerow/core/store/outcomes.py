@@ -27,7 +27,7 @@ from fencerow.core.model.outcome import (
 from fencerow.core.model.state import State
 from fencerow.core.store.attempts import (
     Failure,
-    Moved,
+    MovedJob,
     Requeue,
     Requeued,
     Stop,
@@ -90,7 +90,7 @@ class OutcomeRule:
     is_lasting: bool = True
 
 
-def _succeed(batch: Batch, holder: str) -> Operation[list[Moved]]:
+def _succeed(batch: Batch, holder: str) -> Operation[list[MovedJob]]:
     return succeed([Success(*each.key, each.outcome.result.decode()) for each in batch], holder=holder)
 
 
@@ -106,19 +106,19 @@ def _failures(batch: Batch) -> list[Failure]:
     return [Failure(*each.key, each.outcome.error.to_json()) for each in batch]
 
 
-def _fail(batch: Batch, holder: str) -> Operation[list[Moved]]:
+def _fail(batch: Batch, holder: str) -> Operation[list[MovedJob]]:
     return fail(_failures(batch), holder=holder)
 
 
-def _park(batch: Batch, holder: str) -> Operation[list[Moved]]:
+def _park(batch: Batch, holder: str) -> Operation[list[MovedJob]]:
     return park(_failures(batch), holder=holder)
 
 
-def _stop(batch: Batch, holder: str) -> Operation[list[Moved]]:
+def _stop(batch: Batch, holder: str) -> Operation[list[MovedJob]]:
     return stop([Stop(*each.key, _cancelled(each.outcome)) for each in batch], holder=holder)
 
 
-def _crash(batch: Batch, holder: str) -> Operation[tuple[list[Reclaimed], list[Moved]]]:
+def _crash(batch: Batch, holder: str) -> Operation[tuple[list[Reclaimed], list[MovedJob]]]:
     crashes = [Crash(*each.key, each.outcome.delay_s, each.outcome.reason) for each in batch]
     return crash(crashes, holder=holder)
 
@@ -162,7 +162,7 @@ def _cancelled(outcome: Stopped) -> str:
     return msgspec.json.encode(error).decode()
 
 
-def _when_moved(moved: list[Moved]) -> ConfirmedEnds:
+def _when_moved(moved: list[MovedJob]) -> ConfirmedEnds:
     awaited = [job.id for job in moved if job.awaited]
     return ConfirmedEnds({job.id for job in moved}, [], awaited, [], any(job.had_turns for job in moved))
 
@@ -179,7 +179,7 @@ def _when_suspended(answer: Suspending) -> ConfirmedEnds:
     return ConfirmedEnds(set(answer.ids), answer.woken, [], [], answer.had_turns)
 
 
-def _when_crashed(answer: tuple[list[Reclaimed], list[Moved]]) -> ConfirmedEnds:
+def _when_crashed(answer: tuple[list[Reclaimed], list[MovedJob]]) -> ConfirmedEnds:
     found, moved = answer
     return ConfirmedEnds(
         {job.id for job in found},

@@ -8,7 +8,7 @@ import msgspec
 
 from fencerow.core.db.run import Rows, Steps, as_int, execute, first_column, operation, text_or_none
 from fencerow.core.model.state import FINAL, State
-from fencerow.core.store.attempts import Moved, archive
+from fencerow.core.store.attempts import MovedJob, archive
 
 DEATHS_PER_CRASH = 5
 
@@ -84,7 +84,7 @@ def dead_holders() -> Steps[list[str]]:
 @operation()
 def reclaim(
     dead: Sequence[str], *, limit: int, actor: str | None
-) -> Steps[tuple[list[Reclaimed], list[Moved]]]:
+) -> Steps[tuple[list[Reclaimed], list[MovedJob]]]:
     """Take running jobs from these dead holders, at most `limit`; returns what became of each, and the finished.
 
     A death counts a crash against a job that ran alone there. Of the others nobody knows which one it was; a job
@@ -98,7 +98,9 @@ def reclaim(
 
 
 @operation()
-def time_out(*, limit: int, delay_s: float, actor: str | None) -> Steps[tuple[list[Reclaimed], list[Moved]]]:
+def time_out(
+    *, limit: int, delay_s: float, actor: str | None
+) -> Steps[tuple[list[Reclaimed], list[MovedJob]]]:
     """End what living workers call overdue themselves (`Stated.overdue`), at most `limit` jobs.
 
     What had begun is a failure, retried after `delay_s`; what had not goes back uncounted.
@@ -107,7 +109,7 @@ def time_out(*, limit: int, delay_s: float, actor: str | None) -> Steps[tuple[li
     return (yield from settle(rows))
 
 
-def settle(rows: Rows) -> Steps[tuple[list[Reclaimed], list[Moved]]]:
+def settle(rows: Rows) -> Steps[tuple[list[Reclaimed], list[MovedJob]]]:
     """What became of each, with the finals moved. Part of other operations."""
     found = [
         Reclaimed(
@@ -136,7 +138,7 @@ class Crash(msgspec.Struct, frozen=True):
 
 
 @operation(repeatable=False)
-def crash(outcomes: Sequence[Crash], *, holder: str) -> Steps[tuple[list[Reclaimed], list[Moved]]]:
+def crash(outcomes: Sequence[Crash], *, holder: str) -> Steps[tuple[list[Reclaimed], list[MovedJob]]]:
     """Count a crash of each; returns what became of them, and the finished. The others wait as suspects."""
     document = msgspec.json.encode(outcomes).decode()
     rows = yield from execute("crash", outcomes=document, holder=holder)

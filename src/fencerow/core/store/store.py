@@ -15,7 +15,7 @@ from fencerow.core.store.attempts import (
     lanes as lanes,
     AWAITED_S as AWAITED_S,
     Failure as Failure,
-    Moved as Moved,
+    MovedJob as MovedJob,
     Requeue as Requeue,
     Requeued as Requeued,
     Stop as Stop,

@@ -27,7 +27,7 @@ from fencerow.core.model.outcome import Failed, Outcome, Released, Stopped, Succ
 from fencerow.core.model.retry import FailureCode, describe
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Moved, Requeued
+from fencerow.core.store.attempts import MovedJob, Requeued
 from fencerow.core.store.outcomes import WRITINGS
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.attempt import Attempt, facts
@@ -88,7 +88,7 @@ class Acker:
         self._changed.set()
 
     def committed(
-        self, attempt: Attempt, moved: Moved, duration_s: float, made: Sequence[Requeued] = ()
+        self, attempt: Attempt, moved: MovedJob, duration_s: float, made: Sequence[Requeued] = ()
     ) -> None:
         """The handler's own transaction has written the success, and made these follow-ups."""
         self._wakeups.announce_queued(made)

@@ -30,7 +30,7 @@ from fencerow.core.model.retry import RetryRule, after_failure, describe
 from fencerow.core.model.state import State
 from fencerow.core.model.text import said_of
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Moved, Requeued
+from fencerow.core.store.attempts import MovedJob, Requeued
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.threads import NoThread
 from fencerow.core.worker.attempt import Attempt, Interrupt, OutOfTime
@@ -52,7 +52,7 @@ class Committed:
     """The success was committed inside `job.transaction()`, and with it the follow-ups that were `made`; there is
     nothing left to acknowledge."""
 
-    moved: Moved
+    moved: MovedJob
     made: list[Requeued] = field(default_factory=list)
 
 
@@ -186,7 +186,7 @@ class Decider:
             if fence is None or fence.attempt != claimed.attempt:
                 return None
             if fence.state is State.SUCCEEDED:
-                return Committed(Moved(claimed.id, True))
+                return Committed(MovedJob(claimed.id, True))
             if fence.state is not State.RUNNING or fence.holder != attempt.holder:
                 return None
             return ours()

@@ -22,7 +22,7 @@ from fencerow.core.db.strikes import SHELTER, sheltered
 from fencerow.core.errors import Busy, TransactionMisuse
 from fencerow.core.model.text import said_of
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Moved, Requeued
+from fencerow.core.store.attempts import MovedJob, Requeued
 from fencerow.core.worker.attempt import Attempt, lease_lost
 from fencerow.core.worker.follow_ups import FollowUps
 
@@ -52,7 +52,7 @@ class JobTransaction(Generic[T]):
         self._opened = opened
         self._given = given
         self._follow_ups = follow_ups
-        self.moved: Moved | None = None  # what the commit brought about, once it is certain
+        self.moved: MovedJob | None = None  # what the commit brought about, once it is certain
         self.made: list[Requeued] = []  # the follow-ups among that
         self._sync: ExitStack | None = None
         self._async: AsyncExitStack | None = None
