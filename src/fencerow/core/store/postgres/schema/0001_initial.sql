@@ -153,7 +153,6 @@ CREATE INDEX jobs_turned ON fencerow.jobs (exclusive) INCLUDE (exclusive_at_once
 CREATE INDEX jobs_limited ON fencerow.jobs USING gin (limits)
     WHERE state IN ('queued', 'running') AND limits IS NOT NULL;
 CREATE INDEX jobs_holder ON fencerow.jobs (holder) WHERE state = 'running';
-CREATE INDEX jobs_deadline ON fencerow.jobs (deadline_at) WHERE state = 'running' AND deadline_at IS NOT NULL;
 CREATE INDEX jobs_expiry ON fencerow.jobs (expires_at) WHERE state IN ('waiting', 'queued') AND expires_at IS NOT NULL;
 CREATE INDEX jobs_key ON fencerow.jobs (scope, key) WHERE key IS NOT NULL;
 -- Jobs that have ended and could not be moved. Maintenance looks for them and moves them when the database lets it. There

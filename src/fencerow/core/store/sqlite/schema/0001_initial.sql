@@ -86,7 +86,6 @@ CREATE INDEX fencerow.jobs_gated ON fencerow.jobs (id) WHERE exclusive IS NOT NU
 CREATE INDEX fencerow.jobs_subscribed ON fencerow.jobs (subscribed) WHERE subscribed = 1;
 CREATE INDEX fencerow.jobs_ephemeral ON fencerow.jobs (ephemeral) WHERE ephemeral = 1;
 CREATE INDEX fencerow.jobs_holder ON fencerow.jobs (holder) WHERE state = 'running';
-CREATE INDEX fencerow.jobs_deadline ON fencerow.jobs (deadline_at) WHERE state = 'running' AND deadline_at IS NOT NULL;
 CREATE INDEX fencerow.jobs_expiry ON fencerow.jobs (expires_at) WHERE state IN ('waiting', 'queued') AND expires_at IS NOT NULL;
 CREATE INDEX fencerow.jobs_key ON fencerow.jobs (scope, key) WHERE key IS NOT NULL;
 -- Jobs that have ended and could not be moved. Maintenance looks for them and moves them when the database lets it.
