@@ -113,14 +113,14 @@ def test_a_constraint_that_is_not_ours_any_more_is_seen(
 ) -> None:
     monkeypatch.setenv("FENCEROW_URL", postgres_url)
     with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute("ALTER TABLE fencerow.jobs DROP CONSTRAINT jobs_priority_check")
+        connection.execute("ALTER DOMAIN fencerow.job_priority DROP CONSTRAINT job_priority")
         connection.execute(
-            "ALTER TABLE fencerow.jobs ADD CONSTRAINT jobs_priority_check CHECK (priority < 1000)"
+            "ALTER DOMAIN fencerow.job_priority ADD CONSTRAINT job_priority CHECK (VALUE < 1000)"
         )
 
     found = finding(cli("doctor", "--json"), "tables")
 
-    assert "jobs_priority_check was changed" in found["found"]
+    assert "job_priority was changed" in found["found"]
     assert "100" in found["fix"]
 
 

@@ -52,7 +52,7 @@ def test_one_that_cannot_be_read_waits_apart_and_is_told(engine: AnyEngine) -> N
     forged, healthy = submit(engine, *(new_job(limits=("a",)) for _ in range(2)))
     broken = "'[null, \"a\"]'"
     if engine.dialect == "postgres":
-        rows(engine, "ALTER TABLE {jobs} DROP CONSTRAINT jobs_gates")
+        rows(engine, "ALTER DOMAIN fencerow.job_limits DROP CONSTRAINT job_limits")
         broken = "ARRAY[NULL, 'a']"
     rows(engine, f"UPDATE {{jobs}} SET limits = {broken} WHERE id = '{forged}'")
 

@@ -144,8 +144,9 @@ def _target_columns(engine: PostgresEngine) -> dict[str, dict[str, tuple[object,
     found: dict[str, dict[str, tuple[object, ...]]] = {}
     with engine.session() as session:
         rows = session.connection.execute(
-            "SELECT one.relname, field.attname, format_type(field.atttypid, field.atttypmod), field.attgenerated <> '',"
-            " field.attidentity <> '' FROM pg_attribute AS field JOIN pg_class AS one ON one.oid = field.attrelid"
+            "SELECT one.relname, field.attname, format_type(COALESCE(NULLIF(kind.typbasetype, 0), kind.oid), -1),"
+            " field.attgenerated <> '', field.attidentity <> '' FROM pg_attribute AS field"
+            " JOIN pg_class AS one ON one.oid = field.attrelid JOIN pg_type AS kind ON kind.oid = field.atttypid"
             " WHERE one.relnamespace = to_regnamespace(%s) AND field.attnum > 0 AND NOT field.attisdropped"
             " AND one.relkind IN ('r', 'p') AND NOT one.relispartition ORDER BY field.attnum",
             (f'"{engine.schema}"',),

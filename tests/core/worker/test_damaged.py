@@ -48,8 +48,8 @@ ON_POSTGRES = {
 def undoored(engine: AnyEngine) -> None:
     """Take the constraints off, as if the rows had been there before them."""
     if engine.dialect == "postgres":
-        for name in ("jobs_numbers", "jobs_instants", "jobs_labels"):
-            rows(engine, "ALTER TABLE {jobs} DROP CONSTRAINT " + name)
+        for name in ("attempt", "timeout", "retention", "instant", "labels"):
+            rows(engine, f"ALTER DOMAIN fencerow.job_{name} DROP CONSTRAINT job_{name}")
 
 
 async def damaged(engine: AnyEngine, column: str, value: str) -> str:

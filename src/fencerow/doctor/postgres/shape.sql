@@ -1,7 +1,7 @@
 -- What the tables are made of, to be compared with what the migrations make.
 
 -- name: shape
--- Columns, indexes, constraints, views and functions of the schema: kind, name and definition, without the schema's own
+-- Columns, indexes, constraints, domains, views and functions of the schema: kind, name and definition, without the schema's own
 -- name. Partitions are made and dropped as time goes by, so only what they hang from is told.
 WITH part AS (
     SELECT one.oid, one.relname, one.relkind
@@ -27,6 +27,11 @@ FROM (SELECT 'column' AS kind, part.relname || '.' || field.attname AS name,
       FROM part
       JOIN pg_constraint AS rule ON rule.conrelid = part.oid
       WHERE rule.contype IN ('c', 'f', 'p', 'u', 'x')
+      UNION ALL
+      SELECT 'domain', kind.typname, format_type(kind.typbasetype, kind.typtypmod) || COALESCE(' ' || pg_get_constraintdef(rule.oid), '')
+      FROM pg_type AS kind
+      LEFT JOIN pg_constraint AS rule ON rule.contypid = kind.oid
+      WHERE kind.typtype = 'd' AND kind.typnamespace = to_regnamespace(CAST(:schema AS text))
       UNION ALL
       SELECT 'function', routine.proname, pg_get_function_identity_arguments(routine.oid)
       FROM pg_proc AS routine
