@@ -1,6 +1,6 @@
 """What does a gateway pay for readers of events?
 
-    python bench/streams.py [streams] [postgres|sqlite]
+    python bench/streams.py [--streams NUMBER] [postgres] [sqlite] [--save FILE]
 
 A gateway in a process of its own, and as many readers over TCP, each of another job: its memory, the share of a
 processor that it uses while nothing happens and while a hundred jobs a second say how far they are, and how old that is
@@ -9,6 +9,7 @@ when a reader hears of it. Nothing else should run.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import multiprocessing
@@ -16,13 +17,13 @@ import multiprocessing.synchronize
 import os
 import resource
 import statistics
-import sys
 import time
 from pathlib import Path
 
 from starlette.requests import Request
 
 from fencerow import App, Config
+from fencerow.bench.evidence import keep
 from fencerow.bench.place import private_place
 from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
@@ -119,8 +120,11 @@ async def spoken(app: App, holder: str, ids: list[str]) -> None:
         await asyncio.sleep(0.01)
 
 
-async def measured(url: str, port: int, pid: int, count: int) -> None:
+async def measured(url: str, port: int, pid: int, count: int) -> dict[str, float]:
+    found: dict[str, float] = {}
+
     def told(what: str, value: float, unit: str) -> None:
+        found[f"{what}, {unit}"] = round(value, 1)
         print(f"{what:60} {value:8.1f} {unit}", flush=True)
 
     app = App(config=Config(url=url))
@@ -129,7 +133,8 @@ async def measured(url: str, port: int, pid: int, count: int) -> None:
     before = resident_mib(pid)
     tasks = [asyncio.create_task(readers.read(port, job_id)) for job_id in ids]
     await readers.all_told.wait()
-    told(f"memory of {count} streams", resident_mib(pid) - before, f"MiB, beside {before:.0f} at rest")
+    told("memory at rest", before, "MiB")
+    told(f"memory of {count} streams", resident_mib(pid) - before, "MiB")
     for what, work in (("nothing happens", asyncio.sleep(SECONDS)), ("100/s", spoken(app, holder, ids))):
         began, at = processor_s(pid), time.monotonic()
         await work
@@ -142,12 +147,14 @@ async def measured(url: str, port: int, pid: int, count: int) -> None:
     for task in tasks:
         task.cancel()
     await app.aclose()
+    return found
 
 
-def main(count: int = STREAMS, *dialects: str) -> None:
+def main(count: int, dialects: list[str], save: Path | None) -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 2 * count + 500), hard))
     making = multiprocessing.get_context("spawn")
+    found = {}
     for at, dialect in enumerate(dialects or ("postgres", "sqlite")):
         with private_place(dialect) as place:
             port, ready = 18_080 + at, making.Event()
@@ -156,11 +163,18 @@ def main(count: int = STREAMS, *dialects: str) -> None:
             ready.wait()
             print(dialect)
             assert child.pid is not None
-            asyncio.run(measured(place.config.url or "", port, child.pid, count))
+            found[dialect] = asyncio.run(measured(place.config.url or "", port, child.pid, count))
             child.terminate()
             child.join()
+    keep(save, found)
 
 
 if __name__ == "__main__":
-    numbers = [int(each) for each in sys.argv[1:] if each.isdigit()]
-    main(numbers[0] if numbers else STREAMS, *(each for each in sys.argv[1:] if not each.isdigit()))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("dialects", nargs="*", metavar="postgres|sqlite")
+    parser.add_argument("--streams", type=int, default=STREAMS)
+    parser.add_argument("--save", type=Path)
+    given = parser.parse_args()
+    main(given.streams, given.dialects, given.save)
