@@ -197,3 +197,32 @@ def test_a_wake_up_is_lost_without_the_lock(race: Race) -> None:
 def test_a_wake_up_is_lost_without_the_later_look(race: Race) -> None:
     blind = ("sent.taken_as IS NULL", "sent.taken_as IS NULL AND false")
     race.turns_red(signalled, Cut("wake", blind, blind))
+
+
+# --- two waits of one attempt for the same signal -----------------------------------------------------
+
+
+def sent_once() -> Script:
+    yield from with_running()()
+    yield sent(1)
+
+
+def waiting_as(name: str, seq: int) -> Operation[Any]:
+    wanted = Waiting(name=name, seq=seq, beside=True, signal="approved")
+    return memory.wait(Fencing(JOB, FIRST, 1), wanted)
+
+
+def is_taken_once(story: Story) -> None:
+    came = [story.results[who].result for who in ("one", "other")]
+    assert came.count(None) == 1, f"one signal was sent, and two waits brought {came}"
+
+
+taken_twice = Scenario(
+    "wait × wait for one signal", sent_once,
+    [doing("one", waiting_as("first", 1)), doing("other", waiting_as("second", 2))], is_taken_once,
+)  # fmt: skip
+
+
+@named(76)
+def test_a_signal_is_taken_once(race: Race) -> None:
+    race(taken_twice)

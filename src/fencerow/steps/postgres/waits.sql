@@ -43,7 +43,8 @@ WHERE wait.job_id = CAST(:id AS uuid)
 -- name: take_signal
 -- Take the first signal of this name that nobody has taken, and remember it as a step of the run: its data as `data`, so
 -- that they are never taken for what is remembered of a wait whose time came.
--- Guard: the fence. A wait that is remembered already takes no other one.
+-- Guard: the fence. A wait that is remembered already takes no other one. Who takes locks the signal first: of two waits that run
+-- beside each other the second waits here, and takes the next one.
 WITH held AS (
     SELECT job.id, job.attempt
     FROM fencerow.jobs AS job
@@ -57,9 +58,10 @@ taken AS (
     UPDATE fencerow.job_signals AS sent
     SET taken_as = CAST(:name AS text)
     FROM held
-    WHERE sent.seq = (SELECT min(first.seq) FROM fencerow.job_signals AS first
+    WHERE sent.seq = (SELECT first.seq FROM fencerow.job_signals AS first
                       WHERE first.job_id = CAST(:id AS uuid) AND first.name = CAST(:signal AS text)
-                        AND first.taken_as IS NULL)
+                        AND first.taken_as IS NULL
+                      ORDER BY first.seq LIMIT 1 FOR UPDATE)
       AND NOT EXISTS (SELECT 1 FROM fencerow.job_steps AS known
                       WHERE known.job_id = CAST(:id AS uuid) AND known.name = CAST(:name AS text))
     RETURNING sent.job_id, sent.data, held.attempt
