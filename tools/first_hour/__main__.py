@@ -105,8 +105,8 @@ class Hour:
         self.said(["git", "clone", "--quiet", str(ROOT), str(self.clone)], self.folder)
 
     def first_program(self) -> None:
-        """`pip install fencerow` takes the clone, as no release is in any index yet: a constraint says so."""
         self.said([sys.executable, "-m", "venv", "hello"], self.folder)
+        self.said(["hello/bin/pip", "wheel", "-q", "--no-deps", "-w", "wheels", str(self.clone)], self.folder)
         self.said(["hello/bin/pip", "install", "fencerow"], self.folder, self.pip())
         code = re.search(
             r"^```python\n(.+?)^```", (self.clone / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
@@ -164,10 +164,16 @@ class Hour:
             raise Stumbled("\n".join(wrong))
 
     def pip(self) -> dict[str, str]:
-        """What makes `pip install fencerow` take this clone."""
+        """What makes `pip install fencerow` take the wheel of this clone, as no release is in any index yet."""
+        (wheel,) = (self.folder / "wheels").glob("fencerow-*.whl")
         pinned = self.folder / "constraints.txt"
-        pinned.write_text(f"fencerow @ {self.clone.as_uri()}\n")
-        return {"PIP_CONSTRAINT": str(pinned), "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_QUIET": "2"}
+        pinned.write_text(f"fencerow=={wheel.name.split('-')[1]}\n")
+        return {
+            "PIP_CONSTRAINT": str(pinned),
+            "PIP_FIND_LINKS": str(wheel.parent),
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "PIP_QUIET": "2",
+        }
 
     @contextmanager
     def server(self) -> Iterator[dict[str, str]]:
