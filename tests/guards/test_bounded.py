@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from fencerow.core import left_tasks
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
 from fencerow.errors import DatabaseError, Unavailable
-from fencerow.guards import bounded
 from fencerow.guards.bounded import awithin, within
 from fencerow.guards.once import DedupeWindow, once
 from fencerow.testing.postgres import PostgresServer
@@ -39,7 +39,9 @@ async def far(tcp_server: PostgresServer, proxy: FaultProxy) -> AsyncIterator[At
         proxy.heal()  # what still waits for an answer gets one: its patience is long
         for asking in [each for each in threading.enumerate() if each.name == "fencerow-bounded"]:
             await asyncio.to_thread(asking.join, PATIENCE_S)  # else it opened another pool after the end
-        await asyncio.wait_for(asyncio.gather(*bounded._asking), PATIENCE_S)  # and so did these
+        await asyncio.wait_for(
+            asyncio.gather(*left_tasks._left, return_exceptions=True), PATIENCE_S
+        )  # and so did these
         await engine.aclose()
 
 

@@ -12,7 +12,7 @@ from fencerow import App, Fail, Job
 from fencerow.batches import BatchItem
 from fencerow.core.config import CoreConfig
 from fencerow.core.model.ids import new_id
-from fencerow.core.model.wakeup import Ended, decode
+from fencerow.core.model.wakeup import JobsEnded, decode
 from fencerow.errors import InvalidSaga, StepNotPossible, UndoNotPossible
 from fencerow.payloads import Seal
 from fencerow.saga.checks import examine_sagas
@@ -209,6 +209,6 @@ async def test_a_compensation_starts_without_a_poll(engine: AnyEngine) -> None:
         await asyncio.to_thread(forget)
 
     assert undone == ["pack", "charge"]
-    ends = [each for each in map(decode, filter(None, heard)) if isinstance(each, Ended)]
+    ends = [each for each in map(decode, filter(None, heard)) if isinstance(each, JobsEnded)]
     assert {each.succeeded for each in ends if well.id in each.ids} == {True}
     assert {each.succeeded for each in ends if sleeping.id in each.ids} == {False}

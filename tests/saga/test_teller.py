@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.core.model.wakeup import Ended
+from fencerow.core.model.wakeup import JobsEnded
 from fencerow.errors import Unavailable
 from fencerow.saga.teller import REST_S, Teller
 
@@ -25,8 +25,8 @@ class Away:
 async def test_an_end_is_looked_for_again_after_trouble_and_a_success_never() -> None:
     away = Away()
     teller = Teller(lambda: away)  # type: ignore[arg-type,return-value]
-    assert not teller.is_for(Ended(("a",), succeeded=True))
-    assert teller.is_for(Ended(("b",)))
+    assert not teller.is_for(JobsEnded(("a",), succeeded=True))
+    assert teller.is_for(JobsEnded(("b",)))
 
     with pytest.raises(Unavailable):
         await teller.tick()

@@ -64,11 +64,11 @@ def claim(holder: str, limit: int = 1) -> Operation[list[Claimed]]:
     return store.claim("mail", [store.Mark(0)], holder=holder, names=["send"], limit=limit, margin_s=10.0)
 
 
-def succeed(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[store.Moved]]:
+def succeed(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[store.MovedJob]]:
     return store.succeed([store.Success(job_id, attempt, '"done"')], holder=holder)
 
 
-def fail(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[store.Moved]]:
+def fail(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[store.MovedJob]]:
     return store.fail([store.Failure(job_id, attempt, '{"type":"E"}')], holder=holder)
 
 
@@ -97,7 +97,7 @@ def suspend(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[store
     return store.suspend([store.Suspend(job_id, attempt, '{"reason":"a test"}')], holder=holder)
 
 
-def stop(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[store.Moved]]:
+def stop(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[store.MovedJob]]:
     return store.stop([store.Stop(job_id, attempt, None)], holder=holder)
 
 

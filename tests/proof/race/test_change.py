@@ -332,7 +332,10 @@ change_on = Scenario(
 
 
 def to_another_key(_: str) -> NewArguments:
-    return NewArguments(NEW, 2, lambda args: ("another" if args == NEW else "k", None))
+    def column_of(name: str, args: str) -> str | None:
+        return ("another" if args == NEW else "k") if name == "exclusive" else None
+
+    return NewArguments(NEW, 2, column_of)
 
 
 def both_have_a_turn() -> Script:

@@ -242,7 +242,9 @@ def first_attempt_ends_last(scene: Scene) -> str:
     late, second_ended = Latecomer(), threading.Event()
 
     def hear_no_end() -> None:
-        scene.sql("UPDATE fencerow_jobs SET timeout_s = 3600")  # the second attempt's: a slow machine gives it up too
+        scene.sql(
+            "UPDATE fencerow_jobs SET timeout_s = 3600"
+        )  # the second attempt's: a slow machine gives it up too
         late.sleeps_until(second_ended)
 
     scene.at("after send model", hear_no_end)
