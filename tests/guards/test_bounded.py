@@ -41,7 +41,7 @@ async def far(tcp_server: PostgresServer, proxy: FaultProxy) -> AsyncIterator[At
             await asyncio.to_thread(asking.join, PATIENCE_S)  # else it opened another pool after the end
         await asyncio.wait_for(
             asyncio.gather(*left_tasks._left, return_exceptions=True), PATIENCE_S
-        )  # and so did these
+        )  # and these
         await engine.aclose()
 
 
