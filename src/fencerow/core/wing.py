@@ -79,7 +79,7 @@ class Wing:
     are stored: that one is there already. `stored`: what it writes where jobs are stored that have its term.
     `chores`: what each worker does for it beside its jobs. `together`, `processes`: how a worker runs several attempts
     in one call, and some in other processes. `hold`: what keeps a claimed job from starting for a while.
-    `bound_claim`: how it claims from a queue that has a limit. `gating`: who knows the gates where jobs wait.
+    `bound_claim`: how it claims from a queue that has a limit. `gating`: who knows the places where jobs wait.
     `queues_soon`: whether its chores will queue jobs at once; a worker that ends once nothing is left waits for them.
     `purges`: what retention removes for it, in each round of every worker. `used`: the query that has a row once its
     tables have some: until then nothing is purged, and who purges is not loaded. `checks`: what the doctor looks at.

@@ -15,9 +15,9 @@ from fencerow.command.options import app_option, asked, database_options, json_o
 from fencerow.command.times import Times, iso
 from fencerow.core.client.base import ClientBase
 from fencerow.core.errors import exits
-from fencerow.core.store.shares import ShareRecord
 from fencerow.operators.known_queues import nobody_knows
 from fencerow.operators.share_verbs import ShareVerbs
+from fencerow.turns.shares import ShareRecord
 
 NOBODYS = "(no share)"
 COLUMNS = (

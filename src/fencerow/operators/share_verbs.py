@@ -7,8 +7,8 @@ from fencerow.core.db.run import Procedure, ask
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.model.defaults import check_number
 from fencerow.core.model.text import check_text
-from fencerow.core.store import store
-from fencerow.core.store.shares import ShareRecord
+from fencerow.turns import shares
+from fencerow.turns.shares import ShareRecord
 
 QUEUE_LENGTH_MAX = 100
 SHARE_LENGTH_MAX = 256
@@ -28,7 +28,7 @@ class ShareVerbs(Verbs):
         """
         if queue is not None:
             check_text(queue, "queue", QUEUE_LENGTH_MAX)
-        return (yield from ask(store.read_shares(queue)))
+        return (yield from ask(shares.read_shares(queue)))
 
     aknown = averb(known)
 
@@ -46,7 +46,7 @@ class ShareVerbs(Verbs):
             check_text(share, "share", SHARE_LENGTH_MAX)
         check_number("weight", weight, 1, WEIGHT_MAX)
         if weight == 1:
-            return (yield from ask(store.forget_weight(queue, share)))
-        return (yield from ask(store.weigh_share(queue, share, weight, actor=self._client.actor)))
+            return (yield from ask(shares.forget_weight(queue, share)))
+        return (yield from ask(shares.weigh_share(queue, share, weight, actor=self._client.actor)))
 
     aweigh = averb(weigh)

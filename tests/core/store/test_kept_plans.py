@@ -25,7 +25,7 @@ MARKS = {  # by what each prepared statement is found, and parameters that do so
         "json_agg(json_build_array",
         {"queue": "mail", "lanes": f'[[0,"",0,"{NIL}",10]]', "names": "{send}"},
     ),
-    "lanes": ("RECURSIVE level", {"queue": "mail", "names": '{"",suspect:}', "shares_max": "1000"}),
+    "lanes": ("RECURSIVE level", {"queue": "mail", "names": '{"",suspect:}', "turns_max": "1000"}),
     "succeed": ('INTO "fencerow".spent_ids', {"outcomes": f'[{{"id":"{NIL}","attempt":1,"result":"1"}}]'}),
 }
 CALLED = re.compile(r"fencerow\.(?:now|us|at|seconds|later)\(")

@@ -192,7 +192,7 @@ def test_they_walk_all_that_a_holder_ever_ran_when_the_planner_may(young: Postgr
 
 
 def test_lanes_are_found_by_one_descent_each(busy: PostgresEngine) -> None:
-    plan = nodes(busy, "lanes", {"queue": "mail", "names": ["", "suspect:"], "shares_max": 1000})
+    plan = nodes(busy, "lanes", {"queue": "mail", "names": ["", "suspect:"], "turns_max": 1000})
     used = scans(plan, "jobs")
     assert {node["Index Name"] for node in used} == {"jobs_lane"}
     assert all(node["Actual Rows"] <= 1 for node in used)
@@ -234,7 +234,7 @@ SQLITE: dict[str, dict[str, Param]] = {
         **OWN_CLOCK,
     },
     "count_suspects": {"holder": "h"},
-    "lanes": {"queue": "m", "names": ["", "suspect:"], "shares_max": 10},
+    "lanes": {"queue": "m", "names": ["", "suspect:"], "turns_max": 10},
     "reclaim": {"dead": ["h"], "limit": 10, "actor": None, "deaths_per_crash": 5},
     "crash": {"outcomes": "[]", "holder": "h"},
     "note_alone": {"id": "a", "holder": "h", "attempt": 1},

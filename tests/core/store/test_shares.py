@@ -15,6 +15,7 @@ from fencerow.core.model.turns import Ring
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark
 from fencerow.operators.queues import pause_queue
+from fencerow.turns import shares
 from tests.kit import jobs
 from tests.kit.jobs import NAME, QUEUE, AnyEngine, new_job, register, submit
 
@@ -84,7 +85,7 @@ def test_a_ring_says_where_the_names_begin_again_and_what_is_known_of_those_with
     engine: AnyEngine,
 ) -> None:
     submit(engine, *of("a", 2), *of("b", 1), *of(None, 1))
-    engine.run(store.weigh_share(QUEUE, "", 7, actor="ada"))
+    engine.run(shares.weigh_share(QUEUE, "", 7, actor="ada"))
     assert (ring(engine).begins, ring(engine).weight) == (None, 7)
     assert [ring(engine, after).begins for after in ("a", "b")] == [1, 0]
 
@@ -158,24 +159,24 @@ def test_a_share_stays_with_its_job_to_the_end_and_when_it_is_revived(engine: An
 def test_weights_are_read_with_the_ring(engine: AnyEngine) -> None:
     submit(engine, *of("a", 2), *of(None, 1), *of("b", 1))
 
-    assert engine.run(store.weigh_share(QUEUE, "b", 2, actor="ada"))
-    assert not engine.run(store.weigh_share(QUEUE, "b", 2, actor="ada"))
+    assert engine.run(shares.weigh_share(QUEUE, "b", 2, actor="ada"))
+    assert not engine.run(shares.weigh_share(QUEUE, "b", 2, actor="ada"))
     assert [member.weight for member in ring(engine).members] == [1, 2]
-    assert engine.run(store.forget_weight(QUEUE, "b"))
-    assert not engine.run(store.forget_weight(QUEUE, "b"))
+    assert engine.run(shares.forget_weight(QUEUE, "b"))
+    assert not engine.run(shares.forget_weight(QUEUE, "b"))
     assert [member.weight for member in ring(engine).members] == [1, 1]
 
 
 def test_shares_are_listed_with_their_weights_and_what_they_have(engine: AnyEngine) -> None:
     holder = register(engine)
     submit(engine, *of("a", 3), *of("b", 1, queue="other"))
-    engine.run(store.weigh_share(QUEUE, "c", 4, actor="ada"))
+    engine.run(shares.weigh_share(QUEUE, "c", 4, actor="ada"))
     claim(engine, holder, {"a": 1})
 
     found = [
         (each.queue, each.share, each.weight, each.queued, each.running)
-        for each in engine.run(store.read_shares())
+        for each in engine.run(shares.read_shares())
     ]
 
     assert found == [(QUEUE, "a", 1, 2, 1), (QUEUE, "c", 4, 0, 0), ("other", "b", 1, 1, 0)]
-    assert [each.share for each in engine.run(store.read_shares("other"))] == ["b"]
+    assert [each.share for each in engine.run(shares.read_shares("other"))] == ["b"]

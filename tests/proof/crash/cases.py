@@ -27,7 +27,7 @@ from fencerow.retention.purging import (
     purge_repeated,
     purge_spent,
 )
-from fencerow.turns import affinity, handing, looks
+from fencerow.turns import affinity, handing, looks, shares
 from fencerow.unique.keys import purge_unique, unique_keys_of
 from fencerow_proof.arena.actor import Script, later
 from fencerow_proof.arena.crash import Case
@@ -333,7 +333,7 @@ def with_shares() -> Script:
 
 def with_weight() -> Script:
     yield from with_shares()
-    yield store.weigh_share("mail", "a", 3, actor=None)
+    yield shares.weigh_share("mail", "a", 3, actor=None)
 
 
 def in_turn() -> Operation[Any]:
@@ -592,9 +592,9 @@ CASES: list[Case] = [
     ),
     Case("claim by label", with_labelled, by_label(), unknown_jobs, (JOB, OTHER_JOB)),
     repeated("fall_back", with_waits_over, affinity.fall_back(actor="worker"), OTHER_JOB),
-    repeated("weigh_share", with_shares, store.weigh_share("mail", "a", 3, actor=None), JOB, OTHER_JOB),
-    repeated("forget_weight", with_weight, store.forget_weight("mail", "a"), JOB, OTHER_JOB),
-    reading(store.read_shares()),
+    repeated("weigh_share", with_shares, shares.weigh_share("mail", "a", 3, actor=None), JOB, OTHER_JOB),
+    repeated("forget_weight", with_weight, shares.forget_weight("mail", "a"), JOB, OTHER_JOB),
+    reading(shares.read_shares()),
     reading(store.ring("mail", 0, "", "", limit=10)),
     swept(
         "claim_suspect",

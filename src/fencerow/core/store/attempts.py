@@ -33,7 +33,7 @@ CLAIMS = msgspec.json.Decoder(list[Claimed])
 NIL = "00000000-0000-0000-0000-000000000000"
 # How long the result of an ephemeral job is kept for those who wait for it.
 AWAITED_S = 300.0
-SHARES_MAX = 1000  # that a look at the lanes passes to find one that has something due
+LANES_IN_TURN_MAX = 1000  # that a look at the lanes passes to find one that has something due
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +149,10 @@ def _at_most(limit: int, rows: Rows) -> list[Claimed]:
 @operation(alone=True, repeatable=True, writes="", prepared=True)
 def lanes(queue: str, labels: Sequence[str] = ()) -> Steps[tuple[list[QueueLane], int]]:
     """The lanes of a queue that hold jobs for a worker with these labels, the highest priority first, and the
-    database's now in microseconds (0 when there is no lane). The lanes of all shares of a priority are one."""
-    rows = yield Statement("lanes", {"queue": queue, "names": open_to(labels), "shares_max": SHARES_MAX})
+    database's now in microseconds (0 when there is no lane). The lanes in turn of a priority are one."""
+    rows = yield Statement(
+        "lanes", {"queue": queue, "names": open_to(labels), "turns_max": LANES_IN_TURN_MAX}
+    )
     found = [QueueLane(as_int(row[0]), as_int(row[2]), str(row[1]), bool(row[4])) for row in rows]
     found.sort(key=lambda lane: -lane.priority)
     return found, max((as_int(row[3]) for row in rows), default=0)
@@ -159,7 +161,7 @@ def lanes(queue: str, labels: Sequence[str] = ()) -> Steps[tuple[list[QueueLane]
 @operation(alone=True, repeatable=True, writes="")
 def any_due(queues: Sequence[str], names: Sequence[str], labels: Sequence[str] = ()) -> Steps[bool]:
     """Whether a job is due there that a worker of these names and labels could claim, whoever locks its row now."""
-    rows = yield from execute("any_due", queues=list(queues), names=list(names), labels=list(labels))
+    rows = yield from execute("any_due", queues=list(queues), names=list(names), open=open_to(labels))
     return bool(rows[0][0])
 
 

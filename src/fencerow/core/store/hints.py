@@ -10,7 +10,7 @@ from fencerow.core.store.attempts import Requeued
 
 
 def hints_of_queued(jobs: Sequence[Requeued]) -> list[str]:
-    """One for each lane, and one for all gates."""
+    """One for each lane, and one for all places where jobs wait."""
     return [encode(each) for each in in_lanes(jobs)] + [encode(Arrived())] * any(job.waits for job in jobs)
 
 

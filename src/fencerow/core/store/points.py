@@ -7,9 +7,10 @@ A plan, an explorer and a test read one text. No program of ours composes SQL wh
 At a list point each brings parts of the statement (on PostgreSQL named queries, `handed AS (...)`; on SQLite statements
 that end with a semicolon). At a condition point each brings one condition, and any of them is enough. At a value point
 each brings a value, and the first that is not NULL counts. At an item point each brings further items of a list that
-has others before, such as its own columns of a job. At a name point one wing says what it calls a thing of the core's.
-What stands at a point takes no parameters, and may use the core's fragments. It costs every job that comes there, so
-where its own table is empty, one probe must be all.
+has others before, such as its own columns of a job. At a name point one wing says what it calls a thing of the core's;
+at a join point it brings one more table.
+What stands at a point takes no parameters (but for `PARAMETERS`), and may use the core's fragments. It costs every job
+that comes there, so where its own table is empty, one probe must be all.
 """
 
 from __future__ import annotations
@@ -53,10 +54,20 @@ ITEMS = (
     "what a change sets",  # of `job` and `wanted`, as `column = value`
     "what a replaced job begins with",  # as `column = value`: what is not written by a submit
     "columns of the moved",  # those that its parts read where jobs wait again or attempts have failed
+    "told of a claimed job",  # and read by the worker behind all that is the core's but the lane
     "fields of wings",  # of `job`, as name and value of a JSON object: what is shown of them
 )
-NAMES = ("where it waits",)  # the column of a job that says at which place it waits; NULL: it is suspended
-POINTS = (*LISTS, *CONDITIONS, *VALUES, *ITEMS, *NAMES)
+NAMES = (
+    "where it waits",  # the column of a job that says at which place it waits; NULL: it is suspended
+    "where the lanes in turn begin",  # they are all those whose name comes behind this: a look tells of them as of one
+    "where the lanes in turn end",  # and before this
+    "lane it came from",  # of `job`, which was claimed just now: where it stood until then
+)
+JOINS = (
+    "weights of lanes in turn",
+)  # `known`, which has the weight of the lane of `ring`, in the queue :queue
+PARAMETERS = {"weights of lanes in turn": {":queue"}}  # of the one statement in which a point stands
+POINTS = (*LISTS, *CONDITIONS, *VALUES, *ITEMS, *NAMES, *JOINS)
 PARAMETER = re.compile(r"(?<![:\w]):[a-z_]+")
 
 
@@ -93,7 +104,7 @@ def _joined(point: str, texts: Sequence[str], dialect: str) -> str:
         return "".join(f" OR {text}" for text in texts)
     if point in ITEMS:
         return "".join(f", {text}" for text in texts)
-    if point in NAMES:
+    if point in (*NAMES, *JOINS):
         return _only(point, texts)
     if point in VALUES:
         return f"COALESCE({', '.join([*texts, 'NULL', 'NULL'])})"
@@ -119,9 +130,10 @@ def _check(package: str, point: str, text: str) -> None:
             f"the points are {', '.join(map(repr, POINTS))}",
             "correct the line that begins with `-- at:`",
         )
-    if found := PARAMETER.search(re.sub(r"'(?:[^']|'')*'", "''", text)):
+    used = set(PARAMETER.findall(re.sub(r"'(?:[^']|'')*'", "''", text))) - PARAMETERS.get(point, set())
+    if used:
         raise ConfigError(
-            f"{package} uses the parameter {found[0]} at {point!r}",
+            f"{package} uses the parameter {min(used)} at {point!r}",
             "statements of different parameters stand there",
             "read it from the rows of the point",
         )

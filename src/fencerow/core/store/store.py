@@ -93,13 +93,7 @@ from fencerow.core.store.reap import (
     reclaim as reclaim,
     time_out as time_out,
 )
-from fencerow.core.store.shares import (
-    ShareRecord as ShareRecord,
-    forget_weight as forget_weight,
-    read_shares as read_shares,
-    ring as ring,
-    weigh_share as weigh_share,
-)
+from fencerow.core.store.ring import ring as ring
 from fencerow.core.store.submit import (
     resubmit as resubmit,
     submit as submit,

@@ -2,6 +2,12 @@
 -- `affinity_wait_s` have passed since it was due it falls back: for this one attempt it stands in the lane of anybody, or of
 -- its share. Its lane is computed by the table, so whatever queues it again puts it into the lane of its label.
 
+-- at: lane it came from
+-- One whose wait for a label was over stood among those of anybody for that one attempt, which its row no longer says.
+CASE WHEN affinity IS NULL OR fell_back_for < attempt THEN lane
+     WHEN suspect THEN 'suspect:'
+     ELSE COALESCE('share:' || share, '') END
+
 -- fragment: waits for its label
 -- It stands in the lane of its label, and has not fallen back for its next attempt.
 state = 'queued'

@@ -38,13 +38,6 @@ holder = CAST(:holder AS uuid),
 claimed_at = clock.now,
 deadline_at = clock.now + fencerow.seconds(job.timeout_s + CAST(:margin_s AS double precision))
 
--- fragment: lane it came from
--- The lane in which a job stood that has just been claimed: one whose wait for a label was over stood among those of
--- anybody for that one attempt, which its row no longer says.
-CASE WHEN job.affinity IS NULL OR job.fell_back_for < job.attempt THEN job.lane
-     WHEN job.suspect THEN 'suspect:'
-     ELSE COALESCE('share:' || job.share, '') END
-
 -- fragment: budgets of an attempt
 -- Those of its budgets that a worker must know.
 attempts_max, snoozes_max, timeout_s
@@ -54,20 +47,20 @@ attempts_max, snoozes_max, timeout_s
 -- all, are fetched at start.
 RETURNING job.id, job.name, job.queue, job.attempt, job.priority, job.run_at, job.suspect, job.failures, job.crashes,
               job.snoozes, {{job.budgets of an attempt}}, job.submitted_at, job.args_bytes, job.args,
-              job.options, job.tags, job.metadata, job.headers, job.share, {{lane it came from}} AS lane
+              job.options, job.tags, job.metadata, job.headers{{job.told of a claimed job}}, {{lane it came from}} AS lane
 )
 SELECT CAST(json_agg(json_build_array(
            id, name, queue, attempt, priority, fencerow.us(run_at), suspect, failures, crashes, snoozes,
            {{budgets of an attempt}}, fencerow.us(submitted_at),
            CASE WHEN args_bytes <= 65536 AND bytes_so_far <= 8388608 THEN args END,
-           options, tags, metadata, headers, share, lane
+           options, tags, metadata, headers{{told of a claimed job}}, lane
        ) ORDER BY priority DESC, run_at, id) AS text)
 FROM (SELECT claimed.*, sum(args_bytes) OVER (ORDER BY priority DESC, run_at, id) AS bytes_so_far FROM claimed) AS sized
 
 -- name: claim
 -- Take up to :limit due jobs of one queue, the lanes in the order given, each from its low-water mark and no more of it
--- than it says. A lane is a priority and a name: '' for anybody's jobs, `label:gpu`, `share:tenant-7`, and with `suspect:`
--- before it those of suspects. Whoever may not take from a lane does not name it.
+-- than it says. A lane is a priority and a name: '' for anybody's jobs, `label:gpu`, `tenant:7`, and with `suspect:` before it
+-- those of suspects. Whoever may not take from a lane does not name it.
 -- The mark is only a hint that spares the dead entries at the lane's head; exclusivity is the row lock and the state.
 -- Guard: still queued, in the lane that was asked for, due, not expired, the queue not paused, and the claiming worker's
 -- own row alive.
@@ -164,10 +157,10 @@ WHERE job.holder = CAST(:holder AS uuid) AND job.state = 'running' AND job.suspe
 
 -- name: lanes
 -- The lanes of one queue that hold jobs for a worker with these :names of lanes, each with the instant its first job is due;
--- all shares of a priority are one row, `share:`, with the first of them that is due, or else the
+-- all lanes in turn of a priority are one row, with the first job of them that is due, or else the
 -- least instant. The priorities are found by a skip scan, and in each of them one index descent is made for each name. Of
--- shares those behind one another are looked at until one is due, :shares_max of them at most; where none of these is, one
--- behind them may be, so now is told.
+-- lanes in turn those behind one another are looked at until one is due, :turns_max of them at most; where none of these is,
+-- one behind them may be, so now is told.
 -- Each row says whether a limit bounds the claims of this queue.
 WITH RECURSIVE level AS (
     (SELECT job.priority
@@ -187,7 +180,7 @@ WITH RECURSIVE level AS (
     ) AS below
 ),
 shared AS (
-    SELECT level.priority, 0 AS number, CAST('share:' AS text) COLLATE "C" AS lane, CAST(NULL AS timestamptz) AS run_at
+    SELECT level.priority, 0 AS number, CAST({{where the lanes in turn begin}} AS text) COLLATE "C" AS lane, CAST(NULL AS timestamptz) AS run_at
     FROM level
     UNION ALL
     SELECT shared.priority, shared.number + 1, following.lane, following.run_at
@@ -196,11 +189,11 @@ shared AS (
         SELECT job.lane, job.run_at
         FROM fencerow.jobs AS job
         WHERE job.queue = :queue AND job.priority = shared.priority AND job.state = 'queued'
-          AND job.lane > shared.lane AND job.lane < 'share;'
+          AND job.lane > shared.lane AND job.lane < {{where the lanes in turn end}}
         ORDER BY job.lane, job.run_at
         LIMIT 1
     ) AS following
-    WHERE shared.number < CAST(:shares_max AS integer)
+    WHERE shared.number < CAST(:turns_max AS integer)
       AND COALESCE(shared.run_at > (SELECT fencerow.now()), true)
 )
 SELECT level.priority, named.lane, fencerow.us(first.run_at), fencerow.us(fencerow.now()), {{limited}}
@@ -214,8 +207,8 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) AS first
 UNION ALL
-SELECT shared.priority, 'share:',
-       CASE WHEN max(shared.number) < CAST(:shares_max AS integer) THEN fencerow.us(min(shared.run_at))
+SELECT shared.priority, {{where the lanes in turn begin}},
+       CASE WHEN max(shared.number) < CAST(:turns_max AS integer) THEN fencerow.us(min(shared.run_at))
             ELSE fencerow.us(fencerow.now()) END,
        fencerow.us(fencerow.now()), {{limited}}
 FROM shared
@@ -223,11 +216,11 @@ WHERE shared.number > 0
 GROUP BY shared.priority;
 
 -- fragment: in these lanes
--- In a lane that anybody may take from, or in that of one of these labels.
-(job.affinity IS NULL OR job.fell_back_for > job.attempt OR job.affinity = ANY(CAST(:labels AS text[])))
+-- In one of the lanes that are :open to the worker, or in a lane in turn, which is open to anybody.
+(job.lane = ANY(CAST(:open AS text[])) OR (job.lane >= {{where the lanes in turn begin}} AND job.lane < {{where the lanes in turn end}}))
 
 -- name: any_due
--- Whether a job of these queues and names is due that a worker with these labels could claim, also while somebody locks its row for an
+-- Whether a job of these queues and names is due that a worker with these lanes could claim, also while somebody locks its row for an
 -- instant: a claim skips that, so an empty claim does not tell that nothing is left.
 SELECT EXISTS (
     SELECT 1

@@ -25,13 +25,6 @@ AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
 state = 'queued'
 AND {{may claim}}
 
--- fragment: lane it came from
--- The lane in which a job stood that has just been claimed: one whose wait for a label was over stood among those of
--- anybody for that one attempt, which its row no longer says.
-CASE WHEN affinity IS NULL OR fell_back_for < attempt THEN lane
-     WHEN suspect THEN 'suspect:'
-     ELSE COALESCE('share:' || share, '') END
-
 -- fragment: claimed job
 -- What the worker gets of it, in the order of `Claimed`.
 json_array(
@@ -39,7 +32,7 @@ json_array(
     failures, crashes, snoozes, attempts_max, snoozes_max, timeout_s, submitted_at,
     CASE WHEN args_bytes <= 65536 AND json_valid(args) THEN json(args) END,
     CASE WHEN json_valid(options) THEN json(options) END, CASE WHEN json_valid(tags) THEN json(tags) END,
-    CASE WHEN json_valid(metadata) THEN json(metadata) END, CASE WHEN json_valid(headers) THEN json(headers) END, share,
+    CASE WHEN json_valid(metadata) THEN json(metadata) END, CASE WHEN json_valid(headers) THEN json(headers) END{{told of a claimed job}},
     {{lane it came from}}
 )
 
@@ -53,8 +46,8 @@ deadline_at = (SELECT fencerow.now()) + CAST((timeout_s + :margin_s) * 1000000 A
 
 -- name: claim
 -- Take up to :limit due jobs of one queue, the lanes in the order given, each from its low-water mark and no more of it
--- than it says. A lane is a priority and a name: '' for anybody's jobs, `label:gpu`, `share:tenant-7`, and with `suspect:`
--- before it those of suspects. Whoever may not take from a lane does not name it.
+-- than it says. A lane is a priority and a name: '' for anybody's jobs, `label:gpu`, `tenant:7`, and with `suspect:` before it
+-- those of suspects. Whoever may not take from a lane does not name it.
 -- The mark is only a hint; exclusivity is the file's one write lock and the state.
 -- Guard: still queued, in the lane that was asked for, due, not expired, the queue not paused, and the claiming worker's
 -- own row alive.
@@ -106,10 +99,10 @@ WHERE job.holder = :holder AND job.state = 'running' AND job.suspect = 1;
 
 -- name: lanes
 -- The lanes of one queue that hold jobs for a worker with these :names of lanes, each with the instant its first job is due;
--- all shares of a priority are one row, `share:`, with the first of them that is due, or else the
+-- all lanes in turn of a priority are one row, with the first job of them that is due, or else the
 -- least instant. The priorities are found by a skip scan, and in each of them one index descent is made for each name. Of
--- shares those behind one another are looked at until one is due, :shares_max of them at most; where none of these is, one
--- behind them may be, so now is told.
+-- lanes in turn those behind one another are looked at until one is due, :turns_max of them at most; where none of these is,
+-- one behind them may be, so now is told.
 -- Each row says whether a limit bounds the claims of this queue.
 WITH RECURSIVE level (priority) AS (
     SELECT max(job.priority)
@@ -123,7 +116,7 @@ WITH RECURSIVE level (priority) AS (
     WHERE level.priority IS NOT NULL
 ),
 shared (priority, number, lane, run_at) AS (
-    SELECT level.priority, 0, 'share:', NULL
+    SELECT level.priority, 0, {{where the lanes in turn begin}}, NULL
     FROM level
     WHERE level.priority IS NOT NULL
     UNION ALL
@@ -133,10 +126,10 @@ shared (priority, number, lane, run_at) AS (
         SELECT job.id
         FROM fencerow.jobs AS job
         WHERE job.queue = :queue AND job.priority = shared.priority AND job.state = 'queued'
-          AND job.lane > shared.lane AND job.lane < 'share;'
+          AND job.lane > shared.lane AND job.lane < {{where the lanes in turn end}}
         ORDER BY job.lane, job.run_at
         LIMIT 1)
-    WHERE shared.number < :shares_max
+    WHERE shared.number < :turns_max
       AND (shared.run_at IS NULL OR shared.run_at > fencerow.now())
 )
 SELECT first.priority, first.lane, first.run_at, fencerow.now(), {{limited}}
@@ -151,18 +144,18 @@ FROM (SELECT level.priority, named.value AS lane,
       WHERE level.priority IS NOT NULL) AS first
 WHERE first.run_at IS NOT NULL
 UNION ALL
-SELECT shared.priority, 'share:', CASE WHEN max(shared.number) < :shares_max THEN min(shared.run_at) ELSE fencerow.now() END,
+SELECT shared.priority, {{where the lanes in turn begin}}, CASE WHEN max(shared.number) < :turns_max THEN min(shared.run_at) ELSE fencerow.now() END,
        fencerow.now(), {{limited}}
 FROM shared
 WHERE shared.number > 0
 GROUP BY shared.priority;
 
 -- fragment: in these lanes
--- In a lane that anybody may take from, or in that of one of these labels.
-(job.affinity IS NULL OR job.fell_back_for > job.attempt OR job.affinity IN (SELECT value FROM json_each(:labels)))
+-- In one of the lanes that are :open to the worker, or in a lane in turn, which is open to anybody.
+(job.lane IN (SELECT value FROM json_each(:open)) OR (job.lane >= {{where the lanes in turn begin}} AND job.lane < {{where the lanes in turn end}}))
 
 -- name: any_due
--- Whether a job of these queues and names is due that a worker with these labels could claim.
+-- Whether a job of these queues and names is due that a worker with these lanes could claim.
 SELECT EXISTS (
     SELECT 1
     FROM fencerow.jobs AS job

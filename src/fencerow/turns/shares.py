@@ -1,27 +1,14 @@
-"""Shares: which of them have due jobs in a priority of a queue, and their weights.
+"""Shares of queues, and their weights.
 
-A share is whoever has jobs under its name. Its jobs are queued in a lane of its own; how many of them a claim takes is
-decided by the worker. Jobs without a share are one more.
+A share is whoever has jobs under its name. Its jobs are queued in a lane of its own, which takes turns with the others.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from fencerow.core.db.run import (
-    Rows,
-    Statement,
-    Steps,
-    as_int,
-    as_int_or_none,
-    execute,
-    operation,
-    text_or_none,
-)
-from fencerow.core.model.due import OWN, Due
+from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.model.job import At, AtOrNone
-from fencerow.core.model.turns import Ring, RingMember
-from fencerow.core.store.attempts import SHARES_MAX
 
 
 class ShareRecord(msgspec.Struct, frozen=True):
@@ -44,39 +31,6 @@ class ShareRecord(msgspec.Struct, frozen=True):
     first = AtOrNone("first_us")
     set_at = AtOrNone("set_at_us")
     now = At("now_us")
-
-
-@operation(alone=True, repeatable=True, writes="", prepared=True)
-def ring(queue: str, priority: int, after: str, until: str, *, limit: int, due: Due = OWN) -> Steps[Ring]:
-    """The lanes of shares behind `after`, round to `until`, of which `limit` have due jobs at most."""
-    rows = yield Statement(
-        "ring",
-        {
-            "queue": queue,
-            "priority": priority,
-            "after": after,
-            "until": until,
-            "limit": limit,
-            "steps": SHARES_MAX,
-            "due_us": due.until_us,
-        },
-    )
-    return _ring(rows, after, until, limit)
-
-
-def _ring(rows: Rows, after: str, until: str, limit: int) -> Ring:
-    weight, seen = as_int(rows[0][2]), rows[1:]
-    due = [row for row in seen if row[5]]
-    last = str(seen[-1][1]) if seen else after
-    later = [as_int(row[4]) for row in seen if not row[5]]
-    return Ring(
-        members=tuple(RingMember(str(row[1]), as_int(row[2]), as_int(row[4]) - 1) for row in due),
-        whole=(len(due) < limit and len(seen) < SHARES_MAX) or last == until,
-        last=last,
-        begins=sum(not row[3] for row in due) if any(row[3] for row in seen) else None,
-        weight=weight,
-        later_us=min(later, default=None),
-    )
 
 
 @operation(repeatable=True)
