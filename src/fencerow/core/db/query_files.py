@@ -4,7 +4,8 @@ What queries have in common is a fragment: `-- fragment: fence`, prose, then the
 `{{fence}}` stands for it in the queries; nothing of SQL looks like that, and no parameter does. It is written out when
 the queries are loaded, with its further lines as far to the right as the line on which it stands. So whoever reads the
 text of a query (a driver, an explorer, a test that cuts a guard out) reads all of it. A fragment may stand on one that
-was defined before it. `{{given.job columns}}` stands for a fragment that lists columns, each as `given` has it.
+was defined before it. `{{given.job columns}}` stands for a fragment that lists columns, each as `given` has it;
+`{{fields of given.job columns}}` for the same as names and values of a JSON object.
 
 `-- at: when jobs have ended`, prose and text, is what a package brings to a point of another's queries. Whoever loads
 them collects what all bring, and gives it to that package as one more fragment (core/store/points.py).
@@ -23,6 +24,8 @@ from fencerow.core.errors import ConfigError
 MARK = re.compile(r"^--\s*(name|fragment|at):\s*([a-z_ ]+?)\s*$", re.MULTILINE)
 FRAGMENT = re.compile(r"\{\{(.*?)\}\}")
 COLUMN = re.compile(r"[a-z_]+")
+FIELDS = "fields of "
+OWNED = re.compile(r"[a-z_]+\.([a-z_]+)")
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -79,7 +82,9 @@ def expanded(name: str, body: str, fragments: Mapping[str, str]) -> str:
     """
 
     def text(fragment: str) -> str:
-        whose, dot, columns = fragment.partition(".")
+        whose, dot, columns = fragment.removeprefix(FIELDS).partition(".")
+        if dot and fragment.startswith(FIELDS):
+            return OWNED.sub(r"'\g<1>', \g<0>", text(f"{whose}.{columns}"))
         if dot:
             return COLUMN.sub(rf"{whose}.\g<0>", text(columns))
         if fragment not in fragments:

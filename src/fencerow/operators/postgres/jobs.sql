@@ -1,21 +1,5 @@
 -- Looking at jobs, live and finished together: pages of those that match, counts, timelines, logs.
 
--- fragment: listed job
--- What a list shows of a job: all but its payloads, which may be large.
-'id', job.id, 'queue', job.queue, 'name', job.name, 'state', job.state, 'priority', job.priority,
-'suspect', job.suspect, 'run_at_us', fencerow.us(job.run_at), 'attempt', job.attempt,
-'failures', job.failures, 'crashes', job.crashes, 'snoozes', job.snoozes,
-{{budgets as fields}}, 'holder', job.holder, 'claimed_at_us', fencerow.us(job.claimed_at),
-'deadline_at_us', fencerow.us(job.deadline_at),
-'cancel_requested_at_us', fencerow.us(job.cancel_requested_at), 'cancel_requested_by', job.cancel_requested_by,
-'expires_at_us', fencerow.us(job.expires_at), 'retention_s', job.retention_s,
-'scope', job.scope, 'key', job.key, 'tags', job.tags,
-'submitted_at_us', fencerow.us(job.submitted_at), 'submitted_by', job.submitted_by,
-'revived_at_us', fencerow.us(job.revived_at), 'ended_at_us', fencerow.us(job.ended_at),
-'args_bytes', job.args_bytes,
-'error', job.error, 'exclusive', job.exclusive, 'exclusive_at_once', job.exclusive_at_once, 'strict', job.strict,
-'limits', job.limits, 'gate', job.gate, 'share', job.share, 'affinity', job.affinity, 'affinity_wait_s', job.affinity_wait_s, 'lane', job.lane, 'progress', progress.percent, 'progress_note', progress.note
-
 -- fragment: jobs with progress
 -- Live and finished, each with what its attempt said last.
 FROM fencerow.all_jobs AS job
@@ -41,7 +25,7 @@ AND (CAST(:metadata AS jsonb) IS NULL
 -- Of which table jobs can be is said by the caller, from the states that it wants: whoever looks for failed jobs would
 -- walk through all live ones first, and find none.
 SELECT CAST(json_build_object(
-           {{listed job}}
+           {{all but payloads}}
        ) AS text)
 FROM ((SELECT job.*
        FROM fencerow.jobs AS job
@@ -92,7 +76,7 @@ far AS MATERIALIZED (
       AND (SELECT count(*) FROM looked) = 5000
 )
 SELECT CAST(json_build_object(
-           {{listed job}}
+           {{all but payloads}}
        ) AS text), CAST(NULL AS text)
 {{jobs with progress}}
 WHERE job.id = ANY(ARRAY(SELECT page.id

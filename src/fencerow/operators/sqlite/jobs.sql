@@ -1,21 +1,5 @@
 -- Looking at jobs, live and finished together: pages of those that match, counts, timelines, logs.
 
--- fragment: listed job
--- What a list shows of a job: all but its payloads, which may be large.
-'id', job.id, 'queue', job.queue, 'name', job.name, 'state', job.state, 'priority', job.priority,
-'suspect', json(CASE WHEN job.suspect THEN 'true' ELSE 'false' END), 'run_at_us', job.run_at, 'attempt', job.attempt,
-'failures', job.failures, 'crashes', job.crashes, 'snoozes', job.snoozes,
-{{budgets as fields}}, 'holder', job.holder, 'claimed_at_us', job.claimed_at,
-'deadline_at_us', job.deadline_at,
-'cancel_requested_at_us', job.cancel_requested_at, 'cancel_requested_by', job.cancel_requested_by,
-'expires_at_us', job.expires_at, 'retention_s', job.retention_s,
-'scope', job.scope, 'key', job.key, 'tags', CASE WHEN json_valid(job.tags) THEN json(job.tags) END,
-'submitted_at_us', job.submitted_at, 'submitted_by', job.submitted_by,
-'revived_at_us', job.revived_at, 'ended_at_us', job.ended_at,
-'args_bytes', job.args_bytes,
-'error', CASE WHEN json_valid(job.error) THEN json(job.error) END, 'exclusive', job.exclusive, 'exclusive_at_once', job.exclusive_at_once, 'strict', json(CASE WHEN job.strict THEN 'true' ELSE 'false' END),
-'limits', CASE WHEN json_valid(job.limits) THEN json(job.limits) END, 'gate', job.gate, 'share', job.share, 'affinity', job.affinity, 'affinity_wait_s', job.affinity_wait_s, 'lane', job.lane, 'progress', progress.percent, 'progress_note', progress.note
-
 -- fragment: jobs with progress
 -- Live and finished, each with what its attempt said last.
 FROM fencerow.all_jobs AS job
@@ -48,7 +32,7 @@ WITH page AS MATERIALIZED (
     LIMIT :limit
 )
 SELECT json_object(
-           {{listed job}}
+           {{all but payloads}}
        )
 {{jobs with progress}}
 WHERE job.id IN (SELECT page.id FROM page);
@@ -91,7 +75,7 @@ matching AS (
     LIMIT :limit
 )
 SELECT json_object(
-           {{listed job}}
+           {{all but payloads}}
        ), NULL
 {{jobs with progress}}
 WHERE job.id IN (SELECT matching.id FROM matching)

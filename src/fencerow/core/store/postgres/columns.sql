@@ -8,11 +8,6 @@ attempts_max, crashes_max, snoozes_max, timeout_s
 -- The same where a document is read.
 attempts_max integer, crashes_max integer, snoozes_max integer, timeout_s double precision
 
--- fragment: budgets as fields
--- The same as fields of a JSON document.
-'attempts_max', job.attempts_max, 'crashes_max', job.crashes_max, 'snoozes_max', job.snoozes_max,
-'timeout_s', job.timeout_s
-
 -- fragment: job columns
 -- All columns of a job: the core's, in their order, then those that wings have of their own.
 id, queue, name, state, priority, suspect, awaited, subscribed, ephemeral, run_at, attempt, failures, crashes, snoozes,

@@ -1,21 +1,25 @@
 -- Reading: jobs are looked up over live and finished in one statement, and come back as one JSON document each.
 
+-- fragment: shown columns
+-- Those that are shown as they are.
+id, queue, name, state, priority, attempt, failures, crashes, snoozes, {{budgets}}, holder, cancel_requested_by, retention_s,
+scope, key, lane, submitted_by, args_bytes
+
+-- fragment: all but payloads
+-- What is known of a job, as names and values of a JSON object, but for its payloads, which may be large.
+{{fields of job.shown columns}},
+'suspect', job.suspect,
+'run_at_us', fencerow.us(job.run_at), 'claimed_at_us', fencerow.us(job.claimed_at), 'deadline_at_us', fencerow.us(job.deadline_at),
+'cancel_requested_at_us', fencerow.us(job.cancel_requested_at), 'expires_at_us', fencerow.us(job.expires_at),
+'submitted_at_us', fencerow.us(job.submitted_at), 'revived_at_us', fencerow.us(job.revived_at), 'ended_at_us', fencerow.us(job.ended_at),
+'tags', job.tags, 'error', job.error,
+'progress', progress.percent, 'progress_note', progress.note{{fields of wings}}
+
 -- name: read
 -- Jobs by id, with everything that is known of them.
 SELECT CAST(json_build_object(
-           'id', job.id, 'queue', job.queue, 'name', job.name, 'state', job.state, 'priority', job.priority,
-           'suspect', job.suspect, 'run_at_us', fencerow.us(job.run_at),
-           'attempt', job.attempt, 'failures', job.failures, 'crashes', job.crashes, 'snoozes', job.snoozes,
-           {{budgets as fields}}, 'holder', job.holder, 'claimed_at_us', fencerow.us(job.claimed_at),
-           'deadline_at_us', fencerow.us(job.deadline_at),
-           'cancel_requested_at_us', fencerow.us(job.cancel_requested_at), 'cancel_requested_by', job.cancel_requested_by,
-           'expires_at_us', fencerow.us(job.expires_at), 'retention_s', job.retention_s,
-           'scope', job.scope, 'key', job.key,
-           'submitted_at_us', fencerow.us(job.submitted_at), 'submitted_by', job.submitted_by,
-           'revived_at_us', fencerow.us(job.revived_at), 'ended_at_us', fencerow.us(job.ended_at),
-           'args_bytes', job.args_bytes, 'args', job.args, 'options', job.options, 'tags', job.tags,
-           'metadata', job.metadata, 'headers', job.headers, 'result', job.result, 'error', job.error,
-           'lane', job.lane, 'progress', progress.percent, 'progress_note', progress.note{{fields of wings}}
+           {{all but payloads}},
+           'args', job.args, 'options', job.options, 'metadata', job.metadata, 'headers', job.headers, 'result', job.result
        ) AS text)
 FROM fencerow.all_jobs AS job
 LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt

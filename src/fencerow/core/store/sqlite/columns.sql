@@ -9,11 +9,6 @@ attempts_max, crashes_max, snoozes_max, timeout_s
 json_extract(value, '$.attempts_max') AS attempts_max, json_extract(value, '$.crashes_max') AS crashes_max,
 json_extract(value, '$.snoozes_max') AS snoozes_max, json_extract(value, '$.timeout_s') AS timeout_s
 
--- fragment: budgets as fields
--- The same as fields of a JSON document.
-'attempts_max', job.attempts_max, 'crashes_max', job.crashes_max, 'snoozes_max', job.snoozes_max,
-'timeout_s', job.timeout_s
-
 -- fragment: job columns
 -- All columns of a job: the core's, in their order, then those that wings have of their own.
 id, queue, name, state, priority, suspect, awaited, subscribed, ephemeral, run_at, attempt, failures, crashes, snoozes,

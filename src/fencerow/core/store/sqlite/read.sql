@@ -1,22 +1,31 @@
 -- Reading: jobs are looked up over live and finished in one statement, and come back as one JSON document each.
 -- A stored text that is no JSON any more shows as null; it must not hide the job.
 
+-- fragment: shown columns
+-- Those that are shown as they are.
+id, queue, name, state, priority, attempt, failures, crashes, snoozes, {{budgets}}, holder, cancel_requested_by, retention_s,
+scope, key, lane, submitted_by, args_bytes
+
+-- fragment: all but payloads
+-- What is known of a job, as names and values of a JSON object, but for its payloads, which may be large.
+{{fields of job.shown columns}},
+'suspect', json(CASE WHEN job.suspect THEN 'true' ELSE 'false' END),
+'run_at_us', job.run_at, 'claimed_at_us', job.claimed_at, 'deadline_at_us', job.deadline_at,
+'cancel_requested_at_us', job.cancel_requested_at, 'expires_at_us', job.expires_at,
+'submitted_at_us', job.submitted_at, 'revived_at_us', job.revived_at, 'ended_at_us', job.ended_at,
+'tags', CASE WHEN json_valid(job.tags) THEN json(job.tags) END,
+'error', CASE WHEN json_valid(job.error) THEN json(job.error) END,
+'progress', progress.percent, 'progress_note', progress.note{{fields of wings}}
+
 -- name: read
 -- Jobs by id, with everything that is known of them.
 SELECT json_object(
-           'id', job.id, 'queue', job.queue, 'name', job.name, 'state', job.state, 'priority', job.priority,
-           'suspect', json(CASE WHEN job.suspect THEN 'true' ELSE 'false' END), 'run_at_us', job.run_at,
-           'attempt', job.attempt, 'failures', job.failures, 'crashes', job.crashes, 'snoozes', job.snoozes,
-           {{budgets as fields}}, 'holder', job.holder, 'claimed_at_us', job.claimed_at,
-           'deadline_at_us', job.deadline_at,
-           'cancel_requested_at_us', job.cancel_requested_at, 'cancel_requested_by', job.cancel_requested_by,
-           'expires_at_us', job.expires_at, 'retention_s', job.retention_s,
-           'scope', job.scope, 'key', job.key,
-           'submitted_at_us', job.submitted_at, 'submitted_by', job.submitted_by,
-           'revived_at_us', job.revived_at, 'ended_at_us', job.ended_at,
-           'args_bytes', job.args_bytes, 'args', CASE WHEN json_valid(job.args) THEN json(job.args) END, 'options', CASE WHEN json_valid(job.options) THEN json(job.options) END, 'tags', CASE WHEN json_valid(job.tags) THEN json(job.tags) END,
-           'metadata', CASE WHEN json_valid(job.metadata) THEN json(job.metadata) END, 'headers', CASE WHEN json_valid(job.headers) THEN json(job.headers) END, 'result', CASE WHEN json_valid(job.result) THEN json(job.result) END, 'error', CASE WHEN json_valid(job.error) THEN json(job.error) END,
-           'lane', job.lane, 'progress', progress.percent, 'progress_note', progress.note{{fields of wings}}
+           {{all but payloads}},
+           'args', CASE WHEN json_valid(job.args) THEN json(job.args) END,
+           'options', CASE WHEN json_valid(job.options) THEN json(job.options) END,
+           'metadata', CASE WHEN json_valid(job.metadata) THEN json(job.metadata) END,
+           'headers', CASE WHEN json_valid(job.headers) THEN json(job.headers) END,
+           'result', CASE WHEN json_valid(job.result) THEN json(job.result) END
        )
 FROM fencerow.all_jobs AS job
 LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
