@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import cProfile
 import pstats
 import threading
@@ -54,3 +55,25 @@ def test_a_submit_is_one_wait_for_the_server_and_few_calls_of_python(
     calls: int = pstats.Stats(profile).total_calls  # type: ignore[attr-defined]
     assert median(of_each) == 1, of_each  # a connection that the pool has just opened is met once
     assert calls / SUBMITS < CALLS_MAX
+
+
+async def test_a_submit_in_an_event_loop_is_one_task(
+    pg: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with App(config=Config(url=pg.conninfo)) as app:
+
+        @app.job(name="noop", queue="bench")
+        async def noop(number: int) -> None: ...
+
+        await noop.asubmit(0)
+        made = [0]
+        create = asyncio.create_task
+
+        def counted(*given: Any, **more: Any) -> Any:
+            made[0] += 1
+            return create(*given, **more)
+
+        monkeypatch.setattr(asyncio, "create_task", counted)
+        await noop.asubmit(1)
+
+    assert made == [1]  # what a cancelled caller leaves alone: the engine needs none besides

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary, proxy
 
 from fencerow.core.client.base import ClientBase
+from fencerow.core.db.apart import apart
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Operation, Pause, Procedure, ask, joining
 from fencerow.core.errors import DatabaseError, InvalidInput, OutcomeUnknown, StorageFull
@@ -294,7 +295,7 @@ class SubmitGroup:
         stored: asyncio.Future[None] = self._loop.create_future()
         self._waiting.append((submission, stored))
         if self._sending is None:
-            self._sending = asyncio.create_task(self._send_all())
+            self._sending = apart(self._send_all())
         return stored  # the insert is a task's of its own: a cancelled caller leaves it alone
 
     async def drain(self) -> None:

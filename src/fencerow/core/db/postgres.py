@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import psycopg
 
+from fencerow.core.db.apart import standing_apart
 from fencerow.core.db.engine import Traits
 from fencerow.core.db.faults import connection_lost, translated
 from fencerow.core.db.known_connections import KnownConnections
@@ -121,9 +122,14 @@ class PostgresEngine:
 
     async def arun(self, operation: Operation[T]) -> T:
         """Run in a task of its own: a cancelled caller must not leave a statement half read or a commit in doubt."""
-        task = asyncio.create_task(
-            arun(tries(operation, self._pools.preparing), partial(self._aanswer, operation))
-        )
+        running = arun(tries(operation, self._pools.preparing), partial(self._aanswer, operation))
+        if (own := standing_apart()) is not None:
+            self._background.add(own)
+            try:
+                return await running
+            finally:
+                self._background.discard(own)
+        task = asyncio.create_task(running)
         self._background.add(task)
         task.add_done_callback(self._over)
         return await asyncio.shield(task)
