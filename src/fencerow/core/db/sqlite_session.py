@@ -20,7 +20,7 @@ T = TypeVar("T")
 log = logging.getLogger("fencerow.db")
 
 
-class Opened(Protocol):
+class OpenFile(Protocol):
     """What a session asks of the file that is open for it."""
 
     connection: sqlite3.Connection
@@ -34,7 +34,7 @@ class Opened(Protocol):
 class SqliteSession:
     """The transaction that is open on `connection`."""
 
-    def __init__(self, opened: Opened) -> None:
+    def __init__(self, opened: OpenFile) -> None:
         self.connection = opened.connection
         self._opened = opened
 
@@ -63,7 +63,7 @@ class SqliteSession:
 
 
 @contextmanager
-def transaction(opened: Opened, timeout_s: float) -> Iterator[SqliteSession]:
+def transaction(opened: OpenFile, timeout_s: float) -> Iterator[SqliteSession]:
     """A transaction for user code that has its lock on the jobs' file; rolled back when the block raises."""
     commits = False
     try:
