@@ -19,7 +19,7 @@ from django.db import connections, transaction
 
 from fencerow.app import App
 from fencerow.core.client.submitting import hints_of
-from fencerow.django.declaring import Options, declare, declared_job
+from fencerow.django.declaring import TaskOptions, declare, declared_job
 from fencerow.django.interface import (
     BaseTaskBackend,
     Task,
@@ -57,7 +57,7 @@ class FencerowBackend(BaseTaskBackend):
 
     def __init__(self, alias: str, params: Mapping[str, Any]) -> None:
         super().__init__(alias, params)
-        self._options = Options.of(self.options)
+        self._options = TaskOptions.of(self.options)
 
     def validate_task(self, task: Any) -> None:
         """Django calls it for each task that is declared, so a worker knows all those whose modules are imported."""

@@ -17,15 +17,15 @@ TAKEN = ("name", "queue", "process", "priority")
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class TaskOptions:
     """What the jobs of a backend's tasks have in common."""
 
     given: Mapping[str, Any]
 
     @staticmethod
-    def of(options: Mapping[str, Any]) -> Options:
+    def of(options: Mapping[str, Any]) -> TaskOptions:
         """Those of an entry of TASKS, unchecked: a bad one is told by `manage.py check`, and by the first enqueue."""
-        return Options(dict(options))
+        return TaskOptions(dict(options))
 
     def check(self) -> None:
         """Whether they can be options of jobs.
@@ -53,11 +53,11 @@ class Options:
         return found
 
 
-_tasks: dict[str, tuple[Any, Options]] = {}
+_tasks: dict[str, tuple[Any, TaskOptions]] = {}
 _declaring = threading.Lock()
 
 
-def declare(task: Any, options: Options) -> None:
+def declare(task: Any, options: TaskOptions) -> None:
     """Remember a task by the path of its function. `using()` makes more of the same; the first one counts."""
     _tasks.setdefault(task.module_path, (task, options))
 
