@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fencerow.core.app import JobsApp
 from fencerow.core.errors import InvalidInput
 from fencerow.core.worker.worker import Worker
-from fencerow.supervisor.probes import Page, ProbeAddress
+from fencerow.supervisor.probes import ProbeAddress, ProbePage
 
 if TYPE_CHECKING:
     from fencerow.metrics.page import Metrics
@@ -54,7 +54,7 @@ class WorkerMetrics:
         self._last_scrape_s = last_scrape_s
 
     @property
-    def pages(self) -> Mapping[str, Page]:
+    def pages(self) -> Mapping[str, ProbePage]:
         """For the port of the probes."""
         return _pages(self._metrics)
 
@@ -81,16 +81,16 @@ class WorkerMetrics:
 
 
 @contextlib.contextmanager
-def metrics_of_members() -> Iterator[tuple[Mapping[str, Page], tuple[str, str]]]:
+def metrics_of_members() -> Iterator[tuple[Mapping[str, ProbePage], tuple[str, str]]]:
     """For a supervisor: the page of all its processes, and what their command lines say more."""
     from fencerow.metrics.members import Folder
     from fencerow.metrics.page import CONTENT_TYPE
 
     with Folder() as folder:
-        yield {PATH: Page(CONTENT_TYPE, folder.page)}, (MEMBER_METRICS, str(folder.path))
+        yield {PATH: ProbePage(CONTENT_TYPE, folder.page)}, (MEMBER_METRICS, str(folder.path))
 
 
-def _pages(metrics: Metrics) -> Mapping[str, Page]:
+def _pages(metrics: Metrics) -> Mapping[str, ProbePage]:
     from fencerow.metrics.page import CONTENT_TYPE
 
-    return {PATH: Page(CONTENT_TYPE, partial(metrics.page, database=True))}
+    return {PATH: ProbePage(CONTENT_TYPE, partial(metrics.page, database=True))}

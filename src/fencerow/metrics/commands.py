@@ -13,7 +13,7 @@ from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import exits
 from fencerow.metrics.page import CONTENT_TYPE, DatabaseMetrics
-from fencerow.supervisor.probes import Page, Probes, parsed_address
+from fencerow.supervisor.probes import ProbePage, Probes, parsed_address
 from fencerow.supervisor.standing import Standing
 
 PATH = "/metrics"
@@ -46,7 +46,7 @@ def metrics(context: click.Context, bind: str | None) -> int:
         # Before the port is open: whoever has reached it may ask this process to end.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         well = Standing(is_ready=True, is_leaving=False, status="serves metrics")
-        with Probes(address, lambda: well, {PATH: Page(CONTENT_TYPE, found.page)}, "--bind"):
+        with Probes(address, lambda: well, {PATH: ProbePage(CONTENT_TYPE, found.page)}, "--bind"):
             signal.sigwait(SIGNALS)
     return exits.OK
 

@@ -60,14 +60,14 @@ def parsed_address(text: str, option: str = "--health") -> ProbeAddress:
     return ProbeAddress(host, port)
 
 
-class Page(NamedTuple):
+class ProbePage(NamedTuple):
     """What stands at a path besides the probes. `make` is called for each request, from its thread."""
 
     content_type: str
     make: Callable[[], bytes]
 
 
-NO_PAGES: Mapping[str, Page] = {}
+NO_PAGES: Mapping[str, ProbePage] = {}
 
 
 class Probes:
@@ -77,7 +77,7 @@ class Probes:
         self,
         address: ProbeAddress,
         look: Callable[[], Standing],
-        pages: Mapping[str, Page] = NO_PAGES,
+        pages: Mapping[str, ProbePage] = NO_PAGES,
         option: str = "--health",
     ) -> None:
         self._address = address
@@ -119,7 +119,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 2 * AT_ONCE_MAX
 
     def __init__(
-        self, address: ProbeAddress, look: Callable[[], Standing], pages: Mapping[str, Page]
+        self, address: ProbeAddress, look: Callable[[], Standing], pages: Mapping[str, ProbePage]
     ) -> None:
         self._lock = threading.Lock()
         self._open: dict[socket.socket, float] = {}  # the oldest first, with the time at which it came
@@ -165,7 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "fencerow"
     sys_version = ""
 
-    def __init__(self, look: Callable[[], Standing], pages: Mapping[str, Page], *given: Any) -> None:
+    def __init__(self, look: Callable[[], Standing], pages: Mapping[str, ProbePage], *given: Any) -> None:
         self._look = look
         self._pages = pages
         super().__init__(*given)  # it answers in here
@@ -189,7 +189,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, is_well: bool, text: str) -> None:
         self._say(200 if is_well else 503, text)
 
-    def _show(self, path: str, page: Page) -> None:
+    def _show(self, path: str, page: ProbePage) -> None:
         try:
             body = page.make()
         except Exception:
