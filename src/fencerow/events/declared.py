@@ -16,7 +16,7 @@ DELIVERIES_MAX = 8
 TIMEOUT_S = 60.0
 
 
-class Page(Protocol):
+class PartitionPage(Protocol):
     """The next events of a partition in the hands of a handler that may begin several at once. It is still asked for
     each, one after the other, and each is judged alone."""
 
@@ -44,4 +44,4 @@ class Consumer:
     timeout_s: float = TIMEOUT_S
     crashes_max: int = 3
     packing: Packing = PLAIN
-    paged: Callable[[Sequence[Event]], Page] | None = None
+    paged: Callable[[Sequence[Event]], PartitionPage] | None = None

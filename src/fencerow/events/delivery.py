@@ -13,7 +13,7 @@ from fencerow.core.db.strikes import Striker, arrived
 from fencerow.core.log_fields import handled
 from fencerow.core.model.awaited import run_whole
 from fencerow.core.threads import Threads
-from fencerow.events.declared import Consumer, Page
+from fencerow.events.declared import Consumer, PartitionPage
 from fencerow.events.errors import DeliveryTimeout
 from fencerow.events.event import Event
 
@@ -38,7 +38,7 @@ class ConsumerCalls:
         self._threads = threads
         self._left: set[asyncio.Future[Any]] = set()  # given up, and still running
 
-    async def hand(self, event: Event, page: Page | None = None) -> BaseException | None:
+    async def hand(self, event: Event, page: PartitionPage | None = None) -> BaseException | None:
         """Hand over an event, to its page if it is of one; returns what the function raised, be it what it may (see
         `worker/calling.py`).
 

@@ -24,7 +24,7 @@ from fencerow.core.model.text import kind_and_text
 from fencerow.core.telemetry import Fact, Telemetry, clean
 from fencerow.events.asides import Asides
 from fencerow.events.consumers import Aside, PartitionLease, Stored
-from fencerow.events.declared import Consumer, Page
+from fencerow.events.declared import Consumer, PartitionPage
 from fencerow.events.delivery import GRACE_S, ConsumerCalls
 from fencerow.events.errors import PartitionLost
 from fencerow.events.event import Event
@@ -178,7 +178,7 @@ class Drainer:
         await self._flush(now=bool(self._delivered))
         return busy
 
-    def _together(self, events: Sequence[Stored]) -> Page | None:
+    def _together(self, events: Sequence[Stored]) -> PartitionPage | None:
         """These events as a page, if the handler takes pages. Not while one of them may be what kills readers."""
         if self._consumer.paged is None or self._careful:
             return None
@@ -186,7 +186,7 @@ class Drainer:
         free = [each for each in events if each.key is None or each.key not in self._asides.keys]
         return self._consumer.paged([self._event(each, none) for each in free])
 
-    async def _deliver(self, stored: Stored, page: Page | None) -> None:
+    async def _deliver(self, stored: Stored, page: PartitionPage | None) -> None:
         if stored.key is not None and stored.key in self._asides.keys:
             self._pass(stored, Aside(stored.seq, stored.id, stored.key, 0))
         elif not await self._is_deadly(stored):
@@ -199,7 +199,7 @@ class Drainer:
         elif time.monotonic() - self._flushed_at > FLUSH_S:
             await self._flush(now=True)
 
-    async def _hand(self, stored: Stored, page: Page | None) -> None:
+    async def _hand(self, stored: Stored, page: PartitionPage | None) -> None:
         acknowledge = consumers.advance(
             self.lease,
             old=self._cursor,
@@ -326,7 +326,7 @@ class Drainer:
             packing=self._consumer.packing,
         )
 
-    async def _outcome(self, event: Event, page: Page | None = None) -> BaseException | None:
+    async def _outcome(self, event: Event, page: PartitionPage | None = None) -> BaseException | None:
         """Hand the event over; returns what the handler raised.
 
         A COMMIT that was refused is a failure like any other, and so is one without an answer: what is written
