@@ -20,7 +20,7 @@ from fencerow.core.model.ids import parse_prefix
 from fencerow.core.model.job import Happening, LogLine
 from fencerow.core.model.text import amount
 from fencerow.operators.prefixes import job_meant
-from fencerow.output.storing import Part, parts
+from fencerow.output.storing import AttemptPart, parts
 from fencerow.steps.model import Kind, Step
 
 COLUMNS = (
@@ -105,7 +105,7 @@ def _step(each: Step) -> Line:
     return Line(at_us=each.at_us, attempt=each.attempt, kind=kind[each.kind], detail=f"{each.name}{took}")
 
 
-def _emitted(part: Part) -> Iterator[Line]:
+def _emitted(part: AttemptPart) -> Iterator[Line]:
     how_much = f"{amount(part.chunks, 'chunk')}, {amount(part.bytes, 'byte')}"
     yield Line(at_us=part.first_us, attempt=part.attempt, kind="output begins")
     yield Line(at_us=part.last_us, attempt=part.attempt, kind="output so far", detail=how_much)

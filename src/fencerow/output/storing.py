@@ -44,7 +44,7 @@ class Output(msgspec.Struct, frozen=True):
     groups: list[ChunkGroup]
 
 
-class Part(msgspec.Struct, frozen=True):
+class AttemptPart(msgspec.Struct, frozen=True):
     """What one attempt has emitted."""
 
     attempt: int
@@ -104,10 +104,10 @@ def emitting(ids: Sequence[str]) -> Steps[dict[str, Emitting]]:
 
 
 @operation(alone=True, repeatable=True, writes="")
-def parts(job_id: str) -> Steps[list[Part]]:
+def parts(job_id: str) -> Steps[list[AttemptPart]]:
     """What each attempt of a job has emitted, in order."""
     rows = yield from execute("output_parts", id=job_id)
-    return [Part(*map(as_int, row)) for row in rows]
+    return [AttemptPart(*map(as_int, row)) for row in rows]
 
 
 @operation()
