@@ -16,7 +16,7 @@ INDEX = re.compile(r"^CREATE (?:UNIQUE )?INDEX (\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MigrationPart:
     """One part of a migration. `concurrently`: indexes that the migrator makes beside others' work."""
 
     text: str
@@ -40,14 +40,14 @@ class Migration:
     checksum: str
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[MigrationPart]:
         """The parts, in order."""
         heads = list(PART.finditer(self.text))
         kinds = ["next transaction", *(match[1] for match in heads)]
         starts = [0, *(match.end() for match in heads)]
         ends = [*(match.start() for match in heads), len(self.text)]
         return [
-            Part(self.text[start:end], concurrently=kind == "built concurrently")
+            MigrationPart(self.text[start:end], concurrently=kind == "built concurrently")
             for kind, start, end in zip(kinds, starts, ends, strict=True)
         ]
 
