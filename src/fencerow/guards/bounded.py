@@ -20,7 +20,7 @@ log = logging.getLogger("fencerow.primitives")
 T = TypeVar("T")
 
 
-class Question(Generic[T]):
+class BoundedQuestion(Generic[T]):
     """One question that is asked elsewhere; `undo` is for an answer that nobody waits for any more."""
 
     def __init__(self, undo: Callable[[T], object]) -> None:
@@ -73,7 +73,7 @@ def within(timeout_s: float, what: str, question: Callable[[], T], undo: Callabl
         BlockingCall: inside a running event loop.
     """
     refuse_in_loop()
-    asked, came = Question(undo), list[T]()
+    asked, came = BoundedQuestion(undo), list[T]()
     try:
         with SHELTER:
             threading.Thread(target=asked.ask, args=(question,), name="fencerow-bounded", daemon=True).start()
