@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fencerow.core.background.reaper import Reaper, Warrant
+from fencerow.core.background.reaper import JobReaper, Warrant
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.model.ids import new_id
@@ -34,7 +34,7 @@ class Beside:
         await self._engine.arun(row)
         try:
             warrant = Warrant(judge, await self._engine.arun(store.clock()) + us)
-            made = Reaper(
+            made = JobReaper(
                 self._engine, LeaseJudge(warrant), self._config, self._telemetry, NOBODY_HEARS, actor=ACTOR
             )
             await made.tick()

@@ -13,7 +13,7 @@ import pytest
 from fencerow.core.background import loop
 from fencerow.core.background.dormant import Dormant
 from fencerow.core.background.loop import Loop
-from fencerow.core.background.reaper import Reaper
+from fencerow.core.background.reaper import JobReaper
 from fencerow.core.chore import Chore, Ticking
 from fencerow.core.errors import OutOfResources
 from fencerow.core.model.ids import new_id
@@ -99,7 +99,7 @@ async def test_a_chore_that_fails_ends_no_queue(
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [(Reaper, "reaper"), (Disowner, "disowner"), (MaintenanceChore, "maintenance")]
+    ("kind", "name"), [(JobReaper, "reaper"), (Disowner, "disowner"), (MaintenanceChore, "maintenance")]
 )
 async def test_what_looks_after_the_tables_ends_no_worker(
     lite: AnyEngine, kind: type[Any], name: str, monkeypatch: pytest.MonkeyPatch

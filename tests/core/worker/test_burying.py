@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from fencerow.core.background import reaper as module
-from fencerow.core.background.reaper import Reaper, Warrant
+from fencerow.core.background.reaper import JobReaper, Warrant
 from fencerow.core.model.state import WorkerState
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Requeued
@@ -44,7 +44,7 @@ class Scene:
         clock.advance(-3600)
         self.judge = Judge(register(engine, lease_s=1e6))
         monkeypatch.setattr(module, "steady", lambda: self.now)
-        self.reaper = Reaper(engine, self.judge, quick(), Telemetry(), Nobody(), actor="a test")
+        self.reaper = JobReaper(engine, self.judge, quick(), Telemetry(), Nobody(), actor="a test")
 
     async def sweeps(self, *seconds: float) -> list[bool]:
         """A sweep at each of these seconds; whether the other worker is alive after it."""

@@ -56,7 +56,7 @@ class Announcer(Protocol):
     def announce_ended(self, ids: list[str]) -> None: ...
 
 
-class Reaper:
+class JobReaper:
     """One sweep after another."""
 
     def __init__(

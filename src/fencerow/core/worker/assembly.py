@@ -14,7 +14,7 @@ from functools import partial
 
 from fencerow.core.background.chores import Chores
 from fencerow.core.background.loop import Endurance, Fatal, Loop, Loops
-from fencerow.core.background.reaper import Reaper
+from fencerow.core.background.reaper import JobReaper
 from fencerow.core.chore import Chore, Site, Ticking
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.clock import CarriedClock
@@ -196,7 +196,7 @@ class Assembly:
         lease_s = site.config.lease_s
         acker = Loop("acker", self.acker.tick, telemetry, endures_s=lease_s, portion=self.acker.portion)
         actor = f"worker {site.worker}"
-        reaper = Reaper(site.engine, self.lease, site.config, telemetry, self.wakeups, actor=actor)
+        reaper = JobReaper(site.engine, self.lease, site.config, telemetry, self.wakeups, actor=actor)
         reaping = Loop("reaper", reaper.tick, telemetry, jitter=0.2, background=True, portion=reaper.portion)
         self.chores.add([chore for make in brought().chores for chore in make(site)])
         self.loops.add(acker, reaping, *self.chores.loops)
