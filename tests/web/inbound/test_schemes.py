@@ -11,7 +11,7 @@ from fencerow.errors import DeclarationError, InboundRefused, InboundUnfit, Inva
 from fencerow.web import GitHub, StandardWebhooks, Stripe
 from fencerow.web.inbound.scheme import Came, Scheme
 from fencerow.web.reading.headers import HeaderValues
-from fencerow.web.webhooks.errors import Refusal
+from fencerow.web.webhooks.errors import WebhookRefusal
 from fencerow.web.webhooks.pairs import KeyPair
 from fencerow.web.webhooks.signing import signed_headers
 from tests.web.inbound.senders import GITHUB, STANDARD, STRIPE, Pairs, github, standard, stripe
@@ -97,7 +97,7 @@ def test_a_secret_is_good_while_it_is_set_and_no_longer(name: str) -> None:
     assert read(name, came(signed(name, SCHEMES[name][1])), former=True).kind
     with pytest.raises(InboundRefused) as refused:
         read(name, came(with_old))
-    assert refused.value.reason is Refusal.SIGNATURE
+    assert refused.value.reason is WebhookRefusal.SIGNATURE
 
 
 def changed(pairs: Pairs, header: str, change: Callable[[str], str]) -> Pairs:
@@ -112,24 +112,24 @@ def test_no_other_message_passes(name: str) -> None:
     right, header = signed(name, SCHEMES[name][1]), HEADERS[name]
     other = signed(next(each for each in SCHEMES if each != name), GITHUB if name != "hub" else STANDARD)
     forged = {
-        "altered": (right, BODY.replace(b"7", b"8"), Refusal.SIGNATURE),
-        "longer": (right, BODY + b" ", Refusal.SIGNATURE),
-        "cut": (right, BODY[:-1], Refusal.SIGNATURE),
-        "another secret": (signed(name, OLD[name]), BODY, Refusal.SIGNATURE),
-        "no signature": ([each for each in right if each[0].lower() != header], BODY, Refusal.HEADERS),
-        "nothing": ([], BODY, Refusal.HEADERS),
-        "two signatures": ([*right, (header, dict_of(right)[header])], BODY, Refusal.HEADERS),
-        "another scheme": (other, BODY, Refusal.HEADERS),
-        "no value": (changed(right, header, lambda _: ""), BODY, Refusal.HEADERS),
-        "not ASCII": (changed(right, header, lambda value: value + "ü"), BODY, Refusal.HEADERS),
+        "altered": (right, BODY.replace(b"7", b"8"), WebhookRefusal.SIGNATURE),
+        "longer": (right, BODY + b" ", WebhookRefusal.SIGNATURE),
+        "cut": (right, BODY[:-1], WebhookRefusal.SIGNATURE),
+        "another secret": (signed(name, OLD[name]), BODY, WebhookRefusal.SIGNATURE),
+        "no signature": ([each for each in right if each[0].lower() != header], BODY, WebhookRefusal.HEADERS),
+        "nothing": ([], BODY, WebhookRefusal.HEADERS),
+        "two signatures": ([*right, (header, dict_of(right)[header])], BODY, WebhookRefusal.HEADERS),
+        "another scheme": (other, BODY, WebhookRefusal.HEADERS),
+        "no value": (changed(right, header, lambda _: ""), BODY, WebhookRefusal.HEADERS),
+        "not ASCII": (changed(right, header, lambda value: value + "ü"), BODY, WebhookRefusal.HEADERS),
         "another version": (changed(right, header, lambda value: value.replace("1", "2", 1)), BODY, None),
         "in capitals": (changed(right, header, str.upper), BODY, None),
         "endless": (changed(right, header, lambda value: f"{value}," * 500), BODY, None),
     }
     if name != "hub":
         forged |= {
-            "too old": (signed(name, SCHEMES[name][1], at=NOW_S - 301), BODY, Refusal.TOO_OLD),
-            "from the future": (signed(name, SCHEMES[name][1], at=NOW_S + 301), BODY, Refusal.TOO_NEW),
+            "too old": (signed(name, SCHEMES[name][1], at=NOW_S - 301), BODY, WebhookRefusal.TOO_OLD),
+            "from the future": (signed(name, SCHEMES[name][1], at=NOW_S + 301), BODY, WebhookRefusal.TOO_NEW),
         }
 
     for kind, (pairs, body, reason) in forged.items():

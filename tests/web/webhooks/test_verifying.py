@@ -12,7 +12,7 @@ import pytest
 from fencerow.core.errors import InvalidInput
 from fencerow.errors import WebhookRefused
 from fencerow.web import SeenWebhooks, verify_webhook
-from fencerow.web.webhooks.errors import Refusal
+from fencerow.web.webhooks.errors import WebhookRefusal
 from fencerow.web.webhooks.signing import WebhookSecret, signed_headers
 from tests.web.webhooks.messages import NEW, OLD, Message, forged, genuine, unheard_of
 from tests.web.webhooks.test_signing import (
@@ -53,10 +53,10 @@ def test_no_other_message_passes_nor_raises_anything_else() -> None:
 
     assert passed == []
     assert len(messages) > 90
-    assert {_reason(message) for message in messages} == set(Refusal) - {Refusal.REPLAYED}
+    assert {_reason(message) for message in messages} == set(WebhookRefusal) - {WebhookRefusal.REPLAYED}
 
 
-def _reason(message: Message) -> Refusal | None:
+def _reason(message: Message) -> WebhookRefusal | None:
     try:
         verify_webhook(headers_of(message), message.body, SECRETS, now=NOW)
     except WebhookRefused as refused:
@@ -73,7 +73,7 @@ def test_the_published_message_passes_at_its_time() -> None:
 
     for now_s in (1614265030, 1614265630):
         verify_webhook(headers, PUBLISHED_BODY, PUBLISHED_SECRET, now=at(now_s))
-    for now_s, reason in ((1614265029, Refusal.TOO_NEW), (1614265631, Refusal.TOO_OLD)):
+    for now_s, reason in ((1614265029, WebhookRefusal.TOO_NEW), (1614265631, WebhookRefusal.TOO_OLD)):
         with pytest.raises(WebhookRefused) as refused:
             verify_webhook(headers, PUBLISHED_BODY, PUBLISHED_SECRET, now=at(now_s))
         assert refused.value.reason is reason
@@ -82,7 +82,7 @@ def test_the_published_message_passes_at_its_time() -> None:
 def test_a_message_passes_once_and_its_next_try_passes_too() -> None:
     seen = SeenWebhooks()
 
-    def comes(timestamp_s: int, now_s: int) -> Refusal | None:
+    def comes(timestamp_s: int, now_s: int) -> WebhookRefusal | None:
         try:
             headers = signed_headers("msg_1", timestamp_s, b"{}", [NEW])
             verify_webhook(headers, b"{}", NEW, now=at(now_s), seen=seen)
@@ -91,8 +91,8 @@ def test_a_message_passes_once_and_its_next_try_passes_too() -> None:
         return None
 
     assert comes(NOW_S, NOW_S) is None
-    assert comes(NOW_S, NOW_S + 300) is Refusal.REPLAYED
-    assert comes(NOW_S, NOW_S + 301) is Refusal.TOO_OLD
+    assert comes(NOW_S, NOW_S + 300) is WebhookRefusal.REPLAYED
+    assert comes(NOW_S, NOW_S + 301) is WebhookRefusal.TOO_OLD
     assert comes(NOW_S + 301, NOW_S + 301) is None  # the next try, and the first one is forgotten
     assert len(seen) == 1
 

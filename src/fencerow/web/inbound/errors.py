@@ -7,7 +7,7 @@ from typing import ClassVar
 from fencerow.core.errors.base import FencerowError
 from fencerow.core.errors.input import InvalidInput
 from fencerow.core.errors.settings import ConfigError
-from fencerow.web.webhooks.errors import Refusal
+from fencerow.web.webhooks.errors import WebhookRefusal
 
 
 class InboundRefused(FencerowError):
@@ -17,7 +17,9 @@ class InboundRefused(FencerowError):
     code = "FR-972"
     status: ClassVar[int] = 400
 
-    def __init__(self, what: str, why: str = "", fix: str = "", *, reason: Refusal = Refusal.HEADERS) -> None:
+    def __init__(
+        self, what: str, why: str = "", fix: str = "", *, reason: WebhookRefusal = WebhookRefusal.HEADERS
+    ) -> None:
         super().__init__(what, why, fix)
         self.reason = reason
 
@@ -37,7 +39,7 @@ class InboundUnfit(InvalidInput):
     status: ClassVar[int] = 422
 
 
-def refused(reason: Refusal, what: str) -> InboundRefused:
+def refused(reason: WebhookRefusal, what: str) -> InboundRefused:
     """The refusal of a webhook. Nothing of what was sent is repeated in it."""
     return InboundRefused(
         what,

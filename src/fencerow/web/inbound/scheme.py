@@ -15,7 +15,7 @@ from fencerow.core.errors import DeclarationError
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.web.inbound.errors import InboundUnfit, SecretMissing, refused
 from fencerow.web.reading.strict import BOUNDS, Bounds, plain
-from fencerow.web.webhooks.errors import Refusal
+from fencerow.web.webhooks.errors import WebhookRefusal
 
 TOLERANCE_S: Final = 300.0
 SECRETS_MAX: Final = 16
@@ -55,7 +55,7 @@ class Came:
         values = self.headers.get(name, ())
         if len(values) != 1:
             how = "is missing" if not values else "comes more than once"
-            raise refused(Refusal.HEADERS, f"the header {name} {how}")
+            raise refused(WebhookRefusal.HEADERS, f"the header {name} {how}")
         return values[0]
 
 
@@ -141,7 +141,7 @@ def check_signed(keys: Sequence[bytes], signed: bytes, signatures: Sequence[str]
     made = [hmac.digest(key, signed, hashlib.sha256).hex() for key in keys]
     right = [hmac.compare_digest(own, given) for own in made for given in signatures]
     if not any(right):
-        raise refused(Refusal.SIGNATURE, "no signature of this webhook is right")
+        raise refused(WebhookRefusal.SIGNATURE, "no signature of this webhook is right")
 
 
 def check_age(signed_s: int, now_s: float, tolerance_s: float) -> None:
@@ -151,9 +151,9 @@ def check_age(signed_s: int, now_s: float, tolerance_s: float) -> None:
         InboundRefused: it is out of time.
     """
     if signed_s < now_s - tolerance_s:
-        raise refused(Refusal.TOO_OLD, f"the webhook is more than {tolerance_s:g} s old")
+        raise refused(WebhookRefusal.TOO_OLD, f"the webhook is more than {tolerance_s:g} s old")
     if signed_s > now_s + tolerance_s:
-        raise refused(Refusal.TOO_NEW, f"the webhook is more than {tolerance_s:g} s ahead")
+        raise refused(WebhookRefusal.TOO_NEW, f"the webhook is more than {tolerance_s:g} s ahead")
 
 
 def id_of(given: object, where: str) -> str:

@@ -22,7 +22,7 @@ from fencerow.web.inbound.scheme import (
     id_of,
     kind_of,
 )
-from fencerow.web.webhooks.errors import Refusal, WebhookRefused
+from fencerow.web.webhooks.errors import WebhookRefusal, WebhookRefused
 from fencerow.web.webhooks.pairs import PUBLIC, PublicKey
 from fencerow.web.webhooks.signing import HEADERS, WebhookSecret
 from fencerow.web.webhooks.verifying import verify_webhook
@@ -127,4 +127,4 @@ def _parts(value: str) -> tuple[str, list[str]]:
 
 
 def _malformed(name: str) -> InboundRefused:
-    return refused(Refusal.HEADERS, f"the header {name} is malformed")
+    return refused(WebhookRefusal.HEADERS, f"the header {name} is malformed")

@@ -9,7 +9,7 @@ import fencerow.core.errors.exits as exits
 from fencerow.core.errors.base import FencerowError
 
 
-class Refusal(StrEnum):
+class WebhookRefusal(StrEnum):
     """Why a receiver does not believe a webhook."""
 
     HEADERS = "headers"  # one is missing, comes twice, or is malformed
@@ -25,7 +25,9 @@ class WebhookRefused(FencerowError):
     code = "FR-860"
     exit_code = exits.REFUSED
 
-    def __init__(self, what: str, why: str = "", fix: str = "", *, reason: Refusal = Refusal.HEADERS) -> None:
+    def __init__(
+        self, what: str, why: str = "", fix: str = "", *, reason: WebhookRefusal = WebhookRefusal.HEADERS
+    ) -> None:
         super().__init__(what, why, fix)
         self.reason = reason
 

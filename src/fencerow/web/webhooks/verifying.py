@@ -11,7 +11,7 @@ from typing import Final
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.instants import instant_us
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.web.webhooks.errors import Refusal, WebhookRefused
+from fencerow.web.webhooks.errors import WebhookRefusal, WebhookRefused
 from fencerow.web.webhooks.pairs import PUBLIC, PublicKey
 from fencerow.web.webhooks.seen import SeenWebhooks
 from fencerow.web.webhooks.signing import HEADERS, ID, SECRETS_MAX, WebhookSecret, check_count
@@ -63,9 +63,9 @@ def verify_webhook(
     if not _any_right(
         judges, [each.encode("ascii") for each in signatures.split(" ", SECRETS_MAX)][:SECRETS_MAX]
     ):
-        raise _refused(Refusal.SIGNATURE, "no signature of this webhook is right")
+        raise _refused(WebhookRefusal.SIGNATURE, "no signature of this webhook is right")
     if seen is not None and not seen.first(f"{message_id}.{timestamp}", int(timestamp) + either_s, now_s):
-        raise _refused(Refusal.REPLAYED, "this very webhook came before")
+        raise _refused(WebhookRefusal.REPLAYED, "this very webhook came before")
 
 
 def _keys(secrets: Key | Sequence[Key]) -> list[WebhookSecret | PublicKey]:
@@ -84,20 +84,20 @@ def _one(headers: Mapping[str, str], name: str) -> str:
     """The value of a header, if it stands there once and is well-formed."""
     values: list[object] = [value for key, value in headers.items() if str(key).lower() == name]
     if not values:
-        raise _refused(Refusal.HEADERS, f"the header {name} is missing")
+        raise _refused(WebhookRefusal.HEADERS, f"the header {name} is missing")
     if len(values) > 1:
-        raise _refused(Refusal.HEADERS, f"the header {name} comes more than once")
+        raise _refused(WebhookRefusal.HEADERS, f"the header {name} comes more than once")
     value = values[0]
     if not isinstance(value, str) or not FORMS[name].fullmatch(value):
-        raise _refused(Refusal.HEADERS, f"the header {name} is malformed")
+        raise _refused(WebhookRefusal.HEADERS, f"the header {name} is malformed")
     return value
 
 
 def _check_age(timestamp_s: int, now_s: float, tolerance_s: float) -> None:
     if timestamp_s < now_s - tolerance_s:
-        raise _refused(Refusal.TOO_OLD, f"the webhook is more than {tolerance_s:g} s old")
+        raise _refused(WebhookRefusal.TOO_OLD, f"the webhook is more than {tolerance_s:g} s old")
     if timestamp_s > now_s + tolerance_s:
-        raise _refused(Refusal.TOO_NEW, f"the webhook is more than {tolerance_s:g} s ahead")
+        raise _refused(WebhookRefusal.TOO_NEW, f"the webhook is more than {tolerance_s:g} s ahead")
 
 
 def _any_right(judges: Sequence[Callable[[bytes], bool]], given: Sequence[bytes]) -> bool:
@@ -106,7 +106,7 @@ def _any_right(judges: Sequence[Callable[[bytes], bool]], given: Sequence[bytes]
     return any(right)
 
 
-def _refused(reason: Refusal, what: str) -> WebhookRefused:
+def _refused(reason: WebhookRefusal, what: str) -> WebhookRefused:
     return WebhookRefused(
         what,
         "a webhook is believed if it is signed with a secret of this receiver, of now, and comes once",
