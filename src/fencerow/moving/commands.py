@@ -19,7 +19,7 @@ from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.text import amount
 from fencerow.core.schema.migrate import refuse_foreign
-from fencerow.moving.model import Report
+from fencerow.moving.model import MoveReport
 from fencerow.moving.moving import Mover
 
 COLUMNS = (Column("table"), Column("rows"), Column("checksum", rank=1))
@@ -102,7 +102,7 @@ def _shown(mover: Mover, *, json: bool) -> Iterator[Mover]:
         yield replace(mover, tell=tell)
 
 
-def _say(context: click.Context, report: Report) -> None:
+def _say(context: click.Context, report: MoveReport) -> None:
     if asked(context).json:
         output.say_json(_document(report))
         return
@@ -119,7 +119,7 @@ def _say(context: click.Context, report: Report) -> None:
         )
 
 
-def _sentence(report: Report) -> str:
+def _sentence(report: MoveReport) -> str:
     if report.state == "moved":
         return (
             f"moved to {report.target}"
@@ -132,7 +132,7 @@ def _sentence(report: Report) -> str:
     return f"{amount(report.rows, 'row')} would be moved to {report.target}{waits} ({report.state})"
 
 
-def _document(report: Report) -> dict[str, object]:
+def _document(report: MoveReport) -> dict[str, object]:
     """For programs."""
     return {
         "source": report.source,

@@ -40,7 +40,7 @@ class TableCount(msgspec.Struct, frozen=True):
 MODULUS = 1 << 128
 
 
-class Report(msgspec.Struct, frozen=True):
+class MoveReport(msgspec.Struct, frozen=True):
     """What a move did, or would do.
 
     `tables`: how many rows of each went along; `staying`: the tables that did not, and why. `running`: jobs that a

@@ -20,7 +20,7 @@ from fencerow.moving import source, target
 from fencerow.moving.canonical import counted
 from fencerow.moving.draining import drain
 from fencerow.moving.errors import MoveRefused
-from fencerow.moving.model import Move, Report, TableCount, Tell
+from fencerow.moving.model import Move, MoveReport, TableCount, Tell
 from fencerow.moving.tables import Table, moving_tables, staying
 
 PART_ROWS = 500
@@ -48,7 +48,7 @@ class Mover:
     tell: Tell = _untold
     part_rows: int = PART_ROWS
 
-    def planned(self) -> Report:
+    def planned(self) -> MoveReport:
         """What a move would do, in numbers. Nothing is changed."""
         tables, known = self._tables(), self._known()
         if known is None:
@@ -56,7 +56,7 @@ class Mover:
                 target.refuse_full(self.other, session.connection, tables)
         return self._report(tables, self._counted(tables), known)
 
-    def move(self, *, wait_s: float) -> Report:
+    def move(self, *, wait_s: float) -> MoveReport:
         """Move everything, or go on with a move that was broken off.
 
         Raises:
@@ -201,10 +201,12 @@ class Mover:
         with source.reading(self.engine) as connection:
             return {table.name: counted(source.rows_of(self.engine, connection, table)) for table in tables}
 
-    def _report(self, tables: Sequence[Table], sent: Mapping[str, TableCount], known: Move | None) -> Report:
+    def _report(
+        self, tables: Sequence[Table], sent: Mapping[str, TableCount], known: Move | None
+    ) -> MoveReport:
         with source.reading(self.engine) as connection:
             outside = source.count_outside(self.engine, connection)
-        return Report(
+        return MoveReport(
             known.id if known else None,
             str(self.engine.path),
             self.name,
