@@ -14,7 +14,7 @@ import pytest
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.service import Service
 from fencerow.core.db.sockets import open_ear
-from fencerow.core.db.wakeups import LocalWakes, Sender
+from fencerow.core.db.wakeups import LocalWakes, WakeupSender
 from fencerow.core.db.watchdog import Watchdog
 from tests.core.db.test_sockets import file, folder  # noqa: F401 (a fixture)
 from tests.kit.leftovers import no_threads_left
@@ -175,7 +175,7 @@ def test_a_listener_without_a_selector_comes_back(
 def test_a_wake_up_for_which_there_is_no_thread_harms_nobody() -> None:
     """Whoever sends it has committed already: an error would tell a lie."""
     sent: list[str] = []
-    sender = Sender(sent.extend)
+    sender = WakeupSender(sent.extend)
     with no_thread("fencerow-wakes") as refused:
         sender.post(["first"])
     sender.post(["second"])

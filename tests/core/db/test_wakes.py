@@ -15,7 +15,7 @@ import pytest
 from fencerow.core.db import wakeups
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.wakeups import Sender
+from fencerow.core.db.wakeups import WakeupSender
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE, postgres_engine
 from tests.kit.jobs import AnyEngine
@@ -120,7 +120,7 @@ def test_what_gathers_during_a_send_goes_together_and_once() -> None:
         sending.set()
         go_on.wait(60)
 
-    sender = Sender(send)
+    sender = WakeupSender(send)
     sender.post(["first"])
     assert sending.wait(60)
     for _ in range(50):
@@ -137,7 +137,7 @@ def test_what_gathers_during_a_send_goes_together_and_once() -> None:
 
 def test_a_stream_of_messages_is_sent_in_a_few_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     batches: list[list[str]] = []
-    sender, now = Sender(batches.append), 1000.0
+    sender, now = WakeupSender(batches.append), 1000.0
 
     def wait(left_s: float | None = None) -> None:
         """Ten messages come in each millisecond."""
@@ -165,7 +165,7 @@ def test_a_flush_does_not_wait_for_the_rest(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(wakeups, "REST_S_MIN", 60.0)
     monkeypatch.setattr(wakeups, "REST_S_MAX", 60.0)
     sent: list[list[str]] = []
-    sender = Sender(sent.append)
+    sender = WakeupSender(sent.append)
     sender.post(["first"])
     sender.flush(PATIENCE_S)
     sender.post(["second"])
@@ -182,7 +182,7 @@ def test_a_failed_send_loses_a_hint_and_nothing_else() -> None:
         if len(sent) == 1:
             raise OSError("broken")
 
-    sender = Sender(send)
+    sender = WakeupSender(send)
     sender.post(["lost"])
     sender.flush(PATIENCE_S)
     sender.post(["kept"])

@@ -36,7 +36,7 @@ from fencerow.core.db.queries import Queries, identifier
 from fencerow.core.db.run import Operation, arun, arun_beside, run
 from fencerow.core.db.strikes import SHELTER, doorway, here, sheltered
 from fencerow.core.db.tries import Try, tries
-from fencerow.core.db.wakeups import Sender
+from fencerow.core.db.wakeups import WakeupSender
 from fencerow.core.db.watchdog import OVERRUN_S, Watched
 from fencerow.core.errors import OutcomeUnknown, Unavailable
 
@@ -93,7 +93,7 @@ class PostgresEngine:
         self._statement_timeout_s = statement_timeout_s
         self._lock = threading.Lock()
         self._background: set[asyncio.Task[Any]] = set()
-        self._sender: Sender | None = None
+        self._sender: WakeupSender | None = None
         self._pid = os.getpid()
 
     # --- running ---------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ class PostgresEngine:
         self._check_process()
         with self._lock:
             if self._sender is None:
-                self._sender = Sender(self._notify)
+                self._sender = WakeupSender(self._notify)
         self._sender.post(messages)
 
     def _notify(self, messages: list[str]) -> None:

@@ -60,7 +60,7 @@ class LocalWakes:
             self._listeners = [known for known in self._listeners if known is not callback]
 
 
-class Sender:
+class WakeupSender:
     """Sends messages from one background thread, what gathers meanwhile together, each message once.
 
     After each send it rests: a moment, and longer while something has always gathered by its end.
@@ -154,7 +154,7 @@ class FileWakes:
         self._lock = threading.Lock()
         self._count = 0
         self._ear: Ear | None = None
-        self._sender: Sender | None = None
+        self._sender: WakeupSender | None = None
         self._out: socket.socket | None = None
 
     def wake(self, messages: list[str]) -> None:
@@ -234,7 +234,7 @@ class FileWakes:
     def _make_up(self) -> None:
         with self._lock:
             if self._sender is None:
-                self._sender = Sender(lambda _messages: self._look_all())
+                self._sender = WakeupSender(lambda _messages: self._look_all())
             sender = self._sender
         sender.post([""])
 
