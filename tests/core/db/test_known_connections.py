@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from fencerow.client import Client
-from fencerow.core.db.adapters.frame import Sent
+from fencerow.core.db.adapters.frame import SentText
 from fencerow.core.db.adapters.lent_asyncpg import LentAsyncpg
 from fencerow.core.db.adapters.lent_psycopg import LentSyncPsycopg
 from fencerow.core.db.borrow import borrowed
@@ -143,7 +143,7 @@ def questions(kind: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     asked: list[str] = []
     send = kind.send
 
-    def noted(self: Any, sent: Sent) -> Any:
+    def noted(self: Any, sent: SentText) -> Any:
         if "pg_postmaster_start_time" in sent.text:
             asked.append(sent.text)
         return send(self, sent)

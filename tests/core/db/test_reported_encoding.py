@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fencerow.core.db.adapters import lent_postgres
-from fencerow.core.db.adapters.frame import Sent
+from fencerow.core.db.adapters.frame import SentText
 from fencerow.core.store import store
 from tests.core.db.lenders import OF_EACH_DRIVER, Loan
 from tests.kit.jobs import AnyEngine, new_job
@@ -23,9 +23,9 @@ async def test_what_the_driver_knows_is_not_asked(
 
     def sent(text: str, *given: Any) -> Any:
         asked.append(text)
-        return Sent(text, *given)
+        return SentText(text, *given)
 
-    monkeypatch.setattr(lent_postgres, "Sent", sent)
+    monkeypatch.setattr(lent_postgres, "SentText", sent)
     await loan.begin()
 
     await loan.run(store.submit([new_job()]))

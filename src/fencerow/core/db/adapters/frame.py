@@ -31,7 +31,7 @@ class ConnectionStanding(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentText:
     """One text for the driver: a statement of ours, or a `command` of the transaction, which has no rows.
 
     `users` is the query if it was composed for a user's own table, see `Query.users`.
@@ -44,7 +44,7 @@ class Sent:
     users: Query | None = None
 
 
-def named(sent: Sent, names: Sequence[str], rows: Rows) -> Rows:
+def named(sent: SentText, names: Sequence[str], rows: Rows) -> Rows:
     """The rows of a text, after the names of their columns if it is a user's."""
     return rows if sent.users is None else sent.users.with_names(names, rows)
 
@@ -66,7 +66,7 @@ INSIDE = Frame(
     (f"ROLLBACK TO SAVEPOINT {SAVEPOINT}", f"RELEASE SAVEPOINT {SAVEPOINT}"),
 )
 
-Plan = Generator[Sent, Rows, T]
+Plan = Generator[SentText, Rows, T]
 
 
 class Lent(ABC):
@@ -92,7 +92,7 @@ class Lent(ABC):
         return self.standing() is ConnectionStanding.OPEN
 
     @abstractmethod
-    def send(self, sent: Sent) -> Any:
+    def send(self, sent: SentText) -> Any:
         """Send one text and return its rows (an awaitable of them on an async connection)."""
 
     @abstractmethod
@@ -119,7 +119,7 @@ class Lent(ABC):
             try:
                 result = yield from self.body(operation)
                 for text in frame.after:
-                    yield Sent(text, command=True)
+                    yield SentText(text, command=True)
             except BaseException as error:
                 yield from _undo(frame, error)
                 raise
@@ -144,11 +144,11 @@ class Lent(ABC):
             rows += yield sent
         return rows
 
-    def written(self, statement: Statement) -> Iterator[Sent]:
+    def written(self, statement: Statement) -> Iterator[SentText]:
         """A named query as texts."""
         query = self.queries.of(statement)
         for text in query.statements:
-            yield Sent(text, statement.params, query.parameters, users=query if query.users else None)
+            yield SentText(text, statement.params, query.parameters, users=query if query.users else None)
 
     @contextmanager
     def _translated(self, standing: ConnectionStanding) -> Iterator[None]:
@@ -214,7 +214,7 @@ def lost(standing: ConnectionStanding, error: BaseException) -> FencerowError:
 def _begin(frame: Frame) -> Plan[None]:
     try:
         for text in frame.before:
-            yield Sent(text, command=True)
+            yield SentText(text, command=True)
     except Exception:
         raise  # refused: there is nothing to take back
     except BaseException as error:
@@ -226,6 +226,6 @@ def _undo(frame: Frame, error: BaseException) -> Plan[None]:
     """Take our part back. What fails here says less than the error that led here, so it only becomes a note."""
     try:
         for text in frame.undo:
-            yield Sent(text, command=True)
+            yield SentText(text, command=True)
     except Exception as second:
         error.add_note(f"taking our part of the transaction back failed too: {second}")

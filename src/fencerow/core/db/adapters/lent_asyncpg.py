@@ -8,7 +8,7 @@ import asyncpg
 
 from fencerow.core.db.adapters.frame import (
     ConnectionStanding,
-    Sent,
+    SentText,
     busy,
     closed,
     lost,
@@ -53,7 +53,7 @@ class LentAsyncpg(LentPostgres):
         except asyncpg.InterfaceError as error:  # given back to its pool
             raise _unusable(error) from error
 
-    async def send(self, sent: Sent) -> Rows:
+    async def send(self, sent: SentText) -> Rows:
         if sent.command:
             await self._connection.execute(sent.text)  # one round trip, and nothing is prepared
             return []

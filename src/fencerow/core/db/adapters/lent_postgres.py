@@ -25,7 +25,7 @@ from fencerow.core.db.adapters.frame import (
     Frame,
     Lent,
     Plan,
-    Sent,
+    SentText,
     failed,
 )
 from fencerow.core.db.faults import LOST_STATES, first_line
@@ -94,7 +94,7 @@ class LentPostgres(Lent):
         """
         found = reported_encoding(driver)
         if found is None:
-            rows = yield Sent("SHOW client_encoding")
+            rows = yield SentText("SHOW client_encoding")
             found = str(rows[0][0])
         if not is_utf8(found):
             raise UnusableConnection(
@@ -104,7 +104,7 @@ class LentPostgres(Lent):
             )
 
     def _frozen(self) -> Plan[bool]:
-        rows = yield Sent("SHOW transaction_isolation")
+        rows = yield SentText("SHOW transaction_isolation")
         return str(rows[0][0]) in FROZEN
 
 

@@ -14,7 +14,7 @@ from psycopg.types.string import StrDumperUnknown, TextLoader
 from fencerow.core.db.adapters.frame import (
     ConnectionStanding,
     Frame,
-    Sent,
+    SentText,
     busy,
     closed,
     failed,
@@ -78,7 +78,7 @@ class LentPsycopg(LentPostgres):
 
 
 class LentSyncPsycopg(LentPsycopg):
-    def send(self, sent: Sent) -> Rows:
+    def send(self, sent: SentText) -> Rows:
         connection = cast("Connection[Any]", self._connection)
         with Cursor(connection, row_factory=tuple_row) as cursor:
             _plain(cursor.adapters, sent)
@@ -88,7 +88,7 @@ class LentSyncPsycopg(LentPsycopg):
 
 
 class LentAsyncPsycopg(LentPsycopg):
-    async def send(self, sent: Sent) -> Rows:
+    async def send(self, sent: SentText) -> Rows:
         connection = cast("AsyncConnection[Any]", self._connection)
         async with AsyncCursor(connection, row_factory=tuple_row) as cursor:
             _plain(cursor.adapters, sent)
@@ -96,11 +96,11 @@ class LentAsyncPsycopg(LentPsycopg):
             return _read(sent, cursor, await cursor.fetchall() if cursor.description else [])
 
 
-def _read(sent: Sent, cursor: Cursor[Any] | AsyncCursor[Any], rows: Rows) -> Rows:
+def _read(sent: SentText, cursor: Cursor[Any] | AsyncCursor[Any], rows: Rows) -> Rows:
     return named(sent, [column.name for column in cursor.description or ()], rows)
 
 
-def _plain(adapters: AdaptersMap, sent: Sent) -> None:
+def _plain(adapters: AdaptersMap, sent: SentText) -> None:
     """Give one cursor of ours psycopg's own ways with the types that our statements use.
 
     Users register others, such as list as jsonb or uuid as something of theirs; those stay on the connection,

@@ -19,7 +19,7 @@ from sqlalchemy.types import NullType
 from fencerow.core.db.adapters.frame import (
     ConnectionStanding,
     Lent,
-    Sent,
+    SentText,
     failed,
     lost,
     named,
@@ -73,7 +73,7 @@ class LentPostgresAlchemy(Alchemy, LentPostgres):
                 else ConnectionStanding.OPEN
             )
 
-    def send(self, sent: Sent) -> Rows:
+    def send(self, sent: SentText) -> Rows:
         written = sent.text if sent.users else typed(sent.text, sent.parameters, sent.params)
         return _executed(self._lender, sent, written)
 
@@ -95,7 +95,7 @@ class LentSqliteAlchemy(Alchemy, LentSqlite):
             below: Any = _connection(self._lender).connection
             return standing_of(below.driver_connection)
 
-    def send(self, sent: Sent) -> Rows:
+    def send(self, sent: SentText) -> Rows:
         return _executed(self._lender, sent, sent.text)
 
     def fault(self, error: BaseException, standing: ConnectionStanding) -> FencerowError | None:
@@ -152,7 +152,7 @@ def transaction_status(driver: Any) -> int | None:
     return int(driver.info.transaction_status)
 
 
-def _executed(lender: Session | Connection, sent: Sent, written: str) -> Rows:
+def _executed(lender: Session | Connection, sent: SentText, written: str) -> Rows:
     clause = _clause(written, sent.parameters)
     result: Any = lender.execute(clause, {name: sent.params[name] for name in sent.parameters})
     if not result.returns_rows:

@@ -10,7 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fencerow.core.db.adapters.frame import INSIDE, ConnectionStanding, Frame, Lent, Plan, Sent, closed, named
+from fencerow.core.db.adapters.frame import (
+    INSIDE,
+    ConnectionStanding,
+    Frame,
+    Lent,
+    Plan,
+    SentText,
+    closed,
+    named,
+)
 from fencerow.core.db.run import Operation, Rows, Statement
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.db.sqlite_connection import bound
@@ -46,7 +55,7 @@ class LentSqlite(Lent):
     def check(self) -> Plan[None]:
         """Refuse a connection to another file."""
         if not self._checked:
-            rows = yield Sent("PRAGMA database_list")
+            rows = yield SentText("PRAGMA database_list")
             main = next(str(row[2] or "") for row in rows if row[1] == "main")
             if not _same_file(main, self._engine.path):
                 raise OtherDatabase(
@@ -56,7 +65,7 @@ class LentSqlite(Lent):
                 )
             self._checked = True
 
-    def written(self, statement: Statement) -> Iterator[Sent]:
+    def written(self, statement: Statement) -> Iterator[SentText]:
         query = self.queries.of(statement)
         params = bound(statement.params, query.parameters)
         params[NOW] = self._engine.clock.now_us()
@@ -64,7 +73,7 @@ class LentSqlite(Lent):
             if f"{self._engine.prefix}file." in text:
                 raise _no_workers(statement.name)
             written = text.replace(f"{self._engine.prefix}now()", f":{NOW}")
-            yield Sent(written, params, (*query.parameters, NOW), users=query if query.users else None)
+            yield SentText(written, params, (*query.parameters, NOW), users=query if query.users else None)
 
     def fault(self, error: BaseException, standing: ConnectionStanding) -> FencerowError | None:
         cause = getattr(error, "orig", error)
@@ -92,7 +101,7 @@ class LentSqlite3(LentSqlite):
     def standing(self) -> ConnectionStanding:
         return standing_of(self._connection)
 
-    def send(self, sent: Sent) -> Rows:
+    def send(self, sent: SentText) -> Rows:
         connection = self._connection
         made = connection.text_factory
         connection.text_factory = str
@@ -119,7 +128,7 @@ class LentAiosqlite(LentSqlite):
         except ValueError:
             raise closed(self.kind) from None
 
-    async def send(self, sent: Sent) -> Rows:
+    async def send(self, sent: SentText) -> Rows:
         connection = self._connection
         made = connection.text_factory
         connection.text_factory = str
