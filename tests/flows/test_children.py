@@ -83,7 +83,7 @@ def test_a_wait_of_an_earlier_attempt_wakes_nobody(shop: Shop, engine: AnyEngine
         "INSERT INTO {flow_waits} (job_id, attempt, flow_id) "
         f"VALUES ('{claimed.id}', {claimed.attempt - 1}, '{handle.id}')",
     )
-    engine.run(store.suspend([store.Suspend(claimed.id, claimed.attempt)], holder=holder))
+    engine.run(store.suspend([store.SuspendedAttempt(claimed.id, claimed.attempt)], holder=holder))
     shop.run()
 
     assert engine.run(wake_waiters(actor=None)) == []
@@ -103,7 +103,9 @@ def test_waiters_that_a_stranger_has_locked_hide_no_other(
         parents = sorted((jobs.running(pg, holder) for _ in range(3)), key=lambda each: each.id)
         for each in parents:
             pg.run(waits.note_flow_wait(each.id, handle.id, holder=holder, attempt=each.attempt))
-        pg.run(store.suspend([store.Suspend(each.id, each.attempt) for each in parents], holder=holder))
+        pg.run(
+            store.suspend([store.SuspendedAttempt(each.id, each.attempt) for each in parents], holder=holder)
+        )
         end(pg, handle.job_named("a").id)
         advanced(pg)
 

@@ -205,7 +205,7 @@ def asleep(
     job = running(engine, holder, **fields)
     waiting = Waiting(name="wait", seq=1, beside=False, signal=signal, delay_s=delay_s)
     engine.run(memory.wait(Fencing(job.id, holder, job.attempt), waiting))
-    suspend = store.Suspend(job.id, job.attempt, json.dumps({"reason": reason}))
+    suspend = store.SuspendedAttempt(job.id, job.attempt, json.dumps({"reason": reason}))
     assert engine.run(store.suspend([suspend], holder=holder)).ids == [job.id]
     return job.id
 
@@ -216,7 +216,7 @@ def test_what_has_come_before_the_job_is_suspended_wakes_it_at_once(engine: AnyE
     engine.run(memory.wait(Fencing(job.id, holder, job.attempt), waiting))
     client(engine).signal(job.id, "approved")
 
-    done = engine.run(store.suspend([store.Suspend(job.id, job.attempt)], holder=holder))
+    done = engine.run(store.suspend([store.SuspendedAttempt(job.id, job.attempt)], holder=holder))
 
     assert [each.id for each in done.woken] == [job.id]
     assert job_of(engine, job.id).state == State.QUEUED
@@ -244,7 +244,7 @@ def test_a_suspended_job_gives_its_turn_up_and_waits_for_it_again(engine: AnyEng
     submit(engine, first, second)
     engine.run(handing.hand_over())
     (job,) = claim(engine, holder := register(engine))
-    engine.run(store.suspend([store.Suspend(job.id, 1)], holder=holder))
+    engine.run(store.suspend([store.SuspendedAttempt(job.id, 1)], holder=holder))
     engine.run(handing.hand_over())
     assert job_of(engine, second.id).state == State.QUEUED
 

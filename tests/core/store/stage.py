@@ -161,7 +161,9 @@ def release(engine: AnyEngine, job: Placed) -> bool:
 
 
 def suspend(engine: AnyEngine, job: Placed) -> bool:
-    return engine.run(store.suspend([store.Suspend(job.id, job.attempt)], holder=job.holder)).ids == [job.id]
+    return engine.run(
+        store.suspend([store.SuspendedAttempt(job.id, job.attempt)], holder=job.holder)
+    ).ids == [job.id]
 
 
 def wake(engine: AnyEngine, job: Placed) -> bool:

@@ -94,7 +94,7 @@ def requeue(
 
 
 def suspend(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[store.Suspending]:
-    return store.suspend([store.Suspend(job_id, attempt, '{"reason":"a test"}')], holder=holder)
+    return store.suspend([store.SuspendedAttempt(job_id, attempt, '{"reason":"a test"}')], holder=holder)
 
 
 def stop(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[store.MovedJob]]:

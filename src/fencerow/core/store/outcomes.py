@@ -40,7 +40,7 @@ from fencerow.core.store.attempts import (
 )
 from fencerow.core.store.following import FollowedSuccess, MovedAndMade, succeed_with_follow_ups
 from fencerow.core.store.reap import Crash, Reclaimed, crash
-from fencerow.core.store.suspending import Suspend, Suspending, suspend
+from fencerow.core.store.suspending import SuspendedAttempt, Suspending, suspend
 from fencerow.core.telemetry import Fact
 
 
@@ -128,7 +128,9 @@ def _requeue(batch: Batch, holder: str) -> Operation[list[Requeued]]:
 
 
 def _suspend(batch: Batch, holder: str) -> Operation[Suspending]:
-    return suspend([Suspend(*each.key, _because(each.outcome.reason)) for each in batch], holder=holder)
+    return suspend(
+        [SuspendedAttempt(*each.key, _because(each.outcome.reason)) for each in batch], holder=holder
+    )
 
 
 def _requeued(job_id: str, attempt: int, outcome: Outcome) -> Requeue:

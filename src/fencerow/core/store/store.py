@@ -101,7 +101,7 @@ from fencerow.core.store.submit import (
     submit_gated as submit_gated,
 )
 from fencerow.core.store.suspending import (
-    Suspend as Suspend,
+    SuspendedAttempt as SuspendedAttempt,
     Suspending as Suspending,
     suspend as suspend,
     wake as wake,

@@ -16,7 +16,7 @@ from fencerow.core.model.state import State
 from fencerow.core.store.attempts import Requeued, requeued_rows
 
 
-class Suspend(msgspec.Struct, frozen=True):
+class SuspendedAttempt(msgspec.Struct, frozen=True):
     """An attempt that ends while its job goes on waiting: `detail` is JSON text for the timeline."""
 
     id: str
@@ -43,7 +43,7 @@ class Waiter(NamedTuple):
 
 
 @operation()
-def suspend(outcomes: Sequence[Suspend], *, holder: str) -> Steps[Suspending]:
+def suspend(outcomes: Sequence[SuspendedAttempt], *, holder: str) -> Steps[Suspending]:
     """Let the jobs wait, but for those of which a cancel was asked: `stop` those.
 
     What they wait for may have come meanwhile: a later statement looks, under the lock of their rows.
