@@ -22,7 +22,7 @@ from fencerow.events.consumers import Aside
 from fencerow.events.groups import GroupStart, make_group
 from fencerow.events.sequencer import sequence
 from fencerow.guards.mutex import mutexes
-from fencerow.guards.mutex.mutexes import Taker
+from fencerow.guards.mutex.mutexes import MutexTaker
 from fencerow.handovers.terms import HandoverTerms
 from fencerow.limits import Limit, Rate, limits
 from fencerow.turns import handing
@@ -89,7 +89,7 @@ def views(cli: Cli, url: str, engine: AnyEngine) -> dict[str, tuple[str, ...]]:
     broken = failed(engine, holder)
     jobs.submit(engine, jobs.new_job(delay_s=3_600.0))
     cli("queues", "pause", jobs.QUEUE, "--reason", SENTENCE)
-    taker = Taker(f"sp:{LONG}", holder, 30.0, "db1.example.org", 7, "deal", running.id, 1, "send")
+    taker = MutexTaker(f"sp:{LONG}", holder, 30.0, "db1.example.org", 7, "deal", running.id, 1, "send")
     assert engine.run(mutexes.make(taker)) == 1
     parked(engine)
     keyed = (jobs.new_job(exclusive=KEY, name=f"n-{LONG}", queue=f"q-{LONG}") for _ in range(2))

@@ -6,7 +6,7 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.ids import new_id
 from fencerow.guards.mutex import mutexes
-from fencerow.guards.mutex.mutexes import Taker
+from fencerow.guards.mutex.mutexes import MutexTaker
 from fencerow.testing.clock import DatabaseClock
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
@@ -19,7 +19,7 @@ AnyEngine = SqliteEngine | PostgresEngine
 
 def taken(engine: AnyEngine, key: str = "sp:1", job_id: str | None = None) -> str:
     holder = new_id()
-    taker = Taker(
+    taker = MutexTaker(
         key, holder, 30.0, "h1", 7, "deal", job_id, 1 if job_id else None, "send" if job_id else None
     )
     assert engine.run(mutexes.make(taker)) == 1

@@ -421,7 +421,7 @@ def test_an_operator_takes_it_from_its_holder(database: Database) -> None:
 
 
 def test_the_same_take_told_twice_is_one_take(database: Database) -> None:
-    taker = mutexes.Taker("k", "00000000-0000-4000-8000-000000000001", 30.0, "h", 1)
+    taker = mutexes.MutexTaker("k", "00000000-0000-4000-8000-000000000001", 30.0, "h", 1)
     run = database.engine.run
 
     assert run(mutexes.make(taker)) == 1

@@ -10,7 +10,7 @@ from fencerow.core.db.run import Operation
 from fencerow.core.store import store
 from fencerow.errors import LeaseLost
 from fencerow.guards.mutex import advisory, mutexes
-from fencerow.guards.mutex.mutexes import Taker
+from fencerow.guards.mutex.mutexes import MutexTaker
 from fencerow_proof.arena.actor import Script, later
 from fencerow_proof.arena.crash import Case
 from tests.proof.race.people import FIRST, JOB, uid, with_running
@@ -20,8 +20,8 @@ PURGE_S = 500.0
 OWNER, OTHER = uid(201), uid(202)
 
 
-def taker(holder: str = OWNER, attempt: int | None = None) -> Taker:
-    return Taker(
+def taker(holder: str = OWNER, attempt: int | None = None) -> MutexTaker:
+    return MutexTaker(
         KEY, holder, STALE_S, "h", 1, None, JOB if attempt else None, attempt, "send" if attempt else None
     )
 

@@ -12,7 +12,7 @@ from fencerow.core.db.run import Operation, Statement, Steps
 from fencerow.core.store import store
 from fencerow.errors import LeaseLost, StaleToken
 from fencerow.guards.mutex import mutexes
-from fencerow.guards.mutex.mutexes import Taker
+from fencerow.guards.mutex.mutexes import MutexTaker
 from fencerow.operators import looking
 from fencerow_proof.arena.actor import Actor, Script, doing, later, transaction
 from fencerow_proof.arena.race import Scenario, Story
@@ -24,9 +24,9 @@ STALE_S = 30.0
 OLD, NEW, THIRD = uid(201), uid(202), uid(203)  # who holds the mutex
 
 
-def taker(holder: str, attempt: int | None = None) -> Taker:
+def taker(holder: str, attempt: int | None = None) -> MutexTaker:
     job = JOB if attempt is not None else None
-    return Taker(KEY, holder, STALE_S, "host", 1, None, job, attempt, "send" if job else None)
+    return MutexTaker(KEY, holder, STALE_S, "host", 1, None, job, attempt, "send" if job else None)
 
 
 def taking(holder: str) -> Script:

@@ -10,7 +10,7 @@ import pytest
 from fencerow import App
 from fencerow.core.model.ids import new_id
 from fencerow.guards.mutex import mutexes
-from fencerow.guards.mutex.mutexes import Taker
+from fencerow.guards.mutex.mutexes import MutexTaker
 from fencerow.limits import Limit, Rate
 from fencerow.turns import handing
 from fencerow.web.dashboard.cost import Cost
@@ -56,7 +56,7 @@ async def test_a_limit_is_changed_by_the_visitor_and_keeps_the_rest(app: App, vi
 
 async def test_a_mutex_is_freed_only_by_an_administrator(app: App, visits: Visits, door: Doorkeeper) -> None:
     await app.client.limits.adefine(Limit("github", at_once=4))
-    taker = Taker("sp:1", new_id(), 30.0, "h1", 7, KEY)
+    taker = MutexTaker("sp:1", new_id(), 30.0, "h1", 7, KEY)
     assert await app.engine.arun(mutexes.make(taker)) == 1
     here = {"back": "/turns", "on": "/turns", "key": "sp:1", "token": "1"}
     shown = await visits.see("/turns")

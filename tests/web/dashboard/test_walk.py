@@ -20,7 +20,7 @@ from playwright.async_api import Page
 from fencerow import App, Job
 from fencerow.core.model.ids import new_id
 from fencerow.guards.mutex import mutexes
-from fencerow.guards.mutex.mutexes import Taker
+from fencerow.guards.mutex.mutexes import MutexTaker
 from fencerow.limits import Limit, Rate
 from fencerow.relay import relays
 from fencerow.turns import handing
@@ -64,7 +64,7 @@ async def furnished(app: App, path: Path) -> Mapping[str, str]:
     for file in ("first.pdf", "second.pdf"):
         await app.jobs["pages"].using(exclusive="tenant:acme", queue="ocr").asubmit(file)
     await app.engine.arun(handing.hand_over())
-    await app.engine.arun(mutexes.make(Taker("report:7", new_id(), 3600.0, "h1", 7, "billing")))
+    await app.engine.arun(mutexes.make(MutexTaker("report:7", new_id(), 3600.0, "h1", 7, "billing")))
     for name, cron in (("nightly", "0 3 * * *"), ("poll", "*/5 * * * *")):
         await app.schedules.aput(name, app.jobs["pages"].call("a.pdf"), cron=cron, tz="Europe/Berlin")
     await parking(app)

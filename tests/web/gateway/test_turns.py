@@ -7,7 +7,7 @@ import asyncio
 import httpx
 
 from fencerow import App
-from fencerow.guards.mutex.mutexes import Taker, make
+from fencerow.guards.mutex.mutexes import MutexTaker, make
 from fencerow.limits.definition import Limit
 from fencerow.web.tokens.scope import Scope
 from tests.web.gateway.conftest import Door
@@ -88,7 +88,7 @@ async def test_a_share_has_the_weight_that_was_set(app: App, http: httpx.AsyncCl
 
 async def test_mutexes_that_are_held(app: App, http: httpx.AsyncClient) -> None:
     await http.get("/v1/mutexes")  # the tables are made by the first who asks
-    await app.engine.arun(make(Taker("door/1", "0" * 32, 60.0, "here", 1, purpose="tests")))
+    await app.engine.arun(make(MutexTaker("door/1", "0" * 32, 60.0, "here", 1, purpose="tests")))
 
     (listed,) = (await http.get("/v1/mutexes")).json()["mutexes"]
 

@@ -26,7 +26,7 @@ Fence = Callable[[], Operation[bool | None]]
 DEFERRAL_AGE_S = 7 * 24 * 3600.0  # longer than any job puts itself back for one mutex
 
 
-class Taker(msgspec.Struct, frozen=True):
+class MutexTaker(msgspec.Struct, frozen=True):
     """Who wants a mutex. `holder` is made for one take alone, so that its answer may be lost and asked for again."""
 
     key: str
@@ -91,7 +91,7 @@ class MutexRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @operation(alone=True, repeatable=True)
-def take(taker: Taker) -> Steps[int | None]:
+def take(taker: MutexTaker) -> Steps[int | None]:
     """Take a mutex whose row is there; returns its token, or None when it is busy or was never taken before.
 
     May be repeated by the same taker, whose token stays the same. Waits for nobody: a row that another locks is busy.
@@ -100,7 +100,7 @@ def take(taker: Taker) -> Steps[int | None]:
 
 
 @operation(repeatable=True)
-def make(taker: Taker) -> Steps[int | None]:
+def make(taker: MutexTaker) -> Steps[int | None]:
     """Take a mutex that has no row; None when there is one by now. After a lost answer `take` tells more."""
     token = _token((yield from execute("make_mutex", _parameters(taker))))
     if token is None:
@@ -110,7 +110,7 @@ def make(taker: Taker) -> Steps[int | None]:
 
 
 @operation(repeatable=True)
-def take_in_job(taker: Taker, fence: Fence, *, defers: bool) -> Steps[int | None]:
+def take_in_job(taker: MutexTaker, fence: Fence, *, defers: bool) -> Steps[int | None]:
     """Take it for an attempt of a job: the one that the job's row names until this is committed.
 
     Locks the job's row first, then the mutex. With `defers` the job's deferrals are forgotten when it gets it.
@@ -234,12 +234,12 @@ def _check(fence: Fence) -> Steps[None]:
         )
 
 
-def _forget(taker: Taker) -> Steps[Rows]:
+def _forget(taker: MutexTaker) -> Steps[Rows]:
     assert taker.job_id is not None and taker.attempt is not None
     return (yield from execute("forget_deferrals", key=taker.key, job_id=taker.job_id, attempt=taker.attempt))
 
 
-def _parameters(taker: Taker) -> dict[str, str | int | float | None]:
+def _parameters(taker: MutexTaker) -> dict[str, str | int | float | None]:
     return msgspec.structs.asdict(taker)
 
 

@@ -17,7 +17,7 @@ from fencerow.core.db.steady import steady
 from fencerow.core.model.control import Snooze
 from fencerow.core.store.running import Running
 from fencerow.guards.mutex.errors import MutexBusy
-from fencerow.guards.mutex.mutexes import MutexRecord, Taker
+from fencerow.guards.mutex.mutexes import MutexRecord, MutexTaker
 from fencerow.guards.mutex.terms import Terms
 
 DELAYS_S = (2.0, 4.0, 8.0, 16.0, 30.0)  # of a job that puts itself back; the last one stays
@@ -122,8 +122,8 @@ class TakeInFlight:
         self.may_come = asked.cancelled() or (self._has_server and asked.exception() is not None)
 
 
-def _taker(terms: Terms, holder: str, attempt: Running | None) -> Taker:
-    return Taker(
+def _taker(terms: Terms, holder: str, attempt: Running | None) -> MutexTaker:
+    return MutexTaker(
         terms.key,
         holder,
         terms.stale_s,
@@ -136,7 +136,7 @@ def _taker(terms: Terms, holder: str, attempt: Running | None) -> Taker:
     )
 
 
-def _try(taker: Taker, attempt: Running | None, terms: Terms) -> Operation[int | None]:
+def _try(taker: MutexTaker, attempt: Running | None, terms: Terms) -> Operation[int | None]:
     if attempt is None:
         return mutexes.take(taker)
     return mutexes.take_in_job(taker, attempt.still_held, defers=terms.defers)
