@@ -139,7 +139,7 @@ def mark(document: msgspec.Struct) -> str:
     return blake2b(msgspec.json.encode(document), digest_size=4).hexdigest()
 
 
-class Teller:
+class StreamTeller:
     """Turns what was seen of a job into events, each once."""
 
     def __init__(self, watching: Watching[JobWatch], watch: JobWatch, seen: StreamSeen) -> None:
@@ -217,7 +217,7 @@ async def events(call: Call) -> Answer:
     if seen.ended and job.state in FINAL and mark(state_event(job)) == seen.state:
         return Answer(204)
     watching, watch = watchers.of(call.app), JobWatch(job.id, seen.position)
-    return streamed(call, watching, watch, Teller(watching, watch, seen))
+    return streamed(call, watching, watch, StreamTeller(watching, watch, seen))
 
 
 ROUTES = (
