@@ -10,7 +10,7 @@ import pytest
 
 from fencerow import App
 from fencerow.web.gateway import places
-from fencerow.web.gateway.connection import WRITE_BYTES_MIN, Unread
+from fencerow.web.gateway.connection import WRITE_BYTES_MIN, UnreadClock
 from fencerow.web.gateway.places import Places
 from fencerow.web.settings import WebSettings
 from tests.web.gateway.conftest import Door
@@ -180,7 +180,7 @@ async def test_who_reads_nothing_of_an_answer_is_cut_off(serve: Serve) -> None:
 async def test_who_reads_slowly_but_enough_is_not_cut_off() -> None:
     transport = Reading(3.5 * WRITE_BYTES_MIN, takes=WRITE_BYTES_MIN)
     all_places = Places(replace(WebSettings(), web_write_timeout_s=0.01), 10)
-    waiting = Unread(transport, asyncio.get_running_loop(), all_places)
+    waiting = UnreadClock(transport, asyncio.get_running_loop(), all_places)
 
     waiting.begin()
     await until(lambda: transport.is_aborted)

@@ -39,11 +39,11 @@ class Bounded(H11Protocol):
         self._until: asyncio.TimerHandle | None = None
         self._awaited = ""
         self._rest = 0  # bytes that came after the answer
-        self._unread: Unread | None = None
+        self._unread: UnreadClock | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._unread = Unread(transport, self.loop, self._places)
+        self._unread = UnreadClock(transport, self.loop, self._places)
         # `pause_writing` when a byte has to wait, not only at 64 KiB. At 0 asyncio's TLS would pause for ever.
         transport.set_write_buffer_limits(high=1)
         if not self._places.enter(self):
@@ -139,7 +139,7 @@ class Bounded(H11Protocol):
         await refusal_of(error, origin_of(Request(scope), self._settings), "none")(scope, receive, send)
 
 
-class Unread:
+class UnreadClock:
     """The clock of what waits in a connection to be read: it ends a connection whose caller takes too little."""
 
     def __init__(
