@@ -60,7 +60,7 @@ def plain(body: bytes, bounds: Bounds = BOUNDS) -> Any:
         InvalidRequest: what is wrong, and where. No value is repeated in it.
     """
     _check_marks(body, bounds)
-    reader = _Reader(bounds)
+    reader = _StrictParser(bounds)
     value = reader.read(_text_of(body))
     if reader.met or SUSPICIOUS.search(body):
         found = _first_fault(value)
@@ -113,7 +113,7 @@ def _text_of(body: bytes) -> str:
     raise InvalidRequest(found, "JSON is sent as UTF-8", "encode it as UTF-8")
 
 
-class _Reader:
+class _StrictParser:
     """The parser, told what else to look at. `met`: it left a `Fault` in the value."""
 
     def __init__(self, bounds: Bounds) -> None:
