@@ -132,7 +132,9 @@ class Limit:
 
     def document(self) -> str:
         """What is stored of it: JSON text, the same for the same definition."""
-        return msgspec.json.encode(msgspec.to_builtins(_Stored.of(self)), order="deterministic").decode()
+        return msgspec.json.encode(
+            msgspec.to_builtins(_StoredDefinition.of(self)), order="deterministic"
+        ).decode()
 
     @classmethod
     def of_document(cls, name: str, document: str, version: int = 1) -> Limit:
@@ -142,7 +144,7 @@ class Limit:
             InvalidInput: somebody changed the row by hand, and it means nothing any more.
         """
         try:
-            stored = msgspec.json.decode(document, type=_Stored)
+            stored = msgspec.json.decode(document, type=_StoredDefinition)
         except UNREADABLE as error:
             raise InvalidInput(
                 f"the stored limit {name} cannot be read: {error}",
@@ -169,7 +171,7 @@ class Limit:
         return "; ".join(each for each in said if each) + (" (per key)" if self.per_key else "")
 
 
-class _Stored(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class _StoredDefinition(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A definition as it lies in its row."""
 
     at_once: int | None = None
@@ -179,7 +181,7 @@ class _Stored(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     per_key: bool = False
 
     @classmethod
-    def of(cls, limit: Limit) -> _Stored:
+    def of(cls, limit: Limit) -> _StoredDefinition:
         rate, breaker = limit.rate, limit.breaker
         return cls(
             limit.at_once,
