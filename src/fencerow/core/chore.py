@@ -84,10 +84,10 @@ def chore_of(given: Chore | Ticking) -> Chore:
             "a chore has a name and `async def tick(self) -> float`",
             "give an object with both",
         )
-    return _Taken(given)
+    return _GivenChore(given)
 
 
-class _Taken(Chore):
+class _GivenChore(Chore):
     """A chore that derives from nothing of ours: what it has besides name and tick is used, the rest is as usual."""
 
     def __init__(self, given: Ticking) -> None:
