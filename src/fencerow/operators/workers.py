@@ -20,7 +20,7 @@ from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.state import State, WorkerState
 from fencerow.core.model.text import amount, check_text
 from fencerow.core.model.wakeup import Ordered, Queued, encode, encode_ended
-from fencerow.core.model.wanted import Change, Leave
+from fencerow.core.model.wanted import Leave, OrderedChange
 from fencerow.core.model.worker import HeldJob, WorkerRecord
 from fencerow.core.store import store
 from fencerow.core.store.attempts import MovedJob
@@ -113,7 +113,7 @@ class Workers(Verbs):
                 now.
             InvalidInput: the change does not fit what the worker serves.
         """
-        change = Change(slots=slots, queues=queues or {}, remove=remove, paused=paused)
+        change = OrderedChange(slots=slots, queues=queues or {}, remove=remove, paused=paused)
         return (yield from changing(which, change, self._client.actor, reason, version))
 
     achange = averb(change)
@@ -132,7 +132,7 @@ class Workers(Verbs):
             WorkerNotFound, WorkerGone: there is no such worker, or it has ended.
             OrderRefused: somebody else changed it first.
         """
-        change = Change(leave=Leave(in_seconds(within_s)))
+        change = OrderedChange(leave=Leave(in_seconds(within_s)))
         return (yield from changing(which, change, self._client.actor, reason, None))
 
     adrain = averb(drain)
@@ -194,7 +194,7 @@ def inspecting(which: str, jobs_max: int) -> Procedure[Inspected]:
 
 
 def changing(
-    which: str, change: Change, actor: str | None, reason: str | None, version: int | None
+    which: str, change: OrderedChange, actor: str | None, reason: str | None, version: int | None
 ) -> Procedure[Order]:
     """Order the change, and wake the worker for it."""
     if reason is not None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from fencerow.core.model.wanted import (
-    Change,
     Leave,
+    OrderedChange,
     SlotGroup,
     SlotGroupNow,
     Stated,
@@ -30,24 +30,28 @@ SHARED = wanted(("mail+docs", 5))
 @pytest.mark.parametrize(
     ("now", "change", "then"),
     [
-        (SHARED, Change(slots=9), wanted(("mail+docs", 9))),
-        (OWN, Change(queues={"mail": 9}), wanted(("mail", 9), ("docs", 2))),
-        (OWN, Change(queues={"new": 1}), wanted(("mail", 5), ("docs", 2), ("new", 1))),
-        (SHARED, Change(queues={"new": None}), wanted(("mail+docs+new", 5))),
-        (SHARED, Change(queues={"mail": None}), SHARED),
-        (SHARED, Change(queues={"mail": 3}), wanted(("docs", 5), ("mail", 3))),
-        (wanted(("mail", 5)), Change(queues={"mail": None}), wanted(("mail", 5))),
-        (OWN, Change(remove=["mail"]), wanted(("docs", 2))),
-        (OWN, Change(remove=["mail"], slots=7), wanted(("docs", 7))),
-        (OWN, Change(remove=["unserved"]), OWN),
-        (OWN, Change(paused=True), wanted(("mail", 5), ("docs", 2), paused=True)),
-        (wanted(("mail", 5), paused=True), Change(queues={"mail": 6}), wanted(("mail", 6), paused=True)),
-        (OWN, Change(leave=Leave(60.0)), wanted(("mail", 5), ("docs", 2), leave=Leave(60.0))),
-        (OWN, Change(), OWN),
+        (SHARED, OrderedChange(slots=9), wanted(("mail+docs", 9))),
+        (OWN, OrderedChange(queues={"mail": 9}), wanted(("mail", 9), ("docs", 2))),
+        (OWN, OrderedChange(queues={"new": 1}), wanted(("mail", 5), ("docs", 2), ("new", 1))),
+        (SHARED, OrderedChange(queues={"new": None}), wanted(("mail+docs+new", 5))),
+        (SHARED, OrderedChange(queues={"mail": None}), SHARED),
+        (SHARED, OrderedChange(queues={"mail": 3}), wanted(("docs", 5), ("mail", 3))),
+        (wanted(("mail", 5)), OrderedChange(queues={"mail": None}), wanted(("mail", 5))),
+        (OWN, OrderedChange(remove=["mail"]), wanted(("docs", 2))),
+        (OWN, OrderedChange(remove=["mail"], slots=7), wanted(("docs", 7))),
+        (OWN, OrderedChange(remove=["unserved"]), OWN),
+        (OWN, OrderedChange(paused=True), wanted(("mail", 5), ("docs", 2), paused=True)),
+        (
+            wanted(("mail", 5), paused=True),
+            OrderedChange(queues={"mail": 6}),
+            wanted(("mail", 6), paused=True),
+        ),
+        (OWN, OrderedChange(leave=Leave(60.0)), wanted(("mail", 5), ("docs", 2), leave=Leave(60.0))),
+        (OWN, OrderedChange(), OWN),
     ],
 )
 def test_a_change_leads_there_and_once_more_changes_nothing(
-    now: Wanted, change: Change, then: Wanted
+    now: Wanted, change: OrderedChange, then: Wanted
 ) -> None:
     assert changed(now, change) == then
     if not change.remove or change.slots is None:
@@ -57,21 +61,21 @@ def test_a_change_leads_there_and_once_more_changes_nothing(
 @pytest.mark.parametrize(
     "change",
     [
-        Change(slots=3),  # each has its own
-        Change(queues={"new": None}),  # with whom would it share?
-        Change(remove=["mail", "docs"]),
-        Change(queues={"mail": 0}),
-        Change(queues={"mail": 10_001}),
-        Change(queues={"mail": True}),
-        Change(queues={"": 1}),
-        Change(queues={"a\nb": 1}),
-        Change(queues={"mail": 1}, remove=["mail"]),
-        Change(leave=Leave(-1.0)),
-        Change(leave=Leave(float("nan"))),
-        Change(leave=Leave(float("inf"))),
+        OrderedChange(slots=3),  # each has its own
+        OrderedChange(queues={"new": None}),  # with whom would it share?
+        OrderedChange(remove=["mail", "docs"]),
+        OrderedChange(queues={"mail": 0}),
+        OrderedChange(queues={"mail": 10_001}),
+        OrderedChange(queues={"mail": True}),
+        OrderedChange(queues={"": 1}),
+        OrderedChange(queues={"a\nb": 1}),
+        OrderedChange(queues={"mail": 1}, remove=["mail"]),
+        OrderedChange(leave=Leave(-1.0)),
+        OrderedChange(leave=Leave(float("nan"))),
+        OrderedChange(leave=Leave(float("inf"))),
     ],
 )
-def test_what_cannot_be_is_refused(change: Change) -> None:
+def test_what_cannot_be_is_refused(change: OrderedChange) -> None:
     with pytest.raises(InvalidInput):
         changed(OWN, change)
 
@@ -90,10 +94,10 @@ def test_what_cannot_be_is_refused(change: Change) -> None:
 def test_leaving_can_only_be_made_sooner(
     first: float | None, second: float | None, then: float | None
 ) -> None:
-    leaving = changed(OWN, Change(leave=Leave(first)))
-    assert changed(leaving, Change(leave=Leave(second))).leave == Leave(then)
+    leaving = changed(OWN, OrderedChange(leave=Leave(first)))
+    assert changed(leaving, OrderedChange(leave=Leave(second))).leave == Leave(then)
     with pytest.raises(OrderRefused, match="is leaving"):
-        changed(leaving, Change(paused=False))
+        changed(leaving, OrderedChange(paused=False))
 
 
 def test_without_an_order_what_is_stated_holds() -> None:

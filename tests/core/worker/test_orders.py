@@ -11,7 +11,7 @@ import pytest
 
 from fencerow.core.db.run import Operation, arun
 from fencerow.core.model.wakeup import Ordered, encode
-from fencerow.core.model.wanted import Change, Leave
+from fencerow.core.model.wanted import Leave, OrderedChange
 from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact
@@ -62,7 +62,7 @@ def held(gate: Gate) -> Callable[[], Any]:
     return held
 
 
-async def order(stage: Stage, change: Change, *, wake: bool = True) -> int:
+async def order(stage: Stage, change: OrderedChange, *, wake: bool = True) -> int:
     """What an operator somewhere else does."""
     holder = stage.worker.holder
     assert holder is not None
@@ -94,7 +94,7 @@ async def test_more_slots_run_more_at_once(engine: AnyEngine, gate: Gate) -> Non
             await stage.submit("held")
         await gate.reach(1)
 
-        version = await order(stage, Change(slots=4))
+        version = await order(stage, OrderedChange(slots=4))
 
         await gate.reach(4)
         found = await stated(stage, version)
@@ -110,7 +110,7 @@ async def test_fewer_slots_let_running_jobs_end(engine: AnyEngine, gate: Gate) -
         ids = [await stage.submit("held") for _ in range(8)]
         await gate.reach(4)
 
-        await stated(stage, await order(stage, Change(slots=2)))
+        await stated(stage, await order(stage, OrderedChange(slots=2)))
 
         assert gate.running == 4
         gate.most = 0
@@ -126,10 +126,10 @@ async def test_fewer_slots_let_running_jobs_end(engine: AnyEngine, gate: Gate) -
 async def test_a_queue_is_added_and_removed_and_what_waits_goes_back(engine: AnyEngine, gate: Gate) -> None:
     async with working(engine, held(gate), queues={"mail": 1}, config=SLOW) as stage:
         other = await stage.submit("held", queue="other")
-        await stated(stage, await order(stage, Change(queues={"other": 2})))
+        await stated(stage, await order(stage, OrderedChange(queues={"other": 2})))
         await gate.reach(1)
 
-        await stated(stage, await order(stage, Change(remove=["other"])))
+        await stated(stage, await order(stage, OrderedChange(remove=["other"])))
         late = await stage.submit("held", queue="other")
         mail = await stage.submit("held")
         await gate.reach(2)
@@ -139,9 +139,11 @@ async def test_a_queue_is_added_and_removed_and_what_waits_goes_back(engine: Any
         assert (await read(engine, late)).state == "queued"
 
 
-@pytest.mark.parametrize("change", [Change(remove=["mail"]), Change(paused=True)], ids=["removed", "paused"])
+@pytest.mark.parametrize(
+    "change", [OrderedChange(remove=["mail"]), OrderedChange(paused=True)], ids=["removed", "paused"]
+)
 async def test_what_waits_for_a_slot_is_handed_back_uncounted(
-    engine: AnyEngine, gate: Gate, change: Change, monkeypatch: pytest.MonkeyPatch
+    engine: AnyEngine, gate: Gate, change: OrderedChange, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool_module, "STALE_S", 3600.0)  # nothing is released for another reason
 
@@ -165,19 +167,19 @@ async def test_a_paused_worker_claims_nothing_until_it_is_resumed(engine: AnyEng
     gate.let(100)
     async with working(engine, held(gate), config=SLOW) as stage:
         await stage.run("held")
-        found = await stated(stage, await order(stage, Change(paused=True)))
+        found = await stated(stage, await order(stage, OrderedChange(paused=True)))
         assert found.stated is not None
         assert found.stated.paused
 
         job_id = await stage.submit("held")
-        version = await order(stage, Change(queues={"other": 1}))
+        version = await order(stage, OrderedChange(queues={"other": 1}))
         await stated(stage, version)
         assert [claimer.paused for claimer in stage.worker._parts.claims.claimers] == [True, True]
         other = await stage.submit("held", queue="other")
         assert (await read(engine, job_id)).state == "queued"
         assert (await read(engine, other)).state == "queued"
 
-        await order(stage, Change(paused=False))
+        await order(stage, OrderedChange(paused=False))
         assert (await stage.ended(job_id)).attempt == 1
         assert (await stage.ended(other)).attempt == 1
 
@@ -188,7 +190,7 @@ async def test_an_order_is_seen_at_the_renewal_without_any_wake_up(engine: AnyEn
         await stage.submit("held")
         await gate.reach(1)
         asked = time.monotonic()
-        await order(stage, Change(slots=2), wake=False)
+        await order(stage, OrderedChange(slots=2), wake=False)
         await gate.reach(2)
         assert time.monotonic() - asked < 20
         gate.let(100)
@@ -214,8 +216,8 @@ async def test_of_two_operators_one_wins_and_the_other_is_told(engine: AnyEngine
 
     async with working(engine, nothing, queues={"mail": 1}, config=SLOW) as stage:
         holder = stage.worker.holder or ""
-        first = store.ordering(holder, Change(slots=2), actor="ada", version=0)
-        second = store.ordering(holder, Change(slots=3), actor="bob", version=0)
+        first = store.ordering(holder, OrderedChange(slots=2), actor="ada", version=0)
+        second = store.ordering(holder, OrderedChange(slots=3), actor="bob", version=0)
         assert (await arun(first, engine.arun)).version == 1
         with pytest.raises(OrderRefused, match=r"(?s)changed first by ada.*mail:2") as caught:
             await arun(second, engine.arun)
@@ -230,10 +232,10 @@ async def test_a_worker_told_to_leave_finishes_what_runs_and_ends(engine: AnyEng
     await gate.reach(1)
     late = await stage.submit("held")
 
-    await order(stage, Change(leave=Leave()))
+    await order(stage, OrderedChange(leave=Leave()))
     await until(lambda: worker._parts.life.leaving, what="leaving")
     with pytest.raises(OrderRefused, match="is leaving"):
-        await order(stage, Change(slots=5))
+        await order(stage, OrderedChange(slots=5))
     gate.let(100)
     await asyncio.wait_for(running, PATIENCE_S)
 
@@ -247,10 +249,10 @@ async def test_a_leaving_worker_is_hurried_by_a_later_order(engine: AnyEngine, g
     running = asyncio.create_task(worker.run())
     job_id = await stage.submit("held")
     await gate.reach(1)
-    await order(stage, Change(leave=Leave()))
+    await order(stage, OrderedChange(leave=Leave()))
     await until(lambda: worker._parts.life.leaving, what="leaving")
 
-    await order(stage, Change(leave=Leave(0.0)))
+    await order(stage, OrderedChange(leave=Leave(0.0)))
     await asyncio.wait_for(running, PATIENCE_S)
 
     job = await read(engine, job_id)
@@ -264,11 +266,11 @@ async def test_an_order_does_not_wake_one_that_is_stopping(engine: AnyEngine, ga
     running = asyncio.create_task(worker.run())
     job_id = await stage.submit("held")
     await gate.reach(1)
-    await stated(stage, await order(stage, Change(paused=True)))
+    await stated(stage, await order(stage, OrderedChange(paused=True)))
     worker.request_stop()
     await until(lambda: worker._parts.life.leaving, what="leaving")
 
-    await stated(stage, await order(stage, Change(paused=False)))
+    await stated(stage, await order(stage, OrderedChange(paused=False)))
 
     assert [claimer.paused for claimer in worker._parts.claims.claimers] == [True]
     gate.let(1)
@@ -282,7 +284,7 @@ async def test_a_limit_on_the_leaving_hands_back_what_still_runs(engine: AnyEngi
     async with worker:
         job_id = await stage.submit("held")
         await gate.reach(1)
-        await order(stage, Change(leave=Leave(0.2)))
+        await order(stage, OrderedChange(leave=Leave(0.2)))
         await asyncio.wait_for(worker.wait_stopped(), PATIENCE_S)  # in a `with` block too
     assert (await read(engine, job_id)).state == "queued"
 
@@ -290,10 +292,10 @@ async def test_a_limit_on_the_leaving_hands_back_what_still_runs(engine: AnyEngi
 async def test_what_was_ordered_outlives_a_registration(engine: AnyEngine, gate: Gate) -> None:
     """Declared dead, it registers anew: the order goes on, even one that it had not seen."""
     async with working(engine, held(gate), queues={"mail": 1}, config=SLOW) as stage:
-        await stated(stage, await order(stage, Change(paused=True)))
+        await stated(stage, await order(stage, OrderedChange(paused=True)))
         former = stage.worker.holder
         assert former is not None
-        version = await order(stage, Change(slots=3), wake=False)
+        version = await order(stage, OrderedChange(slots=3), wake=False)
         with engine.session() as session:
             table = "fencerow.workers" if engine.dialect == "postgres" else "fencerow_file.fencerow_workers"
             session.connection.execute(f"UPDATE {table} SET state = 'dead'")
@@ -307,16 +309,18 @@ async def test_what_was_ordered_outlives_a_registration(engine: AnyEngine, gate:
         assert found.stated is not None
         assert found.stated.paused
         assert [each.slots for each in found.stated.slot_groups] == [3]
-        again = await order(stage, Change(paused=False))
+        again = await order(stage, OrderedChange(paused=False))
         assert again == version + 1
         await stage.submit("held")
         await gate.reach(1)
         gate.let(100)
 
 
-@pytest.mark.parametrize("change", [Change(remove=["mail"]), Change(paused=True)], ids=["removed", "paused"])
+@pytest.mark.parametrize(
+    "change", [OrderedChange(remove=["mail"]), OrderedChange(paused=True)], ids=["removed", "paused"]
+)
 async def test_the_answer_to_a_claim_that_was_under_way_is_handed_back(
-    engine: AnyEngine, gate: Gate, change: Change
+    engine: AnyEngine, gate: Gate, change: OrderedChange
 ) -> None:
     """The order comes while a claim is in flight: what it brings does not start here."""
     slow = Slow(engine, "claim")
@@ -357,11 +361,11 @@ async def test_a_lost_answer_to_an_order_is_settled_by_reading(engine: AnyEngine
         holder = stage.worker.holder or ""
         faulty = Faulty(engine)
         faulty.lose_reply("order_worker")
-        given = await arun(store.ordering(holder, Change(slots=2), actor="ada"), faulty.arun)
+        given = await arun(store.ordering(holder, OrderedChange(slots=2), actor="ada"), faulty.arun)
         assert (given.version, given.given) == (1, True)
         faulty.refuse("order_worker", OutcomeUnknown("it did not happen, and nobody knows"))
         with pytest.raises(OrderRefused):
-            await arun(store.ordering(holder, Change(slots=3), actor="ada"), faulty.arun)
+            await arun(store.ordering(holder, OrderedChange(slots=3), actor="ada"), faulty.arun)
         assert (await record(stage)).wanted_version == 1
 
 
@@ -382,8 +386,8 @@ async def test_many_changes_leave_neither_slots_nor_claimers_behind(lite: AnyEng
         claims, loops = stage.worker._parts.claims, stage.worker._parts.loops
         before = len(loops.tasks), len(loops._loops)
         for _ in range(5):
-            await stated(stage, await order(stage, Change(queues={"docs": 3, "mail": 4})))
-            await stated(stage, await order(stage, Change(remove=["docs"], queues={"mail": 1})))
+            await stated(stage, await order(stage, OrderedChange(queues={"docs": 3, "mail": 4})))
+            await stated(stage, await order(stage, OrderedChange(remove=["docs"], queues={"mail": 1})))
         await until(lambda: len(stage.worker._parts.life.tasks) == 1, what="one slot")
         await until(lambda: (len(loops.tasks), len(loops._loops)) == before, what="one loop of a claimer")
         assert len(claims.claimers) == 1

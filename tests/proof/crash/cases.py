@@ -10,7 +10,7 @@ from fencerow.core.db.run import Operation
 from fencerow.core.model.change import JobChange, NewArguments
 from fencerow.core.model.state import State
 from fencerow.core.model.submission import Submission
-from fencerow.core.model.wanted import Change, SlotGroup, Wanted
+from fencerow.core.model.wanted import OrderedChange, SlotGroup, Wanted
 from fencerow.core.store import store
 from fencerow.errors import FencerowError
 from fencerow.handovers import handovers
@@ -303,7 +303,7 @@ def taking_orders() -> Script:
 
 def order_again() -> Script:
     """An operator whose answer was lost asks again: there is one order, whether the first was written or not."""
-    order = yield from store.ordering(FIRST, Change(slots=5), actor="someone")
+    order = yield from store.ordering(FIRST, OrderedChange(slots=5), actor="someone")
     assert (order.version, order.wanted) == (1, FIVE_SLOTS)
 
 

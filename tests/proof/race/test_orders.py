@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from fencerow.core.db.run import Operation
-from fencerow.core.model.wanted import Change, SlotGroupNow, Stated
+from fencerow.core.model.wanted import OrderedChange, SlotGroupNow, Stated
 from fencerow.core.store import store
 from fencerow.errors import OrderRefused, WorkerGone
 from fencerow_proof.arena.actor import Actor, Script, later
@@ -36,7 +36,7 @@ def alive() -> Script:
 
 
 def order(name: str, **change: Any) -> Actor:
-    return acting(name, lambda: store.ordering(FIRST, Change(**change), actor=name))
+    return acting(name, lambda: store.ordering(FIRST, OrderedChange(**change), actor=name))
 
 
 def slots_wanted(story: Story, holder: str) -> list[int]:

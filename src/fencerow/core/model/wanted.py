@@ -118,7 +118,7 @@ class Stated(msgspec.Struct, frozen=True):
     clock_behind_s: float = 0.0  # how far the database's clock went back; it takes jobs that were due before
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class OrderedChange(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator asks for. Each is what shall hold afterwards, so that asking twice changes nothing more.
 
     `slots`: of a worker whose queues use them together. `queues`: served from now on, with slots of their own, or with
@@ -140,7 +140,7 @@ def wanted_of(wanted: Wanted | None, stated: Stated) -> Wanted:
     return Wanted(groups, stated.paused, Leave() if stated.leaving else None)
 
 
-def changed(now: Wanted, change: Change) -> Wanted:
+def changed(now: Wanted, change: OrderedChange) -> Wanted:
     """The state that the change leads to; the very same when there is nothing to change.
 
     Raises:
@@ -165,7 +165,7 @@ def changed(now: Wanted, change: Change) -> Wanted:
     return Wanted(groups, paused, change.leave)
 
 
-def checked(change: Change) -> Change:
+def checked(change: OrderedChange) -> OrderedChange:
     """The change, if every number and name in it can be used.
 
     Raises:
@@ -186,7 +186,7 @@ def checked(change: Change) -> Change:
     return change
 
 
-def _leaving(now: Wanted, leave: Leave, change: Change) -> Wanted:
+def _leaving(now: Wanted, leave: Leave, change: OrderedChange) -> Wanted:
     if change.leave is None:
         raise OrderRefused(
             "the worker is leaving",

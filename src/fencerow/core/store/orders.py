@@ -10,7 +10,7 @@ import msgspec
 from fencerow.core.db.run import Operation, Steps, as_int, execute, operation
 from fencerow.core.errors import OrderRefused, OutcomeUnknown, WorkerGone, WorkerNotFound
 from fencerow.core.model.state import WorkerState
-from fencerow.core.model.wanted import Change, Stated, Wanted, changed, wanted_of
+from fencerow.core.model.wanted import OrderedChange, Stated, Wanted, changed, wanted_of
 from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store.workers import list_workers
 
@@ -41,7 +41,7 @@ def order_worker(
 
 def ordering(
     holder: str,
-    change: Change,
+    change: OrderedChange,
     *,
     actor: str | None,
     reason: str | None = None,

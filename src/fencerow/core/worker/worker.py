@@ -28,7 +28,7 @@ from fencerow.core.model.control import check_delay
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.text import amount
-from fencerow.core.model.wanted import Change, Leave
+from fencerow.core.model.wanted import Leave, OrderedChange
 from fencerow.core.store import store
 from fencerow.core.store.orders import Order
 from fencerow.core.telemetry import Fact, Telemetry
@@ -294,7 +294,7 @@ class Worker:
         reason: str | None,
     ) -> tuple[str, Generator[Operation[Any], Any, Order]]:
         """Whose order it is, and how it is written."""
-        change = Change(slots=slots, queues=queues or {}, remove=remove, paused=paused)
+        change = OrderedChange(slots=slots, queues=queues or {}, remove=remove, paused=paused)
         holder = self.holder
         if holder is None:
             raise OrderRefused(
