@@ -14,7 +14,7 @@ Row = tuple[str, str, str]  # the first word of the database, the question, and 
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AgainstEarlier:
     """What an earlier run found of a row, and by what this one's number is that times as large.
 
     Both are ratios to what was measured beside them, where both runs have one: machines differ, and these differ less.
@@ -31,14 +31,14 @@ class EarlierRun:
         self.told = f"{evidence['at']}, commit {evidence['commit']}, {evidence['machine']}"
         self._figures: dict[Row, Mapping[str, Any]] = {row_of(each): each for each in evidence["figures"]}
 
-    def change(self, figure: Mapping[str, Any]) -> Change | None:
+    def change(self, figure: Mapping[str, Any]) -> AgainstEarlier | None:
         """How a figure of this run, as evidence has it, differs from that one; None if that run has none of it."""
         before = self._figures.get(row_of(figure))
         if before is None:
             return None
         kind = "ours" if before["ratio"] is None or figure["ratio"] is None else "ratio"
         then, now = float(before[kind]), float(figure[kind])
-        return Change(then, now / then) if then else None
+        return AgainstEarlier(then, now / then) if then else None
 
 
 def row_of(figure: Mapping[str, Any]) -> Row:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from fencerow.bench.earlier import Change, EarlierRun, earlier_run
+from fencerow.bench.earlier import AgainstEarlier, EarlierRun, earlier_run
 from fencerow.bench.evidence import circumstances, document
 from fencerow.bench.figure import Figure
 from fencerow.bench.place import BenchDatabase, private_postgres, private_sqlite, scratch
@@ -94,7 +94,7 @@ def bench(
 
 
 def _compared(
-    evidence: dict[str, Any], earlier: EarlierRun, changes: Sequence[Change | None]
+    evidence: dict[str, Any], earlier: EarlierRun, changes: Sequence[AgainstEarlier | None]
 ) -> dict[str, Any]:
     figures = [
         {
@@ -158,7 +158,7 @@ def _show(
     facts: dict[str, object],
     found: Sequence[tuple[BenchDatabase, Figure]],
     earlier: EarlierRun | None,
-    changes: Sequence[Change | None],
+    changes: Sequence[AgainstEarlier | None],
 ) -> None:
     output.say(
         f"{facts['machine']}; Python {facts['python']}; Fencerow {facts['fencerow']} ({facts['commit']})"
@@ -184,7 +184,7 @@ def _row(figure: Figure) -> tuple[str, ...]:
     return figure.question, figure.what, _number(figure.ours), figure.unit, ratio, beside, more
 
 
-def _change(change: Change | None) -> str:
+def _change(change: AgainstEarlier | None) -> str:
     return "" if change is None else f"{_number(change.then)}, now {change.times:.2f} x"
 
 
