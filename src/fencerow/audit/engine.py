@@ -1,7 +1,7 @@
 """The engine by which a person changes something: it writes beside each change who made it.
 
-It knows the statements that change something by what the wings say of them, see `Change`. So no verb can forget its
-entry, and who loses a race leaves none.
+It knows the statements that change something by what the wings say of them, see `ChangeByHand`. So no verb can forget
+its entry, and who loses a race leaves none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fencerow.core.db.borrow import Borrowed
 from fencerow.core.db.engine import AsyncSession, Engine, Session
 from fencerow.core.db.run import Operation, Steps
 from fencerow.core.model.person import Person
-from fencerow.core.wing import Change, wings
+from fencerow.core.wing import ChangeByHand, wings
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ Entries = list[dict[str, Any]]
 
 
 @cache
-def changes() -> Mapping[str, Change]:
+def changes() -> Mapping[str, ChangeByHand]:
     """What people change by hand, by the name of the statement."""
     return {change.statement: change for wing in wings() for change in wing.changes}
 

@@ -10,7 +10,7 @@ import msgspec
 from fencerow.core.db.run import Param, Row, Rows, as_int, text_or_none
 from fencerow.core.model.job import At
 from fencerow.core.model.person import Person
-from fencerow.core.wing import Change
+from fencerow.core.wing import ChangeByHand
 
 TARGET_LENGTH_MAX = 2000
 TEXT_LENGTH_MAX = 500
@@ -56,7 +56,9 @@ def entry_of_row(row: Row) -> Entry:
     )
 
 
-def told(change: Change, person: Person, params: Mapping[str, Param], rows: Rows) -> dict[str, Any] | None:
+def told(
+    change: ChangeByHand, person: Person, params: Mapping[str, Param], rows: Rows
+) -> dict[str, Any] | None:
     """What is written of a statement that ran; None when it has changed nothing."""
     if not rows and not change.always:
         return None
@@ -76,12 +78,12 @@ def told(change: Change, person: Person, params: Mapping[str, Param], rows: Rows
     }
 
 
-def _detail(change: Change, person: Person, params: Mapping[str, Param]) -> dict[str, Param]:
+def _detail(change: ChangeByHand, person: Person, params: Mapping[str, Param]) -> dict[str, Param]:
     said = {name: _shown(params[name]) for name in change.shown if params.get(name) is not None}
     return said if person.reason is None else {"reason": _cut(person.reason), **said}
 
 
-def _targets(change: Change, params: Mapping[str, Param], rows: Rows) -> Sequence[str]:
+def _targets(change: ChangeByHand, params: Mapping[str, Param], rows: Rows) -> Sequence[str]:
     if change.targets is not None:
         return change.targets(params, rows)
     if change.target is not None:

@@ -46,7 +46,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangeByHand:
     """One change that people make by hand, by the statement that makes it.
 
     `kind`: of what, such as a queue; `verb`: what became of it, in the past. `target`: the parameter that names it;
@@ -110,7 +110,7 @@ class Wing:
     staying: Mapping[str, str] = field(default_factory=dict)
     declared: tuple[str, ...] = ()
     came: tuple[str, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ChangeByHand, ...] = ()
     witness: Callable[[Engine, Person], Engine] | None = None
     commands: Callable[[], Sequence[click.Command]] = _none
     settings: Callable[[], type[Settings]] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Change, Wing
+from fencerow.core.wing import ChangeByHand, Wing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,8 +45,8 @@ WING = Wing(
     queries=("fencerow.doctor.canary", "fencerow.doctor.horizon"),
     chores=_chores,
     changes=(
-        Change("note_canary", "canary", "sent", shown=()),
-        Change("end_session", "session", "ended", shown=()),
+        ChangeByHand("note_canary", "canary", "sent", shown=()),
+        ChangeByHand("end_session", "session", "ended", shown=()),
     ),
     commands=_commands,
     settings=_settings,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Change, Check, Wing
+from fencerow.core.wing import ChangeByHand, Check, Wing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,10 +42,10 @@ def _settings() -> type[Settings]:
 
 
 CHANGES = (
-    Change("redrive_events", "event group", "parked events delivered again", "grp", shown=("places",)),
-    Change("discard_parked", "event group", "parked events discarded", "grp", shown=("places",)),
-    Change("replay_cursors", "event group", "replayed", "grp", shown=("after",)),
-    Change("remove_group", "event group", "removed", "grp", shown=()),
+    ChangeByHand("redrive_events", "event group", "parked events delivered again", "grp", shown=("places",)),
+    ChangeByHand("discard_parked", "event group", "parked events discarded", "grp", shown=("places",)),
+    ChangeByHand("replay_cursors", "event group", "replayed", "grp", shown=("after",)),
+    ChangeByHand("remove_group", "event group", "removed", "grp", shown=()),
 )
 WING = Wing(
     "events",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Change, Check, Wing
+from fencerow.core.wing import ChangeByHand, Check, Wing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,8 +55,8 @@ def _commands() -> Sequence[click.Command]:
 
 
 CHANGES = (
-    Change("ask_flow_cancel", "flow", "cancelled", "id", shown=()),
-    Change("reopen_flow", "flow", "revived", "id", shown=()),
+    ChangeByHand("ask_flow_cancel", "flow", "cancelled", "id", shown=()),
+    ChangeByHand("reopen_flow", "flow", "revived", "id", shown=()),
 )
 WING = Wing(
     "flows",

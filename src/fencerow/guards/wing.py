@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Change, Check, Wing
+from fencerow.core.wing import ChangeByHand, Check, Wing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ def _settings() -> type[Settings]:
     return GuardSettings
 
 
-CHANGES = (Change("free_mutex", "mutex", "taken from its holder", "key"),)
+CHANGES = (ChangeByHand("free_mutex", "mutex", "taken from its holder", "key"),)
 WING = Wing(
     "guards",
     queries=(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Change, Check, Wing
+from fencerow.core.wing import ChangeByHand, Check, Wing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +70,7 @@ def _commands() -> Sequence[click.Command]:
     return (handovers,)
 
 
-CHANGES = (Change("confirm_handover", "handover", "confirmed", "id", shown=("receiver",)),)
+CHANGES = (ChangeByHand("confirm_handover", "handover", "confirmed", "id", shown=("receiver",)),)
 WING = Wing(
     "handovers",
     queries=("fencerow.handovers",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Change, Check, Wing
+from fencerow.core.wing import ChangeByHand, Check, Wing
 from fencerow.turns.limiting import limit_by
 
 if TYPE_CHECKING:
@@ -72,9 +72,9 @@ def _commands() -> Sequence[click.Command]:
 
 limit_by(_Limiter())  # whoever gives turns asks it
 CHANGES = (
-    Change("define_limit", "limit", "made", "name", shown=("definition", "reason")),
-    Change("redefine_limit", "limit", "changed", "name", shown=("definition", "reason")),
-    Change("remove_limit", "limit", "removed", "name", shown=()),
+    ChangeByHand("define_limit", "limit", "made", "name", shown=("definition", "reason")),
+    ChangeByHand("redefine_limit", "limit", "changed", "name", shown=("definition", "reason")),
+    ChangeByHand("remove_limit", "limit", "removed", "name", shown=()),
 )
 WING = Wing(
     "limits",

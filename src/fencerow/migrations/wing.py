@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Change, Wing
+from fencerow.core.wing import ChangeByHand, Wing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,8 +20,8 @@ def _commands() -> Sequence[click.Command]:
 
 
 CHANGES = (
-    Change("pause_backfill", "backfill", "paused", "name", shown=()),
-    Change("resume_backfill", "backfill", "resumed", "name", shown=()),
-    Change("forget_backfill", "backfill", "forgotten", "name", shown=()),
+    ChangeByHand("pause_backfill", "backfill", "paused", "name", shown=()),
+    ChangeByHand("resume_backfill", "backfill", "resumed", "name", shown=()),
+    ChangeByHand("forget_backfill", "backfill", "forgotten", "name", shown=()),
 )
 WING = Wing("migrations", queries=("fencerow.migrations.backfills",), changes=CHANGES, commands=_commands)

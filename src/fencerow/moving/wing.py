@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Change, Check, Wing
+from fencerow.core.wing import ChangeByHand, Check, Wing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +26,8 @@ def _checks() -> Sequence[Check]:
 
 
 CHANGES = (
-    Change("begin_move", "database", "closed for a move", "other", shown=()),
-    Change("forget_move", "database", "opened again, its move taken back", "id", shown=()),
+    ChangeByHand("begin_move", "database", "closed for a move", "other", shown=()),
+    ChangeByHand("forget_move", "database", "opened again, its move taken back", "id", shown=()),
 )
 WING = Wing(
     "moving",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Change, Wing
+from fencerow.core.wing import ChangeByHand, Wing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,17 +34,17 @@ def _noted(params: Mapping[str, Param], _rows: Rows) -> Sequence[str]:
 
 
 CHANGES = (
-    Change("cancel_idle", "job", "cancelled"),
-    Change("ask_cancel", "job", "asked to stop"),
-    Change("revive", "job", "revived"),
-    Change("note_changed", "job", "changed", targets=_noted, always=True, shown=("notes",)),
-    Change("delete", "job", "deleted", shown=()),
-    Change("reclaim", "job", "taken back from its worker", shown=()),
-    Change("pause_queue", "queue", "paused", "queue"),
-    Change("resume_queue", "queue", "resumed", "queue", shown=()),
-    Change("weigh_share", "share", "weighed", targets=_share, shown=("weight",)),
-    Change("forget_weight", "share", "weighed no more", targets=_share, shown=()),
-    Change("order_worker", "worker", "ordered", "holder", shown=("wanted", "reason")),
-    Change("retire", "worker", "ended", "holder", shown=()),
+    ChangeByHand("cancel_idle", "job", "cancelled"),
+    ChangeByHand("ask_cancel", "job", "asked to stop"),
+    ChangeByHand("revive", "job", "revived"),
+    ChangeByHand("note_changed", "job", "changed", targets=_noted, always=True, shown=("notes",)),
+    ChangeByHand("delete", "job", "deleted", shown=()),
+    ChangeByHand("reclaim", "job", "taken back from its worker", shown=()),
+    ChangeByHand("pause_queue", "queue", "paused", "queue"),
+    ChangeByHand("resume_queue", "queue", "resumed", "queue", shown=()),
+    ChangeByHand("weigh_share", "share", "weighed", targets=_share, shown=("weight",)),
+    ChangeByHand("forget_weight", "share", "weighed no more", targets=_share, shown=()),
+    ChangeByHand("order_worker", "worker", "ordered", "holder", shown=("wanted", "reason")),
+    ChangeByHand("retire", "worker", "ended", "holder", shown=()),
 )
 WING = Wing("operators", queries=("fencerow.operators",), changes=CHANGES, commands=_commands)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Change, Check, Wing
+from fencerow.core.wing import ChangeByHand, Check, Wing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,11 +41,11 @@ def _moved(params: Mapping[str, Param], _rows: Rows) -> Sequence[str]:
 
 
 CHANGES = (
-    Change("pause_relay", "relay", "paused", "relay"),
-    Change("resume_relay", "relay", "resumed", "relay", shown=()),
-    Change("set_relay_position", "relay", "moved", targets=_moved, shown=("position", "again")),
-    Change("discard_unread", "relay", "unread messages discarded", "relay", shown=("ids",)),
-    Change("remove_relay", "relay", "removed", "relay", shown=()),
+    ChangeByHand("pause_relay", "relay", "paused", "relay"),
+    ChangeByHand("resume_relay", "relay", "resumed", "relay", shown=()),
+    ChangeByHand("set_relay_position", "relay", "moved", targets=_moved, shown=("position", "again")),
+    ChangeByHand("discard_unread", "relay", "unread messages discarded", "relay", shown=("ids",)),
+    ChangeByHand("remove_relay", "relay", "removed", "relay", shown=()),
 )
 WING = Wing(
     "relay",

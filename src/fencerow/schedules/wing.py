@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Change, Check, Wing
+from fencerow.core.wing import ChangeByHand, Check, Wing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,11 +69,13 @@ def _run(params: Mapping[str, Param], _rows: Rows) -> Sequence[str]:
 
 
 CHANGES = (
-    Change("pause_schedules", "schedule", "paused", "name", shown=("entity", "reason")),
-    Change("resume_schedules", "schedule", "resumed", "name", shown=()),
-    Change("resume_undeclared", "schedule", "resumed, and removed as nobody declares it", "name", shown=()),
-    Change("remove_schedule", "schedule", "removed", "name", shown=("entity",)),
-    Change("note_run", "schedule", "run now", targets=_run, always=True, shown=()),
+    ChangeByHand("pause_schedules", "schedule", "paused", "name", shown=("entity", "reason")),
+    ChangeByHand("resume_schedules", "schedule", "resumed", "name", shown=()),
+    ChangeByHand(
+        "resume_undeclared", "schedule", "resumed, and removed as nobody declares it", "name", shown=()
+    ),
+    ChangeByHand("remove_schedule", "schedule", "removed", "name", shown=("entity",)),
+    ChangeByHand("note_run", "schedule", "run now", targets=_run, always=True, shown=()),
 )
 WING = Wing(
     "schedules",

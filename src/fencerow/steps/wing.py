@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Change, Check, Wing
+from fencerow.core.wing import ChangeByHand, Check, Wing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,9 +60,9 @@ def _commands() -> Sequence[click.Command]:
 
 
 CHANGES = (
-    Change("send_signal", "job", "signalled", "id", shown=("name",)),
-    Change("answer_approval", "job", "answered", shown=("answer",)),
-    Change("forget_steps", "job", "revived from a step", "id", shown=()),
+    ChangeByHand("send_signal", "job", "signalled", "id", shown=("name",)),
+    ChangeByHand("answer_approval", "job", "answered", shown=("answer",)),
+    ChangeByHand("forget_steps", "job", "revived from a step", "id", shown=()),
 )
 WING = Wing(
     "steps",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Change, Check, Wing
+from fencerow.core.wing import ChangeByHand, Check, Wing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,26 +76,26 @@ def _all(_params: Mapping[str, Param], _rows: Rows) -> Sequence[str]:
 
 
 CHANGES = (
-    Change("create_token", "API token", "made", "name", shown=("id", "scopes", "queues", "expires_s")),
-    Change("revoke_token", "API token", "revoked", "id", shown=()),
-    Change(
+    ChangeByHand("create_token", "API token", "made", "name", shown=("id", "scopes", "queues", "expires_s")),
+    ChangeByHand("revoke_token", "API token", "revoked", "id", shown=()),
+    ChangeByHand(
         "add_endpoint", "webhook endpoint", "made", "name", shown=("url", "events", "queues", "jobs", "tags")
     ),
-    Change(
+    ChangeByHand(
         "change_endpoint",
         "webhook endpoint",
         "changed",
         "name",
         shown=("url", "events", "queues", "jobs", "tags"),
     ),
-    Change("rotate_endpoint", "webhook endpoint", "given a new secret", "name", shown=("overlap_s",)),
-    Change("retire_endpoint_secret", "webhook endpoint", "old secret retired", "name", shown=()),
-    Change("enable_endpoint", "webhook endpoint", "enabled", "name", shown=()),
-    Change("disable_endpoint", "webhook endpoint", "disabled", "name"),
-    Change("remove_endpoint", "webhook endpoint", "removed", "name", shown=()),
-    Change("begin_maintenance", "gateways", "closed", targets=_all, shown=("reason", "retry_after_s")),
-    Change("end_maintenance", "gateways", "opened again", targets=_all, shown=()),
-    Change("redeliver", "webhook", "delivered again", targets=_redelivered, shown=()),
+    ChangeByHand("rotate_endpoint", "webhook endpoint", "given a new secret", "name", shown=("overlap_s",)),
+    ChangeByHand("retire_endpoint_secret", "webhook endpoint", "old secret retired", "name", shown=()),
+    ChangeByHand("enable_endpoint", "webhook endpoint", "enabled", "name", shown=()),
+    ChangeByHand("disable_endpoint", "webhook endpoint", "disabled", "name"),
+    ChangeByHand("remove_endpoint", "webhook endpoint", "removed", "name", shown=()),
+    ChangeByHand("begin_maintenance", "gateways", "closed", targets=_all, shown=("reason", "retry_after_s")),
+    ChangeByHand("end_maintenance", "gateways", "opened again", targets=_all, shown=()),
+    ChangeByHand("redeliver", "webhook", "delivered again", targets=_redelivered, shown=()),
 )
 WING = Wing(
     "web",
