@@ -10,7 +10,7 @@ import msgspec
 Tell = Callable[[str, int, int], object]
 
 
-class Move(msgspec.Struct, frozen=True):
+class NotedMove(msgspec.Struct, frozen=True):
     """A move as one of its two databases has noted it.
 
     `side`: whether the jobs go away `from` here, or come `to` here. `state`: draining, closed, moved; filling, open.

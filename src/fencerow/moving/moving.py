@@ -20,7 +20,7 @@ from fencerow.moving import source, target
 from fencerow.moving.canonical import counted
 from fencerow.moving.draining import drain
 from fencerow.moving.errors import MoveRefused
-from fencerow.moving.model import Move, MoveReport, TableCount, Tell
+from fencerow.moving.model import MoveReport, NotedMove, TableCount, Tell
 from fencerow.moving.tables import Table, moving_tables, staying
 
 PART_ROWS = 500
@@ -103,7 +103,7 @@ class Mover:
         source.reopen(self.engine, self.acting, known)
         return True
 
-    def _begin(self, tables: Sequence[Table]) -> Move:
+    def _begin(self, tables: Sequence[Table]) -> NotedMove:
         with self.other.session() as session:
             target.refuse_full(self.other, session.connection, tables)
         self.acting.run(source.begin_move(new_id(), other=self.name, actor=self.actor))
@@ -112,7 +112,7 @@ class Mover:
         assert known is not None
         return known
 
-    def _fill_from(self, known: Move, tables: Sequence[Table], wait_s: float) -> None:
+    def _fill_from(self, known: NotedMove, tables: Sequence[Table], wait_s: float) -> None:
         """Close both databases, each in its turn, and bring everything over."""
         there = self._there(known)
         if there == "open":
@@ -131,8 +131,8 @@ class Mover:
             self.tell("closed", 0, 0)
         self._copy(known, tables)
 
-    def _close_other(self, known: Move, tables: Sequence[Table]) -> None:
-        there = Move(
+    def _close_other(self, known: NotedMove, tables: Sequence[Table]) -> None:
+        there = NotedMove(
             known.id, "to", "filling", str(self.engine.path), known.owner, known.since_us, known.begun_by
         )
         try:
@@ -143,7 +143,7 @@ class Mover:
             raise
         self.tell("other closed", 0, 0)
 
-    def _copy(self, known: Move, tables: Sequence[Table]) -> None:
+    def _copy(self, known: NotedMove, tables: Sequence[Table]) -> None:
         came = self.other.run(target.count_parts(known.id))
         with source.reading(self.engine) as connection:
             for table in tables:
@@ -160,7 +160,7 @@ class Mover:
                     first += len(texts)
                     self.tell(table.name, first, 0)
 
-    def _there(self, known: Move) -> str | None:
+    def _there(self, known: NotedMove) -> str | None:
         """How far the new database says that this move is; None: it knows nothing of it."""
         found = [each.state for each in self.other.run(source.read_moves()) if each.id == known.id]
         return found[0] if found else None
@@ -182,7 +182,7 @@ class Mover:
             )
         return moving_tables(self.engine, self.other)
 
-    def _known(self) -> Move | None:
+    def _known(self) -> NotedMove | None:
         """The move that the file knows, if it is this one.
 
         Raises:
@@ -202,7 +202,7 @@ class Mover:
             return {table.name: counted(source.rows_of(self.engine, connection, table)) for table in tables}
 
     def _report(
-        self, tables: Sequence[Table], sent: Mapping[str, TableCount], known: Move | None
+        self, tables: Sequence[Table], sent: Mapping[str, TableCount], known: NotedMove | None
     ) -> MoveReport:
         with source.reading(self.engine) as connection:
             outside = source.count_outside(self.engine, connection)

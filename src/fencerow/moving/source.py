@@ -14,7 +14,7 @@ from fencerow.core.db.sqlite_file import MOVED, translated
 from fencerow.core.model.ids import new_id
 from fencerow.moving.canonical import documents
 from fencerow.moving.errors import MoveRefused
-from fencerow.moving.model import Move
+from fencerow.moving.model import NotedMove
 from fencerow.moving.tables import Table, made_tables
 
 OPEN = ("workers", "moves")  # these go on: leases, and the move itself
@@ -22,11 +22,11 @@ REFERENCE = '%"fencerow:outside"%'
 
 
 @operation(alone=True, repeatable=True, writes="")
-def read_moves() -> Steps[list[Move]]:
+def read_moves() -> Steps[list[NotedMove]]:
     """The moves that a database knows."""
     rows = yield from execute("read_moves")
     return [
-        Move(
+        NotedMove(
             id=str(row[0]),
             side=str(row[1]),
             state=str(row[2]),
@@ -83,7 +83,7 @@ def stop_claims(engine: SqliteEngine) -> None:
         )
 
 
-def close(engine: SqliteEngine, move: Move) -> bool:
+def close(engine: SqliteEngine, move: NotedMove) -> bool:
     """Let nothing change in the file any more: in the transaction that sees no job running. False while one runs."""
     with engine.session() as session:
         if not session.run(close_for_move(move.id)):
@@ -107,7 +107,7 @@ def _forget(move_id: str) -> Steps[None]:
     yield from execute("forget_move", id=move_id)
 
 
-def reopen(engine: SqliteEngine, acting: Engine, move: Move) -> None:
+def reopen(engine: SqliteEngine, acting: Engine, move: NotedMove) -> None:
     """Let the file be used again, as if nobody had wanted to move anything. `acting`: by which a person does it."""
     with acting.session() as session:
         session.connection.execute(f"DROP TRIGGER IF EXISTS {engine.prefix}move_claims")

@@ -12,7 +12,7 @@ from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.wing import wings
 from fencerow.moving.canonical import counted, documents
 from fencerow.moving.errors import MoveRefused, MoveUnverified
-from fencerow.moving.model import Move, TableCount
+from fencerow.moving.model import NotedMove, TableCount
 from fencerow.moving.tables import Table, make_room_text, read_text, write_text
 
 TRIGGER = "refuse_while_filling"
@@ -20,7 +20,7 @@ READ_AT_ONCE = 1000
 
 
 @operation()
-def _begin_filling(move: Move) -> Steps[bool]:
+def _begin_filling(move: NotedMove) -> Steps[bool]:
     return bool(
         (
             yield from execute(
@@ -64,7 +64,7 @@ def _run(names: Sequence[str], move_id: str) -> Steps[None]:
     yield from execute("remove_parts", id=move_id)
 
 
-def begin_filling(engine: PostgresEngine, move: Move, tables: Sequence[Table]) -> None:
+def begin_filling(engine: PostgresEngine, move: NotedMove, tables: Sequence[Table]) -> None:
     """Close the database until all has come.
 
     A trigger on each table keeps it as it is, so that nobody can pass it by; those stay open in which workers declare
