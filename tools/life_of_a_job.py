@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from fencerow.core.model.state import FINAL, RULES, WORKER_RULES, Move, Rule, State
+from fencerow.core.model.state import FINAL, RULES, WORKER_RULES, JobMove, Rule, State
 
 HEAD = """# The life of a job
 
@@ -36,7 +36,7 @@ def diagram() -> Iterator[str]:
     yield "stateDiagram-v2"
     yield f"    [*] --> {State.QUEUED}: submit"
     for move, rule in RULES.items():
-        if move is Move.RENEW:
+        if move is JobMove.RENEW:
             continue  # nothing of the job changes
         for source in State:
             if source in rule.sources:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fencerow.core.model.change import JobChange
-from fencerow.core.model.state import Move, State
+from fencerow.core.model.state import JobMove, State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Failure, Requeue, Stop, Success
 from fencerow.core.store.reap import Crash
@@ -257,30 +257,30 @@ def fall_back(engine: AnyEngine, job: Placed) -> bool:
     return bool(engine.run(affinity.fall_back(actor="worker w")))
 
 
-def play(engine: AnyEngine, clock: DatabaseClock, move: Move, job: Placed) -> bool:
+def play(engine: AnyEngine, clock: DatabaseClock, move: JobMove, job: Placed) -> bool:
     """Make a move by its verb with everything in its favour but the job's state; whether it said that it moved."""
-    verbs: dict[Move, Callable[[], bool]] = {
-        Move.ADMIT: lambda: bool(engine.run(handing.hand_over([f"key:{job.id}"])).queued),
-        Move.SUSPEND: lambda: suspend(engine, job),
-        Move.WAKE: lambda: wake(engine, job),
-        Move.YIELD: lambda: take_turn_back(engine, job),
-        Move.CLAIM: lambda: bool(claim(engine, register(engine))),
-        Move.FALL_BACK: lambda: fall_back(engine, job),
-        Move.RENEW: lambda: engine.run(store.renew(holder=job.holder)) is not None,
-        Move.SUCCEED: lambda: succeed(engine, job),
-        Move.RETRY: lambda: retry(engine, job),
-        Move.RELEASE: lambda: release(engine, job),
-        Move.FAIL: lambda: fail(engine, job),
-        Move.STOP: lambda: stop(engine, job),
-        Move.CRASH: lambda: crash(engine, job),
-        Move.RECLAIM: lambda: reclaim(engine, job, clock),
-        Move.TIMEOUT: lambda: time_out(engine, job),
-        Move.CHANGE: lambda: change(engine, job),
-        Move.CANCEL: lambda: cancel(engine, job),
-        Move.EXPIRE: lambda: expire(engine, clock),
-        Move.DISOWN: lambda: disown(engine, clock),
-        Move.REVIVE: lambda: revive(engine, job),
-        Move.DELETE: lambda: bool(engine.run(store.delete([job.id]))),
+    verbs: dict[JobMove, Callable[[], bool]] = {
+        JobMove.ADMIT: lambda: bool(engine.run(handing.hand_over([f"key:{job.id}"])).queued),
+        JobMove.SUSPEND: lambda: suspend(engine, job),
+        JobMove.WAKE: lambda: wake(engine, job),
+        JobMove.YIELD: lambda: take_turn_back(engine, job),
+        JobMove.CLAIM: lambda: bool(claim(engine, register(engine))),
+        JobMove.FALL_BACK: lambda: fall_back(engine, job),
+        JobMove.RENEW: lambda: engine.run(store.renew(holder=job.holder)) is not None,
+        JobMove.SUCCEED: lambda: succeed(engine, job),
+        JobMove.RETRY: lambda: retry(engine, job),
+        JobMove.RELEASE: lambda: release(engine, job),
+        JobMove.FAIL: lambda: fail(engine, job),
+        JobMove.STOP: lambda: stop(engine, job),
+        JobMove.CRASH: lambda: crash(engine, job),
+        JobMove.RECLAIM: lambda: reclaim(engine, job, clock),
+        JobMove.TIMEOUT: lambda: time_out(engine, job),
+        JobMove.CHANGE: lambda: change(engine, job),
+        JobMove.CANCEL: lambda: cancel(engine, job),
+        JobMove.EXPIRE: lambda: expire(engine, clock),
+        JobMove.DISOWN: lambda: disown(engine, clock),
+        JobMove.REVIVE: lambda: revive(engine, job),
+        JobMove.DELETE: lambda: bool(engine.run(store.delete([job.id]))),
     }
     return verbs[move]()
 

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from fencerow.core.model.job import Claimed
-from fencerow.core.model.state import RULES, WORKER_RULES, Move, State, WorkerMove, WorkerState, legal
+from fencerow.core.model.state import RULES, WORKER_RULES, JobMove, State, WorkerMove, WorkerState, legal
 from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store import store
 from fencerow.core.store.reap import DEATHS_PER_CRASH
@@ -24,16 +24,16 @@ def test_a_legal_move_changes_one_job_and_an_illegal_one_none(
 ) -> None:
     """One test for all pairs: to make the bystanders costs as much as a move of each state."""
     stage.bystanders(engine)
-    for move, state in product(Move, State):
+    for move, state in product(JobMove, State):
         job, at = bring(engine, state), f"{move} of a job that is {state}"
-        if move is Move.STOP and state is State.RUNNING:
+        if move is JobMove.STOP and state is State.RUNNING:
             stage.ask(engine, job)
         before = dump(engine)
 
         said = play(engine, clock, move, job)
 
         after = dump(engine)
-        if move is Move.RENEW:  # it is the worker's row that moves
+        if move is JobMove.RENEW:  # it is the worker's row that moves
             assert said and changed(before, after) == set(), at
         elif legal(move, state):
             assert said, f"the verb says that nothing moved: {at}"
@@ -47,7 +47,7 @@ def test_a_legal_move_changes_one_job_and_an_illegal_one_none(
 
 def test_every_move_is_played(engine: AnyEngine) -> None:
     source = inspect.getsource(play)
-    assert {move for move in Move if f"Move.{move.name}:" not in source} == set()
+    assert {move for move in JobMove if f"Move.{move.name}:" not in source} == set()
 
 
 # --- what a move leads to instead ------------------------------------------------------------------
@@ -57,9 +57,9 @@ def as_placed(job: Claimed, holder: str) -> Placed:
     return Placed(job.id, holder, job.attempt)
 
 
-@pytest.mark.parametrize("move", [Move.RETRY, Move.RELEASE, Move.SUSPEND])
+@pytest.mark.parametrize("move", [JobMove.RETRY, JobMove.RELEASE, JobMove.SUSPEND])
 def test_a_job_asked_to_cancel_does_not_return_to_its_queue(
-    engine: AnyEngine, clock: DatabaseClock, move: Move
+    engine: AnyEngine, clock: DatabaseClock, move: JobMove
 ) -> None:
     job = bring(engine, State.RUNNING)
     stage.ask(engine, job)
@@ -78,17 +78,17 @@ def test_stop_needs_the_request(engine: AnyEngine) -> None:
     assert state_of(engine, job.id) is State.RUNNING
 
 
-@pytest.mark.parametrize("move", [Move.SUCCEED, Move.FAIL])
-def test_a_late_request_does_not_undo_an_end(engine: AnyEngine, clock: DatabaseClock, move: Move) -> None:
+@pytest.mark.parametrize("move", [JobMove.SUCCEED, JobMove.FAIL])
+def test_a_late_request_does_not_undo_an_end(engine: AnyEngine, clock: DatabaseClock, move: JobMove) -> None:
     job = bring(engine, State.RUNNING)
     stage.ask(engine, job)
     assert play(engine, clock, move, job)
     assert state_of(engine, job.id) is RULES[move].target
 
 
-@pytest.mark.parametrize("move", [Move.CRASH, Move.RECLAIM, Move.TIMEOUT])
+@pytest.mark.parametrize("move", [JobMove.CRASH, JobMove.RECLAIM, JobMove.TIMEOUT])
 def test_what_is_taken_away_after_a_request_is_cancelled(
-    engine: AnyEngine, clock: DatabaseClock, move: Move
+    engine: AnyEngine, clock: DatabaseClock, move: JobMove
 ) -> None:
     job = bring(engine, State.RUNNING)
     stage.ask(engine, job)

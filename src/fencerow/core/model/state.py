@@ -26,7 +26,7 @@ LIVE = frozenset({State.WAITING, State.QUEUED, State.RUNNING})
 FINAL = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
 
 
-class Move(StrEnum):
+class JobMove(StrEnum):
     """A change of state. Each is one guarded statement with exactly one winner."""
 
     ADMIT = "admit"
@@ -86,33 +86,35 @@ def rule(
 
 FENCE = "holder and attempt match"
 
-RULES: dict[Move, Rule] = {
-    Move.ADMIT: rule(
+RULES: dict[JobMove, Rule] = {
+    JobMove.ADMIT: rule(
         "waiting",
         State.QUEUED,
         "it is due, and a turn is free at its gate; the gate's row is locked and counted",
     ),
-    Move.YIELD: rule(
+    JobMove.YIELD: rule(
         "queued",
         State.WAITING,
         "it has a turn that a job of another queue waits for, and its queue is paused, or nobody claimed it for "
         "turn_claim_s; a strict job keeps what it has started",
     ),
-    Move.CLAIM: rule(
+    JobMove.CLAIM: rule(
         "queued",
         State.RUNNING,
         "it stands in a lane that the worker may take from; run_at <= now; queue not paused; holder alive; "
         "attempt becomes attempt + 1",
     ),
-    Move.FALL_BACK: rule(
+    JobMove.FALL_BACK: rule(
         "queued",
         State.QUEUED,
         "it stands in the lane of a label, and affinity_wait_s have passed since it was due; for one attempt it stands "
         "in that of anybody",
     ),
-    Move.RENEW: rule("running", State.RUNNING, "the holder's own row is alive; nothing of the job changes"),
-    Move.SUCCEED: rule("running", State.SUCCEEDED, FENCE, fenced=True),
-    Move.RETRY: rule(
+    JobMove.RENEW: rule(
+        "running", State.RUNNING, "the holder's own row is alive; nothing of the job changes"
+    ),
+    JobMove.SUCCEED: rule("running", State.SUCCEEDED, FENCE, fenced=True),
+    JobMove.RETRY: rule(
         "running",
         State.QUEUED,
         f"{FENCE}; failures + 1; run_at moves on; cancelled instead if a cancel was asked, "
@@ -121,7 +123,7 @@ RULES: dict[Move, Rule] = {
         State.WAITING,
         fenced=True,
     ),
-    Move.RELEASE: rule(
+    JobMove.RELEASE: rule(
         "running",
         State.QUEUED,
         f"{FENCE}; counts as no failure; cancelled instead if a cancel was asked, "
@@ -130,22 +132,22 @@ RULES: dict[Move, Rule] = {
         State.WAITING,
         fenced=True,
     ),
-    Move.SUSPEND: rule(
+    JobMove.SUSPEND: rule(
         "running",
         State.WAITING,
         f"{FENCE}; waits for something that a wing knows, at no gate; cancelled instead if a cancel was asked",
         State.CANCELLED,
         fenced=True,
     ),
-    Move.WAKE: rule(
+    JobMove.WAKE: rule(
         "waiting",
         State.QUEUED,
         "it is suspended, and what it waited for has come; waiting instead, at its gate, if it needs a turn",
         State.WAITING,
     ),
-    Move.FAIL: rule("running", State.FAILED, f"{FENCE}; failures + 1", fenced=True),
-    Move.STOP: rule("running", State.CANCELLED, f"{FENCE}; a cancel was asked", fenced=True),
-    Move.CRASH: rule(
+    JobMove.FAIL: rule("running", State.FAILED, f"{FENCE}; failures + 1", fenced=True),
+    JobMove.STOP: rule("running", State.CANCELLED, f"{FENCE}; a cancel was asked", fenced=True),
+    JobMove.CRASH: rule(
         "running",
         State.QUEUED,
         f"{FENCE}; its own child process died; it becomes suspect, crashes + 1; "
@@ -156,7 +158,7 @@ RULES: dict[Move, Rule] = {
         State.WAITING,
         fenced=True,
     ),
-    Move.RECLAIM: rule(
+    JobMove.RECLAIM: rule(
         "running",
         State.QUEUED,
         "its holder is dead, named by value; a job that may have started is suspect, and crashes + 1 if it ran alone; "
@@ -164,7 +166,7 @@ RULES: dict[Move, Rule] = {
         State.CANCELLED,
         State.FAILED,
     ),
-    Move.TIMEOUT: rule(
+    JobMove.TIMEOUT: rule(
         "running",
         State.QUEUED,
         "its living holder calls this attempt overdue, by its own clock; failures + 1 if it had started; "
@@ -174,7 +176,7 @@ RULES: dict[Move, Rule] = {
         State.FAILED,
         State.WAITING,
     ),
-    Move.CHANGE: rule(
+    JobMove.CHANGE: rule(
         "waiting queued",
         State.QUEUED,
         "nobody runs it; when it is due, its priority, its queue or its arguments change; "
@@ -183,21 +185,23 @@ RULES: dict[Move, Rule] = {
         State.QUEUED,
         stays=True,
     ),
-    Move.CANCEL: rule("waiting queued", State.CANCELLED, "nothing runs; a running job is asked, not moved"),
-    Move.EXPIRE: rule("waiting queued", State.FAILED, "expires_at <= now"),
-    Move.DISOWN: rule(
+    JobMove.CANCEL: rule(
+        "waiting queued", State.CANCELLED, "nothing runs; a running job is asked, not moved"
+    ),
+    JobMove.EXPIRE: rule("waiting queued", State.FAILED, "expires_at <= now"),
+    JobMove.DISOWN: rule(
         "queued",
         State.FAILED,
         "due for unknown_max_s, and no worker that was alive since then knows its name",
     ),
-    Move.REVIVE: rule(
+    JobMove.REVIVE: rule(
         "succeeded failed cancelled",
         State.QUEUED,
         "a person asked; its key is free or its own; budgets are full again, attempt goes on; "
         "waiting instead if it needs a turn",
         State.WAITING,
     ),
-    Move.DELETE: rule("succeeded failed cancelled", None, "a person or retention asked"),
+    JobMove.DELETE: rule("succeeded failed cancelled", None, "a person or retention asked"),
 }
 
 
@@ -240,6 +244,6 @@ WORKER_RULES: dict[WorkerMove, WorkerRule] = {
 }
 
 
-def legal(move: Move, state: State) -> bool:
+def legal(move: JobMove, state: State) -> bool:
     """Whether the table permits `move` from `state`."""
     return state in RULES[move].sources

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from fencerow.core.model.state import FINAL, RULES, Move, State
+from fencerow.core.model.state import FINAL, RULES, JobMove, State
 from fencerow_proof.history.acts import Act
 from fencerow_proof.history.final import Final, FinalRow, Noted
 from fencerow_proof.history.report import Report
 
 # What each kind of note says of the job's way. Other kinds change no state.
 MOVE_OF = {
-    "retried": Move.RETRY,
-    "snoozed": Move.RETRY,
-    "released": Move.RELEASE,
-    "suspended": Move.SUSPEND,
-    "failed": Move.FAIL,
-    "stopped": Move.STOP,
-    "reclaimed": Move.RECLAIM,
-    "crashed": Move.RECLAIM,  # the same way, told by the holder itself
-    "timed_out": Move.TIMEOUT,
-    "cancelled": Move.CANCEL,
-    "expired": Move.EXPIRE,
-    "disowned": Move.DISOWN,
-    "revived": Move.REVIVE,
+    "retried": JobMove.RETRY,
+    "snoozed": JobMove.RETRY,
+    "released": JobMove.RELEASE,
+    "suspended": JobMove.SUSPEND,
+    "failed": JobMove.FAIL,
+    "stopped": JobMove.STOP,
+    "reclaimed": JobMove.RECLAIM,
+    "crashed": JobMove.RECLAIM,  # the same way, told by the holder itself
+    "timed_out": JobMove.TIMEOUT,
+    "cancelled": JobMove.CANCEL,
+    "expired": JobMove.EXPIRE,
+    "disowned": JobMove.DISOWN,
+    "revived": JobMove.REVIVE,
 }
 
 
@@ -46,7 +46,7 @@ def _walk(report: Report, job: str, noted: list[Noted], row: FinalRow) -> None:
         rule = RULES[move]
         if state is State.QUEUED and State.RUNNING in rule.sources and note.attempt > attempt:
             state, attempt = State.RUNNING, note.attempt  # claims are told by the attempts that end
-        if move is Move.REVIVE and state is State.QUEUED and row_moved_on(note, attempt):
+        if move is JobMove.REVIVE and state is State.QUEUED and row_moved_on(note, attempt):
             state, attempt = State.SUCCEEDED, note.attempt  # a success leaves no note
         became = State(note.became) if note.became is not None else rule.target
         if (
