@@ -42,7 +42,7 @@ URL = "FENCEROW_GATEWAY_URL"
 TOKEN = "FENCEROW_TOKEN"  # noqa: S105 - the name of a variable
 
 
-class Submitted(msgspec.Struct, frozen=True):
+class SubmitAnswer(msgspec.Struct, frozen=True):
     """What a submit is answered with."""
 
     id: str
@@ -114,7 +114,7 @@ class RemoteClient(RemoteSteps):
             OutcomeUnknown: it may have been stored. Submit again under the same key, or with `id=` of `job_ids`.
         """
         reply = yield from self._submitting(job, args, options)
-        return self._handle_of(reply, reply.decoded(Submitted).id)
+        return self._handle_of(reply, reply.decoded(SubmitAnswer).id)
 
     asubmit = averb(submit)
 
