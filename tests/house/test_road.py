@@ -18,7 +18,7 @@ from fencerow.core.client.submitting import COPY_ROWS_MIN
 from fencerow.core.db import query_files
 from fencerow.core.errors import ConfigError, DeclarationError, FencerowError, InvalidInput
 from fencerow.core.model.job import KeyClaim
-from fencerow.core.model.submission import Submission, Submitted
+from fencerow.core.model.submission import Submission, SubmitResult
 from fencerow.core.schema import rooms
 from fencerow.core.store import points, store, tables, terms
 from fencerow.core.store.attempts import Success
@@ -224,7 +224,7 @@ def test_a_wing_that_raises_fails_its_own_submit_alone(app: App) -> None:
 
     raised, refused, stored = asyncio.run(submitted())
     assert isinstance(raised, LookupError) and "'recipes'" in str(refused)
-    assert stored == [Submitted(plain.id)]
+    assert stored == [SubmitResult(plain.id)]
     found = engine_of(app).run(store.existing([impossible.id, unknown.id, plain.id]))
     assert found == {plain.id}
 

@@ -9,14 +9,14 @@ import msgspec
 
 from fencerow.core.db.run import Operation
 from fencerow.core.model.job import KeyClaim, NewJob
-from fencerow.core.model.submission import Submission, Submitted
+from fencerow.core.model.submission import Submission, SubmitResult
 from fencerow.core.store.storing import resubmit_asked
 from fencerow.unique.rules import UniqueClaim
 
 
 def submit_keyed(
     jobs: Sequence[NewJob], claims: Sequence[KeyClaim], *, own: Collection[str] = ()
-) -> Operation[list[Submitted]]:
+) -> Operation[list[SubmitResult]]:
     """Jobs under idempotency keys; `own`: the ids that the caller chose."""
     return resubmit_asked(
         [Submission(job, claim, job.id in own) for job, claim in zip(jobs, claims, strict=True)]

@@ -13,7 +13,7 @@ from fencerow.core.db.queries import pyformat
 from fencerow.core.model.job import KeyClaim
 from fencerow.core.model.looked import Looked
 from fencerow.core.model.state import State
-from fencerow.core.model.submission import Submission, Submitted
+from fencerow.core.model.submission import Submission, SubmitResult
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Requeue, Success
 from fencerow.core.store.storing import storing_once
@@ -44,7 +44,7 @@ def asked(
 
 def submit(
     engine: AnyEngine, *jobs: Submission, again: bool = False, own: Collection[str] = ()
-) -> list[Submitted]:
+) -> list[SubmitResult]:
     given = [msgspec.structs.replace(each, own_id=each.job.id in own) for each in jobs]
     return engine.run((store.resubmit_asked if again else store.submit_asked)(given))
 
@@ -53,7 +53,7 @@ def answers(engine: AnyEngine, *jobs: Submission, **more: Any) -> list[str]:
     return [said(each) for each in submit(engine, *jobs, **more)]
 
 
-def said(answer: Submitted) -> str:
+def said(answer: SubmitResult) -> str:
     return "replaced" if answer.replaced else "existing" if answer.replay else "inserted"
 
 
@@ -118,13 +118,13 @@ def test_the_new_job_of_a_key_is_the_one_that_counts(engine: AnyEngine) -> None:
     submit(engine, asked())
     succeed(engine, *started(engine))
     (second,) = submit(engine, asked())
-    assert submit(engine, asked()) == [Submitted(second.id, replay=True)]
+    assert submit(engine, asked()) == [SubmitResult(second.id, replay=True)]
 
 
 def test_a_replaced_job_is_what_the_last_submit_says(engine: AnyEngine) -> None:
     (first,) = submit(engine, asked(REPLACE, '{"to":"ada"}', queue="slow", priority=1, key="k", scope="s"))
     newer = asked(REPLACE, '{"to":"bob"}', attempts_max=9, tags='["x"]', submitted_by="eve")
-    assert submit(engine, newer) == [Submitted(first.id, replay=True, replaced=True)]
+    assert submit(engine, newer) == [SubmitResult(first.id, replay=True, replaced=True)]
 
     job = read(engine, first.id)
     assert (job.queue, job.priority, job.attempts_max, job.tags) == ("mail", 0, 9, ["x"])
@@ -165,7 +165,7 @@ def test_a_throttled_submit_finds_the_first_until_the_period_is_over(
     succeed(engine, *started(engine))
     engine.run(store.delete([first.id]))
     clock.advance(3000.0)
-    assert submit(engine, asked(THROTTLE)) == [Submitted(first.id, replay=True)]
+    assert submit(engine, asked(THROTTLE)) == [SubmitResult(first.id, replay=True)]
     clock.advance(3001.0)
     assert answers(engine, asked(THROTTLE), asked(THROTTLE)) == ["inserted", "existing"]
 
@@ -196,10 +196,10 @@ def test_an_idempotency_key_goes_to_the_job_that_is_there(engine: AnyEngine, clo
         claimed = KeyClaim(scope="s", key="k", job_id=plain.job.id, fingerprint="f", lifetime_s=6000.0)
         return Submission(plain.job, claimed)
 
-    assert submit(engine, keyed()) == [Submitted(first.id, replay=True)]
+    assert submit(engine, keyed()) == [SubmitResult(first.id, replay=True)]
     succeed(engine, *started(engine))
     assert submit(engine, keyed()) == [
-        Submitted(first.id, replay=True)
+        SubmitResult(first.id, replay=True)
     ]  # by the key, for as long as that lives
     clock.advance(6001.0)
     (second,) = submit(engine, keyed())
@@ -217,10 +217,10 @@ def test_a_repeat_after_a_lost_answer_comes_to_the_same(engine: AnyEngine, rule:
 
     if rule is not KEEP:
         assert submit(engine, second, again=True) == once
-    assert engine.run(storing_once([first], again=True)) == [Submitted(first.job.id)], (
+    assert engine.run(storing_once([first], again=True)) == [SubmitResult(first.job.id)], (
         "it finds no job but its own"
     )
-    assert submit(engine, first, again=True) == [Submitted(first.job.id)]
+    assert submit(engine, first, again=True) == [SubmitResult(first.job.id)]
     assert answers(engine, first, own={first.job.id}) == ["existing"]
     assert live(engine) == 0 or rule is KEEP
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from fencerow.core.db.run import Steps, as_int, execute, text_or_none
 from fencerow.core.model.state import FINAL
-from fencerow.core.model.submission import Submission, Submitted
+from fencerow.core.model.submission import Submission, SubmitResult
 from fencerow.core.store.attempts import read_fences
 from fencerow.core.store.idempotency import Pair
 from fencerow.core.store.known import refuse_other_work
@@ -112,19 +112,21 @@ def _owners(
     return owners, now_us
 
 
-def _stored(unique: Sequence[Submission], own: Collection[str], again: bool) -> Steps[dict[str, Submitted]]:
+def _stored(
+    unique: Sequence[Submission], own: Collection[str], again: bool
+) -> Steps[dict[str, SubmitResult]]:
     """Those that were stored before, of jobs that may have been: each by the answer that it got then."""
     asked = [each.job for each in unique if again or each.job.id in own]
     if not asked:
         return {}
     known = yield from read_fences([job.id for job in asked]).steps()
     yield from refuse_other_work([job for job in asked if job.id in own and job.id in known])
-    return {job_id: Submitted(job_id, replay=job_id in own) for job_id in known}
+    return {job_id: SubmitResult(job_id, replay=job_id in own) for job_id in known}
 
 
 def _replaced(
     unique: Sequence[Submission], owners: Mapping[Pair, JobOfKey], own: Collection[str], again: bool
-) -> Steps[dict[str, Submitted]]:
+) -> Steps[dict[str, SubmitResult]]:
     """Those that have replaced the job of their key before."""
     asked = [each for each in unique if again or each.job.id in own]
     names = [owners[pair_of(each)].job_id for each in asked if pair_of(each) in owners]
@@ -132,4 +134,4 @@ def _replaced(
         return {}
     submits = as_json([each.job.id for each in asked])
     rows = yield from execute("read_replaced", ids=names, submits=submits)
-    return {str(submit): Submitted(str(owner), replay=True, replaced=True) for owner, submit in rows}
+    return {str(submit): SubmitResult(str(owner), replay=True, replaced=True) for owner, submit in rows}

@@ -11,7 +11,7 @@ import msgspec
 from fencerow.core.db.run import Steps, execute
 from fencerow.core.model.job import NewJob
 from fencerow.core.model.packed import fingerprint
-from fencerow.core.model.submission import Submission, Submitted
+from fencerow.core.model.submission import Submission, SubmitResult
 from fencerow.core.store.gating import gating
 from fencerow.core.store.idempotency import Pair
 from fencerow.core.store.stored import store_jobs
@@ -72,23 +72,23 @@ class Uniting:
         self._owners = dict(owners)
         self._unstarted = dict(unstarted)
         self._now_us = now_us
-        self.answers: dict[str, Submitted] = {}
+        self.answers: dict[str, SubmitResult] = {}
         self.inserted: dict[str, NewJob] = {}
         self._taken: dict[Pair, Submission] = {}  # keys of a new job, by the submit that stored it
         self._replaced: dict[str, NewJob] = {}
         self._left_gates: set[str] = set()
         self._notes: list[dict[str, object]] = []
 
-    def decide(self, each: Submission) -> Submitted:
+    def decide(self, each: Submission) -> SubmitResult:
         """What this submit comes to."""
         owner = self._owners.get(pair_of(each))
         answer = decide(owner, claim_of(each.job))
         if owner is None or answer is UniqueAnswer.INSERTED:
             self._insert(each)
-            return Submitted(each.job.id)
+            return SubmitResult(each.job.id)
         if answer is UniqueAnswer.REPLACED:
             self._replace(each, owner)
-        return Submitted(owner.job_id, replay=True, replaced=answer is UniqueAnswer.REPLACED)
+        return SubmitResult(owner.job_id, replay=True, replaced=answer is UniqueAnswer.REPLACED)
 
     def write(self) -> Steps[None]:
         """Write what was decided but for the new jobs, which are inserted by now."""

@@ -31,7 +31,7 @@ async def test_a_commit_accepts_the_job(loan: Loan, lent_engine: AnyEngine, verb
         case "resubmit":
             assert await loan.run(store.resubmit(jobs)) == [jobs[0].id]
         case _:
-            assert await loan.run(submit_keyed(jobs, keys)) == [store.Submitted(jobs[0].id)]
+            assert await loan.run(submit_keyed(jobs, keys)) == [store.SubmitResult(jobs[0].id)]
     assert not seen(lent_engine, jobs[0].id)
     await loan.end("COMMIT")
 
@@ -93,7 +93,7 @@ async def test_the_same_key_gives_the_same_job(loan: Loan, lent_engine: AnyEngin
     answer = await loan.run(submit_keyed(again, again_key))
     await loan.end("COMMIT")
 
-    assert answer == [store.Submitted(first[0].id, replay=True)]
+    assert answer == [store.SubmitResult(first[0].id, replay=True)]
     assert claimed(lent_engine) == [first[0].id]
 
 

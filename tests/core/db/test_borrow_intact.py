@@ -77,7 +77,7 @@ def test_psycopg_adapters_of_the_users_stay_and_do_not_matter(pg: PostgresEngine
     connection.adapters.register_loader("uuid", psycopg.types.string.ByteaLoader)
     jobs, keys = keyed()
 
-    assert borrowed(connection, pg).run(submit_keyed(jobs, keys)) == [store.Submitted(jobs[0].id)]
+    assert borrowed(connection, pg).run(submit_keyed(jobs, keys)) == [store.SubmitResult(jobs[0].id)]
     cancelled = borrowed(connection, pg).run(store.cancel(jobs[0].id, actor="ada"))
 
     assert cancelled.moved is not None

@@ -12,7 +12,7 @@ import pytest
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import KeyClaim, NewJob
 from fencerow.core.model.state import State
-from fencerow.core.model.submission import Submitted
+from fencerow.core.model.submission import SubmitResult
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Success
 from fencerow.errors import IllegalMove, JobNotFound, KeyConflict
@@ -33,7 +33,7 @@ def keyed(
     return job, KeyClaim(scope="s", key=key, job_id=job.id, fingerprint=fingerprint, lifetime_s=lifetime_s)
 
 
-def submit_keyed(engine: AnyEngine, *pairs: tuple[NewJob, KeyClaim]) -> list[Submitted]:
+def submit_keyed(engine: AnyEngine, *pairs: tuple[NewJob, KeyClaim]) -> list[SubmitResult]:
     return engine.run(asked.submit_keyed([pair[0] for pair in pairs], [pair[1] for pair in pairs]))
 
 
@@ -71,11 +71,11 @@ def test_a_repeated_submit_does_not_run_a_finished_job_again(engine: AnyEngine) 
 
 def test_the_same_key_and_payload_give_the_same_job(engine: AnyEngine) -> None:
     first, again = keyed(), keyed()
-    assert submit_keyed(engine, first) == [Submitted(first[0].id)]
-    assert submit_keyed(engine, first) == [Submitted(first[0].id)]
-    assert submit_keyed(engine, again) == [Submitted(first[0].id, replay=True)]
+    assert submit_keyed(engine, first) == [SubmitResult(first[0].id)]
+    assert submit_keyed(engine, first) == [SubmitResult(first[0].id)]
+    assert submit_keyed(engine, again) == [SubmitResult(first[0].id, replay=True)]
     ended(engine, first[0].id)
-    assert submit_keyed(engine, again) == [Submitted(first[0].id, replay=True)]
+    assert submit_keyed(engine, again) == [SubmitResult(first[0].id, replay=True)]
     assert [job.id for job in engine.run(looking.list_jobs(scope="s", key="k"))] == [first[0].id]
 
 
@@ -92,8 +92,8 @@ def test_the_same_key_with_another_payload_is_refused_and_stores_nothing(engine:
 def test_one_batch_may_name_a_key_twice(engine: AnyEngine) -> None:
     first, again = keyed(), keyed()
     assert submit_keyed(engine, first, again) == [
-        Submitted(first[0].id),
-        Submitted(first[0].id, replay=True),
+        SubmitResult(first[0].id),
+        SubmitResult(first[0].id, replay=True),
     ]
     with pytest.raises(KeyConflict):
         submit_keyed(engine, keyed("z"), keyed("z", fingerprint="0" * 64))
@@ -106,14 +106,14 @@ def test_a_keys_lifetime_counts_from_the_end_of_its_job(engine: AnyEngine, clock
     assert engine.run(purge_keys(limit=10)) == 0
     ended(engine, first[0].id)
     clock.advance(3000)
-    assert submit_keyed(engine, keyed()) == [Submitted(first[0].id, replay=True)]
+    assert submit_keyed(engine, keyed()) == [SubmitResult(first[0].id, replay=True)]
     assert engine.run(purge_keys(limit=10)) == 0
     clock.advance(1200)
     owner = engine.run(store.key_owner("s", "k"))
     assert owner is not None and owner.expired
 
     later = keyed()
-    assert submit_keyed(engine, later) == [Submitted(later[0].id)]
+    assert submit_keyed(engine, later) == [SubmitResult(later[0].id)]
     assert engine.run(purge_keys(limit=10)) == 0
 
 
@@ -134,7 +134,7 @@ def test_every_end_starts_the_lifetime(engine: AnyEngine, clock: DatabaseClock, 
 
 def test_many_submitters_of_one_key_make_one_job(engine: AnyEngine) -> None:
     pairs = [keyed() for _ in range(8)]
-    answers: list[Submitted] = []
+    answers: list[SubmitResult] = []
     threads = [
         threading.Thread(target=lambda pair=pair: answers.extend(submit_keyed(engine, pair)))
         for pair in pairs
@@ -185,7 +185,7 @@ def test_a_revived_job_owns_its_key_again(engine: AnyEngine, clock: DatabaseCloc
     engine.run(store.revive(pair[0].id, actor=None))
     clock.advance(100)
     assert engine.run(purge_keys(limit=10)) == 0
-    assert submit_keyed(engine, keyed()) == [Submitted(pair[0].id, replay=True)]
+    assert submit_keyed(engine, keyed()) == [SubmitResult(pair[0].id, replay=True)]
     ended(engine, pair[0].id)
     clock.advance(11)
     assert engine.run(purge_keys(limit=10)) == 1
@@ -252,7 +252,7 @@ def test_a_repeat_under_a_living_key_never_runs_what_retention_has_removed(
     assert claim(engine, other), "the control: nothing else keeps it from running again"
 
 
-def under_own_id(engine: AnyEngine, pair: tuple[NewJob, KeyClaim]) -> Submitted:
+def under_own_id(engine: AnyEngine, pair: tuple[NewJob, KeyClaim]) -> SubmitResult:
     (answer,) = engine.run(asked.submit_keyed([pair[0]], [pair[1]], own={pair[0].id}))
     return answer
 
@@ -269,12 +269,12 @@ def test_a_key_whose_job_has_ended_long_ago_is_not_taken_again_for_that_job(
     if purged:
         assert engine.run(purge_keys(limit=10)) == 1
 
-    assert under_own_id(engine, pair) == Submitted(pair[0].id)
+    assert under_own_id(engine, pair) == SubmitResult(pair[0].id)
 
     assert engine.run(store.key_owner("s", "k")) is None
     assert claim(engine, register(engine)) == []
     other = keyed(lifetime_s=10)
-    assert submit_keyed(engine, other) == [Submitted(other[0].id)]
+    assert submit_keyed(engine, other) == [SubmitResult(other[0].id)]
 
 
 def test_the_control_a_key_that_is_not_given_back_answers_for_ever(
@@ -306,8 +306,8 @@ def test_a_key_past_its_lifetime_is_taken_anew_by_the_very_id_that_had_it(
     engine.run(store.delete([pair[0].id]))
     clock.advance(11)
 
-    assert under_own_id(engine, pair) == Submitted(pair[0].id)
-    assert submit_keyed(engine, keyed(lifetime_s=10)) == [Submitted(pair[0].id, replay=True)]
+    assert under_own_id(engine, pair) == SubmitResult(pair[0].id)
+    assert submit_keyed(engine, keyed(lifetime_s=10)) == [SubmitResult(pair[0].id, replay=True)]
 
     assert len(rows(engine, "SELECT id FROM {jobs}")) == 1
     ended(engine, pair[0].id)

@@ -48,7 +48,7 @@ def key_claim(
     return KeyClaim(scope="s", key=key, job_id=job_id, fingerprint=fingerprint, lifetime_s=lifetime_s)
 
 
-def keyed(job_id: str, fingerprint: str = "same", **fields: Any) -> Operation[list[store.Submitted]]:
+def keyed(job_id: str, fingerprint: str = "same", **fields: Any) -> Operation[list[store.SubmitResult]]:
     return submit_keyed([new_job(job_id, scope="s", key="k", **fields)], [key_claim(job_id, fingerprint)])
 
 

@@ -237,7 +237,7 @@ def test_both_have_it_when_revive_does_not_keep_its_key(race: Race) -> None:
 # A key whose lifetime is over, and an id of the caller's own that had it and has ended.
 
 
-def own_again() -> Operation[list[store.Submitted]]:
+def own_again() -> Operation[list[store.SubmitResult]]:
     return submit_keyed([new_job(JOB, scope="s", key="k")], [key_claim(JOB)], own={JOB})
 
 

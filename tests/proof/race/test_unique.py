@@ -7,7 +7,7 @@ from typing import Any
 from fencerow.core.db.run import Operation
 from fencerow.core.model.change import JobChange
 from fencerow.core.model.state import State
-from fencerow.core.model.submission import Submitted
+from fencerow.core.model.submission import SubmitResult
 from fencerow.core.store import store
 from fencerow.operators import looking
 from fencerow.unique.keys import purge_unique
@@ -39,7 +39,7 @@ IDS = (JOB, OTHER_JOB, THIRD_JOB)
 
 def unique(
     job_id: str, rule: UniqueRule = KEEP, *, again: bool = False, **fields: Any
-) -> Operation[list[Submitted]]:
+) -> Operation[list[SubmitResult]]:
     """A submit under the key u. What a job is shows in its arguments: the id under which it was submitted."""
     job = new_job(job_id, args=f'"{job_id}"', **fields)
     asked = [as_unique(job, UniqueClaim(scope="s", key="u", rule=rule))]

@@ -6,7 +6,7 @@ from typing import Any
 
 from fencerow.core.db.run import Steps, operation
 from fencerow.core.model.state import State
-from fencerow.core.model.submission import Submitted
+from fencerow.core.model.submission import SubmitResult
 from fencerow.core.store import store
 from fencerow.unique.rules import UniqueClaim
 from fencerow_proof.arena.actor import Actor, Script, doing
@@ -39,7 +39,7 @@ NO_ATTEMPT = (
 
 
 @operation()
-def submit_beside() -> Steps[list[Submitted]]:
+def submit_beside() -> Steps[list[SubmitResult]]:
     """A submit until the start, and beside it, in its transaction, what its work shall see: a row of another queue."""
     asked = as_unique(new_job(OTHER_JOB), UniqueClaim(scope="s", key="u", rule=UNTIL_START))
     answers = yield from store.submit_asked([asked]).steps()

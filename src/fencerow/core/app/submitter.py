@@ -24,7 +24,7 @@ from fencerow.core.client.handle import Handle
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import new_id, new_ids
 from fencerow.core.model.job import NewJob, Template
-from fencerow.core.model.submission import PreparedCall, Submission, Submitted
+from fencerow.core.model.submission import PreparedCall, Submission, SubmitResult
 from fencerow.core.telemetry import Fact, Telemetry
 
 P = ParamSpec("P")  # the parameters of a submit: those of the function without `job`
@@ -289,7 +289,7 @@ def _packed_inside(call: Call[Any]) -> Ahead:
     return job_id, call.recipe.packed_inside(job_id, call.args)
 
 
-def _handle(client: JobsClient, call: Call[R], answer: Submitted) -> Handle[R]:
+def _handle(client: JobsClient, call: Call[R], answer: SubmitResult) -> Handle[R]:
     recipe = call.recipe
     existed = recipe.options.connection is None
     return Handle(client, answer.id, recipe.decode, answer.replay, existed, answer.replaced)

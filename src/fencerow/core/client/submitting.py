@@ -23,7 +23,7 @@ from fencerow.core.errors import DatabaseError, InvalidInput, OutcomeUnknown, St
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.model.lane import lane_of
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.core.model.submission import Submission, Submitted
+from fencerow.core.model.submission import Submission, SubmitResult
 from fencerow.core.model.wakeup import Arrived, Queued, encode
 from fencerow.core.store import store
 from fencerow.core.store.storing import answered_each, once_each, storing_once
@@ -70,7 +70,7 @@ class Submits(ClientBase):
 
     def submit(
         self, submissions: Sequence[Submission], *, connection: object | None = None
-    ) -> list[Submitted]:
+    ) -> list[SubmitResult]:
         """Store jobs in one transaction, all or none; with `connection` in the caller's own.
 
         Raises:
@@ -84,7 +84,7 @@ class Submits(ClientBase):
 
     async def asubmit(
         self, submissions: Sequence[Submission], *, connection: object | None = None
-    ) -> list[Submitted]:
+    ) -> list[SubmitResult]:
         """`submit` for async code. A plain single job may go into one insert with those submitted meanwhile."""
         if any(each.job.writes_more for each in submissions):
             await self._known_fleet().acheck(submissions)
@@ -94,7 +94,7 @@ class Submits(ClientBase):
             if group is None:
                 group = self._groups[loop] = SubmitGroup(self._send, loop)
             await group.submit(submissions[0])
-            return [Submitted(submissions[0].job.id)]
+            return [SubmitResult(submissions[0].job.id)]
         return await self.arun(self._submitting(submissions, connection), connection)
 
     def _known_fleet(self) -> Fleet:
@@ -115,7 +115,7 @@ class Submits(ClientBase):
 
     def _submitting(
         self, submissions: Sequence[Submission], connection: object | None
-    ) -> Procedure[list[Submitted]]:
+    ) -> Procedure[list[SubmitResult]]:
         """Store them, wake workers for what is due, and tell who watches.
 
         Inside a caller's transaction nothing is due yet.
@@ -141,7 +141,7 @@ class Submits(ClientBase):
             self._emit_submitted(submissions, answers)
         return answers
 
-    def _drop_unused(self, submissions: Sequence[Submission], answers: Sequence[Submitted]) -> None:
+    def _drop_unused(self, submissions: Sequence[Submission], answers: Sequence[SubmitResult]) -> None:
         """What was packed for jobs that were not stored as another one is there already.
 
         Under an id of its own a job may have been stored by the try whose answer was lost: then its row has this.
@@ -150,7 +150,7 @@ class Submits(ClientBase):
             if answer.id != each.job.id:
                 self.packing.drop(each.job.args.encode())
 
-    def _emit_submitted(self, submissions: Sequence[Submission], answers: Sequence[Submitted]) -> None:
+    def _emit_submitted(self, submissions: Sequence[Submission], answers: Sequence[SubmitResult]) -> None:
         counts: dict[tuple[str, str], list[int]] = {}
         for each, answer in zip(submissions, answers, strict=True):
             count = counts.setdefault((each.job.template.name, each.job.template.queue), [0, 0, 0])
@@ -175,7 +175,7 @@ def storing(
     connection: object | None = None,
     *,
     may_copy: bool = False,
-) -> Procedure[list[Submitted]]:
+) -> Procedure[list[SubmitResult]]:
     """Store them in one transaction, all or none, and say for each which job it is.
 
     On a `connection` of the caller's they are part of the transaction that is open there, or that the driver begins;
@@ -194,7 +194,7 @@ def storing(
             yield joining(_first(jobs, may_copy=may_copy), connection)
         except OutcomeUnknown as error:
             yield from _insisting(store.resubmit(jobs), [job.id for job in jobs], patience_s, error)
-        return [Submitted(job.id) for job in jobs]
+        return [SubmitResult(job.id) for job in jobs]
     once = once_each(submissions)
     try:
         answers = yield from ask(joining(storing_once(once), connection))

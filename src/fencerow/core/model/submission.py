@@ -23,7 +23,7 @@ class Submission(msgspec.Struct, frozen=True, gc=False):
     pack: Callable[[str], bytes] | None = None
 
 
-class Submitted(msgspec.Struct, frozen=True, gc=False):
+class SubmitResult(msgspec.Struct, frozen=True, gc=False):
     """What a submit came to: the job's id, and whether an earlier submit had made it; `replaced`: that one is now what
     this submit says."""
 

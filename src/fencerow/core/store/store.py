@@ -5,7 +5,7 @@ engine.run(store.claim("mail", [Mark(0)], holder=me, names=["send"], limit=10, m
 
 from __future__ import annotations
 
-from fencerow.core.model.submission import Submitted as Submitted
+from fencerow.core.model.submission import SubmitResult as SubmitResult
 from fencerow.core.store.attempts import (
     Mark as Mark,
     any_due as any_due,

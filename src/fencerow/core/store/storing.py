@@ -8,14 +8,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from fencerow.core.db.run import Operation, Steps, operation
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import NewJob
-from fencerow.core.model.submission import Submission, Submitted
+from fencerow.core.model.submission import Submission, SubmitResult
 from fencerow.core.store.idempotency import Pair, give_keys, reserve, store_fresh
 from fencerow.core.store.known import is_same_work
 from fencerow.core.store.submit import resubmit, submit_gated
 from fencerow.core.store.terms import is_settled, settle, settled_terms
 
 
-def storing_once(once: Sequence[Submission], *, again: bool = False) -> Operation[list[Submitted]]:
+def storing_once(once: Sequence[Submission], *, again: bool = False) -> Operation[list[SubmitResult]]:
     """Store them in one transaction, none of them twice, and say for each which job it is. `again`: they may have
     been stored before, as the answer was lost.
 
@@ -31,7 +31,7 @@ def storing_once(once: Sequence[Submission], *, again: bool = False) -> Operatio
 
 
 @operation()
-def submit_asked(asked: Sequence[Submission]) -> Steps[list[Submitted]]:
+def submit_asked(asked: Sequence[Submission]) -> Steps[list[SubmitResult]]:
     """Store jobs under keys, ids of the caller's own or terms that wings settle, all or none; returns one answer for
     each, decided in their order. Among them may be plain ones.
 
@@ -46,7 +46,7 @@ def submit_asked(asked: Sequence[Submission]) -> Steps[list[Submitted]]:
 
 
 @operation(repeatable=True)
-def resubmit_asked(asked: Sequence[Submission]) -> Steps[list[Submitted]]:
+def resubmit_asked(asked: Sequence[Submission]) -> Steps[list[SubmitResult]]:
     """`submit_asked` of what may have been stored before: of what was, it tells what it came to then.
 
     A key that this very job id owns is its own, and once that job has ended it is not run again for as long as the key
@@ -56,10 +56,10 @@ def resubmit_asked(asked: Sequence[Submission]) -> Steps[list[Submitted]]:
     return (yield from _stored(asked, again=True))
 
 
-def _stored(asked: Sequence[Submission], *, again: bool) -> Steps[list[Submitted]]:
+def _stored(asked: Sequence[Submission], *, again: bool) -> Steps[list[SubmitResult]]:
     """Keys, then what wings settle, then the rows, then what wings write of what they settled."""
     own = _own(asked)
-    answers: dict[str, Submitted] = {}
+    answers: dict[str, SubmitResult] = {}
     taken = yield from _keys_first(asked, answers)
     left = [each for each in asked if each.job.id not in answers]
     settled = yield from settle(left, own=own, again=again)
@@ -76,10 +76,10 @@ def _stored(asked: Sequence[Submission], *, again: bool) -> Steps[list[Submitted
     yield from _insert_all(asked, jobs, answers, taken, own, again)
     for each in settled:
         yield from each.write()
-    return [answers.get(each.job.id) or Submitted(each.job.id) for each in asked]
+    return [answers.get(each.job.id) or SubmitResult(each.job.id) for each in asked]
 
 
-def _keys_first(asked: Iterable[Submission], answers: dict[str, Submitted]) -> Steps[dict[Pair, str]]:
+def _keys_first(asked: Iterable[Submission], answers: dict[str, SubmitResult]) -> Steps[dict[Pair, str]]:
     """Answer those whose idempotency key has a job already; returns the keys that were reserved now."""
     keyed = [(each.job, each.key) for each in asked if each.key is not None]
     if not keyed:
@@ -88,12 +88,12 @@ def _keys_first(asked: Iterable[Submission], answers: dict[str, Submitted]) -> S
     for job, key in keyed:
         owner = reserved.owners[key.scope, key.key]
         if owner != job.id or job.id in reserved.ended:
-            answers[job.id] = Submitted(owner, owner != job.id)
+            answers[job.id] = SubmitResult(owner, owner != job.id)
     return {pair: reserved.owners[pair] for pair in reserved.new}
 
 
 def _keys_to_the_existing(
-    asked: Iterable[Submission], answers: Mapping[str, Submitted], taken: dict[Pair, str]
+    asked: Iterable[Submission], answers: Mapping[str, SubmitResult], taken: dict[Pair, str]
 ) -> Steps[None]:
     """A key that was reserved for a job which is not stored belongs to the one that is there instead."""
     given: list[dict[str, object]] = []
@@ -112,7 +112,7 @@ def _keys_to_the_existing(
 def _insert_all(
     asked: Sequence[Submission],
     jobs: Mapping[str, NewJob],
-    answers: dict[str, Submitted],
+    answers: dict[str, SubmitResult],
     taken: Mapping[Pair, str],
     own: Collection[str],
     again: bool,
@@ -125,7 +125,7 @@ def _insert_all(
     inserted = yield from _insert(rest, own, again)
     for job in rest:
         if job.id in own and job.id not in inserted:
-            answers[job.id] = Submitted(job.id, replay=True)
+            answers[job.id] = SubmitResult(job.id, replay=True)
 
 
 def _insert(jobs: Sequence[NewJob], own: Collection[str], again: bool) -> Steps[set[str]]:
@@ -169,12 +169,12 @@ def _is_same(one: Submission, other: Submission) -> bool:
 
 
 def answered_each(
-    submissions: Sequence[Submission], once: Sequence[Submission], answers: Sequence[Submitted]
-) -> list[Submitted]:
+    submissions: Sequence[Submission], once: Sequence[Submission], answers: Sequence[SubmitResult]
+) -> list[SubmitResult]:
     """An answer for each submission, where some stand there twice: the later ones are replays."""
     of_id = {each.job.id: answer for each, answer in zip(once, answers, strict=True)}
     first = {id(each) for each in once}
     return [
-        of_id[each.job.id] if id(each) in first else Submitted(of_id[each.job.id].id, replay=True)
+        of_id[each.job.id] if id(each) in first else SubmitResult(of_id[each.job.id].id, replay=True)
         for each in submissions
     ]

@@ -14,7 +14,7 @@ from fencerow.core.errors import ConfigError
 if TYPE_CHECKING:
     from fencerow.core.db.run import Steps
     from fencerow.core.model.job import NewJob
-    from fencerow.core.model.submission import Submission, Submitted
+    from fencerow.core.model.submission import Submission, SubmitResult
 
 
 class Settled(Protocol):
@@ -22,7 +22,7 @@ class Settled(Protocol):
     are by now, since a later submit of the same call may have changed one."""
 
     @property
-    def answers(self) -> Mapping[str, Submitted]: ...
+    def answers(self) -> Mapping[str, SubmitResult]: ...
 
     @property
     def inserted(self) -> Mapping[str, NewJob]: ...
