@@ -68,7 +68,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class PictureLine:
     """The points of a picture, the oldest first."""
 
     points: Sequence[Point]
@@ -125,14 +125,14 @@ class Flow:
         return "M" + "L".join(places)
 
 
-def flow_of(traffic: Traffic, queue: str | None = None) -> Flow:
+def flow_of(traffic: Traffic, queue: str | None = None) -> PictureLine:
     """The points of all queues, or of one."""
     first_us = (traffic.now_us // traffic.width_us - traffic.stretches + 1) * traffic.width_us
     by_start: dict[int, list[Heap]] = {}
     for heap in traffic.heaps:
         by_start.setdefault(heap.began_us, []).append(heap)
     starts = range(first_us, first_us + traffic.stretches * traffic.width_us, traffic.width_us)
-    return Flow([_point(began_us, by_start.get(began_us, ()), traffic, queue) for began_us in starts])
+    return PictureLine([_point(began_us, by_start.get(began_us, ()), traffic, queue) for began_us in starts])
 
 
 def queues_of(traffic: Traffic) -> set[str]:
