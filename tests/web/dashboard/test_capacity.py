@@ -11,7 +11,7 @@ import pytest
 from fencerow import App
 from fencerow.planning.plan import By
 from fencerow.web.dashboard.capacity import WhatIf, loads, pools
-from fencerow.web.dashboard.counting.capacity import LOOKED_MAX, Came, Took
+from fencerow.web.dashboard.counting.capacity import LOOKED_MAX, ComingJobs, Took
 from tests.web.dashboard.visiting import Visits
 from tests.web.gateway.conftest import ended
 
@@ -23,8 +23,8 @@ def a_worker(*groups: tuple[Sequence[str], int], claims: bool = True) -> Any:
     return SimpleNamespace(claims=claims, stated=SimpleNamespace(slot_groups=made))
 
 
-def came(queue: str, jobs: int, looked: int = 0) -> Came:
-    return Came(queue, "job", jobs, looked or jobs, HOUR_US, 2 * HOUR_US)
+def came(queue: str, jobs: int, looked: int = 0) -> ComingJobs:
+    return ComingJobs(queue, "job", jobs, looked or jobs, HOUR_US, 2 * HOUR_US)
 
 
 def took(queue: str, mean_s: float, failures: int = 0) -> Took:

@@ -17,7 +17,7 @@ from fencerow.planning.formulas import (
     slots_needed,
 )
 from fencerow.planning.plan import By
-from fencerow.web.dashboard.counting.capacity import LOOKED_MAX, Came, Took
+from fencerow.web.dashboard.counting.capacity import LOOKED_MAX, ComingJobs, Took
 
 ATTEMPTS_MAX = 3  # as a plan has it that does not say otherwise
 Kind = tuple[str, str]  # a queue and a name
@@ -98,7 +98,7 @@ class SharedSlots:
         return None if found is None else float(found * 60)
 
 
-def loads(came: Sequence[Came], took: Sequence[Took], window_s: float, by: By) -> list[KindLoad]:
+def loads(came: Sequence[ComingJobs], took: Sequence[Took], window_s: float, by: By) -> list[KindLoad]:
     """What comes in an hour, and what it takes, the most work first."""
     durations = {(each.queue, each.name): each for each in took}
     found = []
@@ -182,7 +182,7 @@ def _minutes(took: Took, by: By) -> Fraction:
     )
 
 
-def _span_s(came: Came, window_s: float) -> float:
+def _span_s(came: ComingJobs, window_s: float) -> float:
     """The time in which they came: shorter where more came than were looked at."""
     if came.looked < LOOKED_MAX or came.first_us is None:
         return window_s

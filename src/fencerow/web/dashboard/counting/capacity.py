@@ -10,7 +10,7 @@ LOOKED_MAX = 10_000  # rows of each look
 NAMES_MAX = 300
 
 
-class Came(msgspec.Struct, frozen=True):
+class ComingJobs(msgspec.Struct, frozen=True):
     """How many jobs of a queue and name were submitted; `looked`: of how many, and `first_us` when their first was."""
 
     queue: str
@@ -40,11 +40,13 @@ class Took(msgspec.Struct, frozen=True):
 
 
 @operation(alone=True, repeatable=True, writes="")
-def came(lowest_id: str) -> Steps[list[Came]]:
+def came(lowest_id: str) -> Steps[list[ComingJobs]]:
     """Submits from this id on, the newest `LOOKED_MAX`; the most frequent names."""
     rows = yield from execute("came_by_name", lowest=lowest_id, limit=LOOKED_MAX, names=NAMES_MAX)
     return [
-        Came(str(row[0]), str(row[1]), as_int(row[2]), as_int(row[3]), as_int_or_none(row[4]), as_int(row[5]))
+        ComingJobs(
+            str(row[0]), str(row[1]), as_int(row[2]), as_int(row[3]), as_int_or_none(row[4]), as_int(row[5])
+        )
         for row in rows
     ]
 
