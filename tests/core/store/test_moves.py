@@ -47,7 +47,7 @@ def test_a_legal_move_changes_one_job_and_an_illegal_one_none(
 
 def test_every_move_is_played(engine: AnyEngine) -> None:
     source = inspect.getsource(play)
-    assert {move for move in JobMove if f"Move.{move.name}:" not in source} == set()
+    assert {move for move in JobMove if f"JobMove.{move.name}:" not in source} == set()
 
 
 # --- what a move leads to instead ------------------------------------------------------------------
