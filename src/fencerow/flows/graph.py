@@ -31,14 +31,14 @@ class Policy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class FlowOrder:
     """The names of a flow's jobs, each behind those it waits for; and how many stand before each in a chain."""
 
     names: tuple[str, ...]
     levels: Mapping[str, int]
 
 
-def ordered(edges: Mapping[str, Mapping[str, Policy]]) -> Order:
+def ordered(edges: Mapping[str, Mapping[str, Policy]]) -> FlowOrder:
     """Check the graph: of each job by whose name, for whom it waits.
 
     Raises:
@@ -69,7 +69,7 @@ def ordered(edges: Mapping[str, Mapping[str, Policy]]) -> Order:
             f"at most {DEPTH_MAX} may stand so",
             "let the last job of one flow submit the next flow",
         )
-    return Order(tuple(names), levels)
+    return FlowOrder(tuple(names), levels)
 
 
 def _refuse_size(edges: Mapping[str, Mapping[str, Policy]]) -> None:
