@@ -36,7 +36,7 @@ class FlowReviveAnswer(msgspec.Struct, frozen=True):
     left: int
 
 
-class Portion(msgspec.Struct, frozen=True):
+class FlowPortion(msgspec.Struct, frozen=True):
     """Some jobs of a flow, those behind first, and the place before which the next portion begins."""
 
     ids: list[str]
@@ -46,7 +46,7 @@ class Portion(msgspec.Struct, frozen=True):
 class RevivedPortion(msgspec.Struct, frozen=True):
     """What became of a portion: those that are queued, those that wait; `gone`: a job that cannot be revived."""
 
-    portion: Portion
+    portion: FlowPortion
     queued: list[Requeued]
     waiting: list[str]
     gone: str | None = None
@@ -59,10 +59,10 @@ def ask_flow_cancel(flow_id: str, *, actor: str | None) -> Steps[bool]:
 
 
 @operation(alone=True, repeatable=True, writes="")
-def live_flow_jobs(flow_id: str, *, before: int, limit: int) -> Steps[Portion]:
+def live_flow_jobs(flow_id: str, *, before: int, limit: int) -> Steps[FlowPortion]:
     """Jobs of a flow that have not ended, those behind first."""
     rows = yield from execute("live_flow_jobs", id=flow_id, before=before, limit=limit)
-    return Portion(first_column(rows), as_int(rows[-1][1]) if rows else 0)
+    return FlowPortion(first_column(rows), as_int(rows[-1][1]) if rows else 0)
 
 
 @operation()
@@ -76,7 +76,7 @@ def revive_portion(
     """
     yield from execute("lock_flow", id=flow_id)
     rows = yield from execute("flow_jobs_to_revive", id=flow_id, before=before, limit=limit)
-    found = Portion(first_column(rows), as_int(rows[-1][1]) if rows else 0)
+    found = FlowPortion(first_column(rows), as_int(rows[-1][1]) if rows else 0)
     gone = first_column((yield from execute("gone_flow_jobs", id=flow_id)))
     if gone or not found.ids:
         return RevivedPortion(found, [], [], gone[0] if gone else None)
