@@ -21,7 +21,7 @@ CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
+class LaterReply:
     """The endpoint answers by the callback."""
 
 
@@ -42,10 +42,10 @@ class _Said(msgspec.Struct, frozen=True):
     retry_after_s: float | None = None
 
 
-def judged(reply: ReceiverReply, bytes_max: int) -> Result | Later | WorkedFailed | WorkedUnfit:
+def judged(reply: ReceiverReply, bytes_max: int) -> Result | LaterReply | WorkedFailed | WorkedUnfit:
     """By the status, and by what the body of an error says of a retry. `bytes_max`: how much of a body was kept."""
     if reply.status == LATER:
-        return Later()
+        return LaterReply()
     if not 200 <= reply.status < 300:
         return _failure(reply)
     if not reply.is_whole and len(reply.body_start) < bytes_max:

@@ -54,10 +54,10 @@ class WorkedOverHttp:
             before = await self._open(fencing, token)
             if before is not None:
                 return self._answered(job, before)
-        from fencerow.web.worked.judging import Later  # with h11: only where something is sent
+        from fencerow.web.worked.judging import LaterReply  # with h11: only where something is sent
 
         came = await self._came(job, args, self._signers(), token)
-        if isinstance(came, Later):
+        if isinstance(came, LaterReply):
             return await self._later(job, fencing)
         if token is not None:
             earlier = await self._app.engine.arun(attempts.close(fencing))
@@ -69,7 +69,7 @@ class WorkedOverHttp:
 
     async def _came(self, job: Job, args: bytes, signers: Any, token: AttemptToken | None) -> Any:
         """What the reply makes of the attempt."""
-        from fencerow.web.worked.judging import Later, judged
+        from fencerow.web.worked.judging import LaterReply, judged
         from fencerow.web.worked.sending import sent
 
         try:
@@ -81,7 +81,7 @@ class WorkedOverHttp:
             if self._teller is not None:
                 self._teller.interrupted(Sent(job.id, job.attempt))
             raise
-        if isinstance(came, Later) and token is None:
+        if isinstance(came, LaterReply) and token is None:
             return WorkedFailed(
                 "the endpoint answered 202: it would answer later",
                 "this job names no gateway for later answers",
