@@ -17,7 +17,7 @@ LOOKED_AT: Final = 500
 ACTOR: Final = "its time"
 
 
-class Woken(NamedTuple):
+class WokenAttempts(NamedTuple):
     """The jobs that were woken, and in how many seconds the next is due, if one is."""
 
     jobs: list[Requeued]
@@ -25,7 +25,7 @@ class Woken(NamedTuple):
 
 
 @operation()
-def wake_overdue(*, limit: int) -> Steps[Woken]:
+def wake_overdue(*, limit: int) -> Steps[WokenAttempts]:
     """Wake suspended jobs whose endpoints were silent for too long. Locked rows are left for the next look. May be
     repeated."""
     rows = yield from execute("due_worked", limit=limit)
@@ -36,7 +36,7 @@ def wake_overdue(*, limit: int) -> Steps[Woken]:
         woken = yield from wake_locked(ids, actor=ACTOR, anyway=False)
         yield from execute("worked_seen", looked=looked, ids=ids)
     following = yield from execute("next_worked")
-    return Woken(woken, float(str(following[0][0])) if following else None)
+    return WokenAttempts(woken, float(str(following[0][0])) if following else None)
 
 
 class OverdueWaker(Chore):
