@@ -45,8 +45,8 @@ def flow_chore(engine: Callable[[], Engine], telemetry: Telemetry) -> Chore:
     """The chore that wakes jobs of flows."""
 
     def waker() -> Chore:
-        from fencerow.flows.waker import Waker
+        from fencerow.flows.waker import FlowWaker
 
-        return Waker(engine, telemetry)
+        return FlowWaker(engine, telemetry)
 
     return FlowChore(engine, waker)

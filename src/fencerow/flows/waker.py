@@ -27,7 +27,7 @@ MEND_EVERY_S = 30.0
 MEND_ROWS = 1_000
 
 
-class Waker(Chore):
+class FlowWaker(Chore):
     """One transaction after another, as long as there is something to tell."""
 
     name = "flows"
@@ -41,7 +41,7 @@ class Waker(Chore):
         self._after = NIL
 
     def for_worker(self) -> Chore:
-        return Waker(self._engine, self._telemetry)
+        return FlowWaker(self._engine, self._telemetry)
 
     def is_for(self, message: WakeUp | None) -> bool:
         """Ends are for it as long as there are flows: a program without any does not pay for them."""
