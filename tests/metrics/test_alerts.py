@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fencerow.metrics.names import METRICS, Kind
+from fencerow.metrics.names import METRICS, MetricKind
 from tests.house.tree import ROOT
 
 DEPLOY = ROOT / "deploy"
@@ -57,7 +57,7 @@ def test_the_expressions_of_the_dashboard_are_valid(tmp_path: Path) -> None:
 
 def test_alerts_and_panels_ask_for_metrics_that_there_are() -> None:
     known = {metric.name for metric in METRICS}
-    known |= {f"{metric.name}_bucket" for metric in METRICS if metric.kind is Kind.HISTOGRAM}
+    known |= {f"{metric.name}_bucket" for metric in METRICS if metric.kind is MetricKind.HISTOGRAM}
     asked = {
         name for text in (*(rule["expr"] for rule in alerts()), *expressions()) for name in NAME.findall(text)
     }

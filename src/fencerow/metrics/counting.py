@@ -11,7 +11,7 @@ from typing import Any
 import fencerow.metrics.names as names
 from fencerow.core.telemetry import Fact, Telemetry, Unsubscribe
 from fencerow.metrics.labels import Labels
-from fencerow.metrics.names import Kind, Metric
+from fencerow.metrics.names import Metric, MetricKind
 
 FINISHED = {Fact.SUCCEEDED: "succeeded", Fact.FAILED: "failed", Fact.STOPPED: "cancelled"}
 ENDED = (*FINISHED, Fact.RETRIED, Fact.SNOOZED, Fact.SUSPENDED, Fact.RELEASED, Fact.CRASHED, Fact.LEASE_LOST)
@@ -140,7 +140,7 @@ class Counting:
         found[values] = found.get(values, 0) + number
 
     def _observe(self, metric: Metric, seconds: float, *given: str) -> None:
-        assert metric.kind is Kind.HISTOGRAM
+        assert metric.kind is MetricKind.HISTOGRAM
         values = self._bounded(metric, given)
         of_metric = self._counts.histograms.setdefault(metric, {})
         found = of_metric.get(values)

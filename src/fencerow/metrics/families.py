@@ -15,7 +15,7 @@ from fencerow.metrics.counting import Counts, Values
 from fencerow.metrics.labels import OTHER
 from fencerow.metrics.looker import LatestLook
 from fencerow.metrics.looking import MetricsSeen
-from fencerow.metrics.names import COUNTED, Kind, Metric
+from fencerow.metrics.names import COUNTED, Metric, MetricKind
 
 TOTAL = "_total"
 FLOWS = (names.FLOWS, names.FLOWS_UNTOLD, names.FLOWS_STUCK, names.CALLBACKS_REFUSED)
@@ -25,7 +25,7 @@ K = TypeVar("K", bound=tuple[str, ...])
 def counted_families(counts: Counts) -> Iterator[Family]:
     """What a process counts of its own work. A metric without labels is there from the start, as 0."""
     for metric in COUNTED:
-        if metric.kind is Kind.HISTOGRAM:
+        if metric.kind is MetricKind.HISTOGRAM:
             yield _histogram(metric, counts)
         else:
             values = counts.numbers.get(metric, {})

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 
-class Kind(StrEnum):
+class MetricKind(StrEnum):
     """What Prometheus is told a metric is."""
 
     COUNTER = "counter"
@@ -23,7 +23,7 @@ class Metric:
     """One metric. `bounds`: the upper bounds of a histogram's buckets, in seconds; the last one is infinity."""
 
     name: str
-    kind: Kind
+    kind: MetricKind
     labels: tuple[str, ...]
     help: str
     bounds: tuple[float, ...] = ()
@@ -31,7 +31,7 @@ class Metric:
 
 SHORT_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
 
-_C, _G, _H = Kind.COUNTER, Kind.GAUGE, Kind.HISTOGRAM
+_C, _G, _H = MetricKind.COUNTER, MetricKind.GAUGE, MetricKind.HISTOGRAM
 _JOB = ("queue", "job")
 
 # What a process counts of its own work, from facts. Sum them over all processes.
