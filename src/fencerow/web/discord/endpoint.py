@@ -27,7 +27,7 @@ from fencerow.core.errors import ConfigError, DatabaseError, FencerowError
 from fencerow.core.left_tasks import done_by
 from fencerow.core.model.seconds import Seconds
 from fencerow.web.answers import checked_bound_s
-from fencerow.web.discord.interaction import Interaction, Kind, interaction_of
+from fencerow.web.discord.interaction import Interaction, InteractionKind, interaction_of
 from fencerow.web.discord.signed import SIGNATURE, TIMESTAMP, DiscordKey, verify_interaction
 from fencerow.web.errors import NoSuchRoute, TooManyRequests, Unready
 from fencerow.web.gateway.answering import ALWAYS, refusal_of
@@ -99,17 +99,17 @@ class Discord:
 
     def command(self, name: str, *, ephemeral: bool = False) -> Callable[[F], F]:
         """Decorate what makes the call for a command. `ephemeral`: the reply is for the eyes of who asked."""
-        return partial(self._declare, Kind.COMMAND, name, ephemeral)
+        return partial(self._declare, InteractionKind.COMMAND, name, ephemeral)
 
     def component(self, name: str) -> Callable[[F], F]:
         """The same for a button or a menu: `name` is its `custom_id` up to the first colon. Its message is edited."""
-        return partial(self._declare, Kind.COMPONENT, name, False)
+        return partial(self._declare, InteractionKind.COMPONENT, name, False)
 
     def modal(self, name: str, *, ephemeral: bool = False) -> Callable[[F], F]:
         """The same for a form that was sent; `name` as for `component`."""
-        return partial(self._declare, Kind.MODAL, name, ephemeral)
+        return partial(self._declare, InteractionKind.MODAL, name, ephemeral)
 
-    def _declare(self, kind: Kind, name: str, ephemeral: bool, take: F) -> F:
+    def _declare(self, kind: InteractionKind, name: str, ephemeral: bool, take: F) -> F:
         if (kind, name) in self._taken:
             raise ConfigError(
                 f"{kind.name.lower()} {name!r} is declared twice",
@@ -162,9 +162,9 @@ class Discord:
             return await self._told(interaction_of(body), until)
 
     async def _told(self, interaction: Interaction, until: float) -> dict[str, Any]:
-        if interaction.type == Kind.PING:
+        if interaction.type == InteractionKind.PING:
             return {"type": PONG}
-        if interaction.type == Kind.AUTOCOMPLETE:
+        if interaction.type == InteractionKind.AUTOCOMPLETE:
             return {"type": CHOICES, "data": {"choices": []}}
         taken = self._taken.get((interaction.type, interaction.name))
         if taken is None:
@@ -198,7 +198,7 @@ class Discord:
 
 
 def _deferred(interaction: Interaction, taken: _Taken) -> dict[str, Any]:
-    if interaction.type == Kind.COMPONENT:
+    if interaction.type == InteractionKind.COMPONENT:
         return {"type": DEFERRED_UPDATE}
     return {"type": DEFERRED, "data": {"flags": EPHEMERAL}} if taken.ephemeral else {"type": DEFERRED}
 

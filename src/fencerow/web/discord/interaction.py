@@ -21,7 +21,7 @@ Snowflake = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,20}\Z")]
 Token = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._~-]{1,2000}\Z")]
 
 
-class Kind(IntEnum):
+class InteractionKind(IntEnum):
     """What was done at Discord's side."""
 
     PING = 1
@@ -71,7 +71,11 @@ class Interaction(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         """The name of the command; of a component or a modal its `custom_id` up to the first colon."""
-        said = self.data.get("name") if self.type == Kind.COMMAND else self.custom_id.partition(":")[0]
+        said = (
+            self.data.get("name")
+            if self.type == InteractionKind.COMMAND
+            else self.custom_id.partition(":")[0]
+        )
         return said if isinstance(said, str) else ""
 
     @property
