@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import msgspec
 
-from fencerow.core.app.app import unknown_job
+from fencerow.core.app.unknown import unknown_job
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.job import Claimed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from fencerow.core.app import JobsApp
-from fencerow.core.app.app import unknown_job
+from fencerow.core.app.unknown import unknown_job
 from fencerow.core.client.refs import reading
 from fencerow.core.db.run import Procedure, ask
 from fencerow.core.model.codec import args_version_of

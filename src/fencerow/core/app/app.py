@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import logging
 from collections.abc import AsyncIterable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,27 +14,25 @@ from fencerow.core.app.database import Database
 from fencerow.core.app.declare import DEFAULT_QUEUE, NO_OPTIONS, DeclareBase, DeclaredBase, Declarer
 from fencerow.core.app.foreign import OF_A_WORKER, OF_APPS, no_attribute, refuse_unknown
 from fencerow.core.app.options import SubmitOptions, submit_options
-from fencerow.core.app.serving import carrying, check_served, warn_of_unknown
+from fencerow.core.app.serving import carrying, check_served, warn_of_unknown, warn_of_unwrapped
 from fencerow.core.app.submission import Layers, SubmitGenerator
 from fencerow.core.app.submitter import Submitter
+from fencerow.core.app.unknown import unknown_job
 from fencerow.core.chore import Chore, Ticking, chore_of
 from fencerow.core.client.client import JobsClient
 from fencerow.core.client.handle import Handle
 from fencerow.core.config import CoreConfig, Defaults
 from fencerow.core.db.locator import check_tables
-from fencerow.core.errors import DeclarationError, InvalidInput, UnknownJob
+from fencerow.core.errors import DeclarationError, InvalidInput
 from fencerow.core.model.change import NewArguments
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import NewJob
 from fencerow.core.model.packing import PLAIN, Packing
-from fencerow.core.model.text import amount
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.middleware import Middleware, RunMiddleware, TogetherMiddleware
 
 if TYPE_CHECKING:
     from fencerow.core.worker.worker import Worker
-
-log = logging.getLogger("fencerow.app")
 
 R = TypeVar("R")
 
@@ -258,7 +254,8 @@ class JobsApp(Database):
         from fencerow.core.worker.worker import Worker  # who only submits never loads it
 
         served = self._served(queues, slots)
-        self._warn_of_unwrapped()
+        if self._run_middleware and not self._batch_middleware:
+            warn_of_unwrapped(self._jobs.values())
         self.check_or_create()
         self._prepare()
         return Worker(
@@ -340,14 +337,6 @@ class JobsApp(Database):
         job.middleware = self._middleware
         self._jobs[job.name] = job
 
-    def _warn_of_unwrapped(self) -> None:
-        batches = [name for name, job in self._jobs.items() if job.handler.batch_max is not None]
-        if batches and self._run_middleware and not self._batch_middleware:
-            log.warning(
-                "on_run does not wrap batches, and there is no on_batch: %s run without either",
-                ", ".join(batches),
-            )
-
     def _without_client(self) -> JobsClient | None:
         with self._opening:
             client, self._submitter.client = self._submitter.client, None
@@ -357,15 +346,3 @@ class JobsApp(Database):
 
         def __getattr__(self, name):
             raise no_attribute(self, "app", name, OF_APPS)
-
-
-def unknown_job(name: str, known: Sequence[str]) -> UnknownJob:
-    """The error for a name that is none of these; the closest of them are told."""
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    return UnknownJob(
-        f"no job named {ascii(name)[:80]} is declared here",
-        f"did you mean {' or '.join(close)}?"
-        if close
-        else f"{amount(len(known), 'job is', 'jobs are')} declared",
-        "check the name, or that the module that declares it is imported",
-    )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+from fencerow.core.app.declare import DeclaredBase
 from fencerow.core.app.options import QUEUE_LENGTH_MAX
 from fencerow.core.config import CoreConfig
 from fencerow.core.errors import InvalidInput
@@ -14,6 +16,7 @@ from fencerow.core.model.text import check_text
 from fencerow.core.model.worker_labels import checked_labels
 
 log = logging.getLogger("fencerow.worker")
+log_of_app = logging.getLogger("fencerow.app")
 
 
 def check_served(queues: Mapping[str, int] | Sequence[str], slots: int | None) -> None:
@@ -56,4 +59,14 @@ def warn_of_unknown(queues: Collection[str], known: Collection[str]) -> None:
             "using(queue=...), name it in App(queues={...}) too",
             ascii(queue)[1:-1],
             f"did you mean {' or '.join(close)}?" if close else f"its jobs go to {', '.join(sorted(known))}",
+        )
+
+
+def warn_of_unwrapped(jobs: Iterable[DeclaredBase[..., ..., Any, Any]]) -> None:
+    """Say which jobs run without any middleware, in an app that wraps its runs but not its batches."""
+    batches = [job.name for job in jobs if job.handler.batch_max is not None]
+    if batches:
+        log_of_app.warning(
+            "on_run does not wrap batches, and there is no on_batch: %s run without either",
+            ", ".join(batches),
         )

@@ -6,8 +6,8 @@ It submits the jobs of its queues to its queues. A key, an id or a unique key th
 from __future__ import annotations
 
 from fencerow.core.app import Call as JobCall
-from fencerow.core.app.app import unknown_job
 from fencerow.core.app.options import submit_options
+from fencerow.core.app.unknown import unknown_job
 from fencerow.core.errors import JobGone, JobNotFound, KeyConflict, UnknownJob
 from fencerow.web.errors import NotAllowed
 from fencerow.web.gateway.given import Submit, UniqueGiven, options_of
