@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from fencerow.batches import declare
-from fencerow.core.worker.context import percent_of
+from fencerow.core.model.percent import percent_of
 from fencerow.errors import FencerowError
 from fencerow.guards.checked import owner_now
 from fencerow.guards.mutex.terms import Terms, terms_of

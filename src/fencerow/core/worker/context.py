@@ -14,6 +14,7 @@ from fencerow.core.db.run import Operation
 from fencerow.core.db.strikes import SHELTER
 from fencerow.core.errors import CancelRequested, InvalidInput, TransactionMisuse
 from fencerow.core.model.job import EPOCH
+from fencerow.core.model.percent import percent_of
 from fencerow.core.model.retry import Snooze
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.submission import PreparedCall
@@ -337,17 +338,6 @@ class Job:
             return asyncio.get_running_loop() is self._loop
         except RuntimeError:
             return False
-
-
-def percent_of(value: object) -> float:
-    """A number from 0 to 100.
-
-    Raises:
-        InvalidInput: it is none.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100:
-        raise InvalidInput(f"job.progress got {shown(value)}", "a number from 0 to 100 is expected", "")
-    return float(value)
 
 
 # Its first parameter is the running job, which has the verbs of wings beside those that stand here.
