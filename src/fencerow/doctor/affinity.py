@@ -15,7 +15,8 @@ from fencerow.core.model.lane import label_of
 from fencerow.core.model.state import State
 from fencerow.core.model.text import amount
 from fencerow.core.model.worker import WorkerRecord
-from fencerow.doctor.conditions import Condition, WorkerLoad
+from fencerow.doctor.conditions import Condition
+from fencerow.doctor.loads import WorkerLoad
 
 SHOWN_MAX = 5
 

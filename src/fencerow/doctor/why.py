@@ -19,7 +19,8 @@ from fencerow.core.store.read import clock, read, releases
 from fencerow.core.store.workers import held_jobs, holdings, list_workers
 from fencerow.doctor import conditions
 from fencerow.doctor.affinity import for_a_label, waits_for_a_label
-from fencerow.doctor.conditions import LATE, Condition, WorkerLoad
+from fencerow.doctor.conditions import LATE, Condition
+from fencerow.doctor.loads import WorkerLoad
 from fencerow.doctor.places import GatePlace, place
 from fencerow.doctor.waits import suspended_by_wings
 from fencerow.operators.looking import ahead, events
