@@ -20,7 +20,7 @@ from fencerow_proof.servers.pgbouncer import PgBouncer
 from tests.kit.databases import Superuser, copy_files, scratch_folder
 from tests.kit.emptied import EmptiedDatabase
 from tests.kit.leftovers import no_connections_left, no_log_handlers_left, no_threads_left
-from tests.kit.servers import CopiedServer
+from tests.kit.servers import CopiedServer, kept
 from tests.proof.race.evidence import (  # noqa: F401 (hooks must be found here)
     pytest_addoption,
     pytest_collection_modifyitems,
@@ -45,6 +45,11 @@ TEMPLATE = "migrated"
 ROLE = "app"  # no superuser: it owns its schema and nothing else
 
 _numbers = itertools.count(1)
+
+
+def pytest_collection_finish() -> None:
+    """Before forks are made: they share the files with which servers begin."""
+    kept()
 
 
 @pytest.fixture(autouse=True)

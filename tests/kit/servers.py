@@ -5,17 +5,19 @@ from __future__ import annotations
 import atexit
 import fcntl
 import os
+import shutil
 import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from fencerow.testing.pg_home import sweep
 from fencerow.testing.postgres import PostgresServer, find_binaries
 
 PREFIX = "fencerow-made-"
-OWNER = "owner.lock"  # held until this process ends
+OWNER = "owner.lock"  # held until this process and its forks end
+FILLING = "filling.lock"
 PASSWORD = "password"  # the name of a file
 # As the run began. A test may take variables away, and be the first to ask for a server that others use after it.
 ENVIRONMENT = dict(os.environ)
@@ -28,36 +30,46 @@ def binaries() -> Path:
 
 
 class CopiedServer(PostgresServer):
-    """As `PostgresServer`, with files that `initdb` has made once for this process, before any server ran on them.
+    """As `PostgresServer`, with files of which a copy was kept before any server ran on them.
 
-    All copies have the same identifier and the same password: where servers are told apart, or where the making
-    is the subject, take a real one.
+    `initdb` makes them once for this process and its forks. All copies have the same identifier and the same password:
+    where servers are told apart, or where the making is the subject, take a real one.
     """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"binaries": binaries(), **options})
 
     def _fill(self) -> None:
-        made = _kept()
-        if not (made / PASSWORD).exists():
-            super()._fill()
-            _copy(self.data, made / "data")
-            (made / PASSWORD).write_text(self.password)
-        else:
-            _copy(made / "data", self.data)
-            self.password = (made / PASSWORD).read_text()
+        made = kept()
+        with (made / FILLING).open("w") as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)  # of several forks one makes them
+            if not (made / PASSWORD).exists():
+                super()._fill()
+                _copy(self.data, made / "data")
+                (made / PASSWORD).write_text(self.password)
+                return
+        _copy(made / "data", self.data)
+        self.password = (made / PASSWORD).read_text()
 
 
 @cache
-def _kept() -> Path:
-    """Where this process keeps them until its end. What a killed one left goes first, as with servers themselves."""
+def kept() -> Path:
+    """Where this process, and the forks that it makes afterwards, keep them until its end.
+
+    What a killed one left goes first, as with servers themselves.
+    """
     sweep(Path(tempfile.gettempdir()), PREFIX)
-    made = tempfile.TemporaryDirectory(prefix=PREFIX)
-    owner = (Path(made.name) / OWNER).open("w")
+    made = Path(tempfile.mkdtemp(prefix=PREFIX))
+    owner = (made / OWNER).open("w")
     fcntl.flock(owner, fcntl.LOCK_EX)
-    atexit.register(owner.close)
-    atexit.register(made.cleanup)
-    return Path(made.name)
+    atexit.register(_remove, made, os.getpid(), owner)
+    return made
+
+
+def _remove(made: Path, maker: int, owner: IO[str]) -> None:
+    owner.close()
+    if os.getpid() == maker:  # a fork has our exit handlers, too
+        shutil.rmtree(made, ignore_errors=True)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -145,11 +145,13 @@ class Race:
 @pytest.fixture(scope="session")
 def arenas(race_server: PostgresServer) -> Iterator[Mapping[str, PostgresArena | SqliteArena]]:
     made: dict[str, PostgresArena | SqliteArena] = {}
+    plain = race_server.create_role_and_schema(role="racer", database="race_plain")
+    engine = PostgresEngine(plain, store.postgres_queries())
+    store.migrate(engine)
+    engine.close()
+    race_server.create_database("race_held", template="race_plain")
     for mode in ("plain", "held"):
-        url = race_server.create_role_and_schema(role="racer", database=f"race_{mode}")
-        engine = PostgresEngine(url, store.postgres_queries())
-        store.migrate(engine)
-        engine.close()
+        url = race_server.conninfo(f"race_{mode}", "racer")
         made[mode] = PostgresArena(url, store.postgres_queries(), held=mode == "held")
     with scratch_folder() as folder:
         path = folder / "race.db"
