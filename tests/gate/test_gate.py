@@ -51,6 +51,9 @@ GUILTY = """
 import os, threading
 
 def test_deadly(): os._exit(1)
+def test_deadly_with_a_child():  # which holds the line to the parent open
+    if os.fork(): os._exit(1)
+    threading.Event().wait()
 def test_hangs(): threading.Event().wait()
 def test_guilty(): assert False, "always"
 """
@@ -119,8 +122,8 @@ def test_who_fails_again_hangs_or_takes_its_process_along_is_guilty(tree: Path) 
     verdict = judged(tree)
 
     assert verdict.code == 1
-    assert verdict.named("FAILED") == {"test_hangs", "test_guilty", "test_deadly"}
-    assert verdict.out.splitlines()[-1] == "gate: 1 passed, 3 failed, 0 skipped"
+    assert verdict.named("FAILED") == {"test_hangs", "test_guilty", "test_deadly", "test_deadly_with_a_child"}
+    assert verdict.out.splitlines()[-1] == "gate: 1 passed, 4 failed, 0 skipped"
 
 
 def test_what_is_not_collected_makes_it_red(tree: Path) -> None:
