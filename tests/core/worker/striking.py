@@ -6,10 +6,12 @@ exception is raised at that very instruction, as if it had been on its way until
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from dis import opname
 from types import CodeType, FrameType
@@ -128,7 +130,8 @@ class Ended:
 async def count(path: Callable[[], object], below: CodeType | None = None) -> Walk:
     """Walk the path without a strike."""
     threads, walk = Threads("fencerow-test"), Walk(None, frozenset(), below)
-    await threads.submit(lambda: _walked(path, walk, []), Striker())
+    with uncollected():
+        await threads.submit(lambda: _walked(path, walk, []), Striker())
     threads.close()
     return walk
 
@@ -140,12 +143,23 @@ async def struck(path: Callable[[], object], landing: int, below: CodeType | Non
     walk = Walk(hand, frozenset({landing}), below)
     error: BaseException | None = None
     try:
-        await threads.submit(lambda: _walked(path, walk, through), striker)
+        with uncollected():
+            await threads.submit(lambda: _walked(path, walk, through), striker)
     except BaseException as raised:
         error = raised
     hand.close()
     threads.close()
     return Ended(walk.where, bool(through), error)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Memory is collected at whichever landing, and calls back there: at another one in each run."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _way(frame: FrameType, below: CodeType | None) -> tuple[object, ...]:

@@ -9,6 +9,7 @@ import logging
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import closing, suppress
@@ -39,7 +40,7 @@ from fencerow.guards.once.window import DedupeWindow
 from fencerow.handovers.bell import Bell
 from fencerow.handovers.client import Receiver
 from tests.core.worker.stage import handler
-from tests.core.worker.striking import count, struck
+from tests.core.worker.striking import Hand, count, struck
 from tests.guards.places import At
 from tests.kit.jobs import AnyEngine, new_job, register, running
 from tests.kit.pace import PATIENCE_S
@@ -133,7 +134,7 @@ def paths(engine: AnyEngine) -> Iterator[Paths]:
         yield made
 
 
-# Run at whichever bytecode memory is collected: what is raised in a callback of a weak reference the interpreter drops.
+# A set that forgets what has died: what is raised in a callback of a weak reference the interpreter drops.
 COLLECTED = "_weakrefset.py"
 BELOW = {"logs": logging.Logger.error, "said": mirror, "rung": Bell.wait}  # what takes the locks of others
 NAMES = [
@@ -166,7 +167,7 @@ async def test_wherever_it_strikes_locks_pools_and_transactions_are_whole(
 
         missed = not ended.where and ended.error is None
         assert missed or isinstance(ended.error, AskedToStop) or COLLECTED in ended.where, (landing, ended)
-        await asyncio.to_thread(all_is_whole, paths, ended.where)
+        await asyncio.to_thread(all_is_whole, paths, f"{ended.where}, landing {landing}, {ended.error!r}")
 
     assert len(landings) > 10
 
@@ -333,6 +334,23 @@ def test_a_strike_before_the_call_has_begun_is_not_forgotten() -> None:
     returned, error = striker.run(lambda: ran.append(1))
 
     assert isinstance(error, AskedToStop) and not returned and not ran
+
+
+def test_one_that_lands_in_a_callback_of_the_interpreter_is_sent_again() -> None:
+    striker, ends = Striker(), list[BaseException | None]()
+    hand, kept = Hand(striker), [At.__new__(At)]
+    watched = weakref.ref(kept[0], lambda _: hand.strike())
+
+    def path() -> None:
+        kept.clear()  # the interpreter calls back, and drops what is raised there
+        hand.wait()
+
+    thread = threading.Thread(target=lambda: ends.append(striker.run(path)[1]))
+    thread.start()
+    thread.join()
+    hand.close()
+
+    assert watched() is None and [type(each) for each in ends] == [AskedToStop]
 
 
 def test_one_that_was_swallowed_is_repeated_when_asked() -> None:
