@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from fencerow.core.client.base import ClientBase, Verbs
@@ -15,6 +16,7 @@ from fencerow.flows.errors import FlowNotFound
 from fencerow.flows.handle import FlowHandle
 from fencerow.flows.inputs import FlowInputs
 from fencerow.flows.looking import FlowPlace, FlowRecord, flow_of_job, list_flows, read_flow_inputs
+from fencerow.flows.reach import list_flows_within
 
 if TYPE_CHECKING:
     from fencerow.core.app.submitter import Submitter
@@ -75,10 +77,12 @@ class FlowVerbs(Verbs):
         *,
         live: bool = False,
         name: str | None = None,
+        queues: Iterable[str] | None = None,
         before: FlowRecord | FlowPlace | None = None,
         limit: int = 50,
     ) -> Procedure[list[FlowRecord]]:
-        """A page of flows, the newest first. `live`: only those that have not ended; `name`: only those of this name.
+        """A page of flows, the newest first. `live`: only those that have not ended; `name`: only those of this name;
+        `queues`: only those whose jobs and callbacks were all submitted to these queues, and whose jobs all are there.
         Pass the last one of a page as `before` to get the next.
 
         Raises:
@@ -86,7 +90,9 @@ class FlowVerbs(Verbs):
         """
         if not 1 <= limit <= LIMIT_MAX:
             raise InvalidInput(f"limit is {shown(limit)}", f"a number from 1 to {LIMIT_MAX} is expected", "")
-        return (yield from ask(list_flows(live=live, name=name, before=before, limit=limit)))
+        if queues is None:
+            return (yield from ask(list_flows(live=live, name=name, before=before, limit=limit)))
+        return (yield from ask(list_flows_within(queues, live=live, name=name, before=before, limit=limit)))
 
     aknown = averb(known)
 

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Iterable
 
-from fencerow.core.db.run import Steps, execute, operation
-
-
-class FlowReach(msgspec.Struct, frozen=True):
-    """The queues of a flow, and the names of those jobs that are gone, so that nobody knows theirs."""
-
-    queues: frozenset[str]
-    gone: frozenset[str]
-
-
-class _TemplateRead(msgspec.Struct, frozen=True):
-    queue: str
+from fencerow.core.db.run import Steps, execute, first_column, operation
+from fencerow.flows.looking import LAST, LATEST_US, FlowPlace, FlowRecord, flow_record
 
 
 @operation(repeatable=True, writes="")
-def flow_reach(flow_id: str) -> Steps[FlowReach]:
-    """The queues of a flow's jobs, and of the callbacks that it may make."""
-    members = yield from execute("flow_queues", id=flow_id)
-    callbacks = yield from execute("read_flow_callbacks", id=flow_id)
-    made = [msgspec.json.decode(str(row[2]), type=_TemplateRead).queue for row in callbacks]
-    return FlowReach(
-        frozenset([*(str(row[0]) for row in members if row[0] is not None), *made]),
-        frozenset(str(row[1]) for row in members if row[1] is not None),
+def flow_reach(flow_id: str) -> Steps[frozenset[str]]:
+    """The queues to which a flow's jobs and callbacks were submitted, and those in which its jobs are or ended."""
+    return frozenset(first_column((yield from execute("flow_queues", id=flow_id))))
+
+
+@operation(alone=True, repeatable=True, writes="")
+def list_flows_within(
+    queues: Iterable[str],
+    *,
+    live: bool = False,
+    name: str | None = None,
+    before: FlowRecord | FlowPlace | None = None,
+    limit: int,
+) -> Steps[list[FlowRecord]]:
+    """Flows whose reach is within these queues, the newest first. `before`: the last one of the page before, or
+    its place.
+
+    It costs a look for each list of queues that flows were submitted to and that begins with one of these, and for each
+    flow of the page a look at each of its jobs.
+    """
+    rows = yield from execute(
+        "list_flows_within",
+        queues=sorted(queues),
+        before_us=LATEST_US if before is None else before.submitted_at_us,
+        before=LAST if before is None else before.id,
+        live=int(live),
+        flow=name,
+        limit=limit,
     )
+    return list(map(flow_record, rows))

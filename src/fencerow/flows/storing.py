@@ -67,6 +67,11 @@ class PlannedFlow(msgspec.Struct, frozen=True):
         return [job for job, member in zip(self.jobs, self.members, strict=True) if member.level == 0]
 
     @property
+    def queues(self) -> list[str]:
+        """Those to which its jobs and its callbacks go, sorted."""
+        return sorted({job.template.queue for job in (*self.jobs, *(each.job for each in self.callbacks))})
+
+    @property
     def held(self) -> list[str]:
         """The ids of those that wait."""
         return [member.job_id for member in self.members if member.level > 0]
@@ -84,7 +89,13 @@ def submit_flow(flow: PlannedFlow, *, actor: str | None, copies: bool = False) -
         FencerowError: a job names a limit that nobody defined. Nothing is stored.
     """
     made = yield from execute(
-        "put_flow", id=flow.id, flow=flow.name, digest=flow.digest, jobs=len(flow.jobs), actor=actor
+        "put_flow",
+        id=flow.id,
+        flow=flow.name,
+        digest=flow.digest,
+        jobs=len(flow.jobs),
+        queues=flow.queues,
+        actor=actor,
     )
     if not made:
         yield from _refuse_other(flow)
@@ -122,6 +133,7 @@ def as_follow_up(flow: PlannedFlow, *, actor: str | None) -> StoredTogether:
         "digest": flow.digest,
         "actor": actor,
         "jobs": len(flow.jobs),
+        "queues": flow.queues,
         "held": flow.held,
         "members": _document(flow.members),
         "edges": _document(flow.edges) if flow.edges else None,
@@ -143,6 +155,7 @@ def store_beside(jobs: Sequence[NewJob]) -> Steps[None]:
             flow=given["name"],
             digest=given["digest"],
             jobs=given["jobs"],
+            queues=given["queues"],
             actor=given["actor"],
         )
         if made:

@@ -116,6 +116,38 @@ async def test_flows_are_listed_the_newest_first_and_by_name(http: httpx.AsyncCl
         assert (answer.status_code, answer.json()["code"]) == (422, "FR-201")
 
 
+async def test_a_list_for_some_queues_goes_on_from_page_to_page_and_follows_a_job_that_moves(
+    app: App, http: httpx.AsyncClient, door: Door
+) -> None:
+    mail = {"name": "mail", "job": "mail", "args": {"to": "ada"}}
+    made = [
+        await submitted(http, {"name": "f", "jobs": jobs})
+        for jobs in ([A], [mail], [A, mail], [{**A, "queue": "night"}], [A], [A, {**mail, "queue": "night"}])
+    ]
+
+    async def listed(**query: Any) -> list[int]:
+        found: list[int] = []
+        cursor: dict[str, Any] = {}
+        while True:
+            page = (await http.get("/v1/flows", params={**query, **cursor})).json()
+            found += [made.index(f"/v1/flows/{each['id']}") for each in page["flows"]]
+            if page["next"] is None:
+                return found
+            cursor = {"cursor": page["next"]}
+
+    door.only(Scope.READ, queues={"documents", "letters"})
+    assert await listed(limit=1) == await listed() == [4, 2, 1, 0]
+    door.only(Scope.READ, queues={"letters"})
+    assert await listed() == [1]
+    door.only(Scope.READ, queues={"a", "documents"})
+    assert await listed(live="true", name="f") == [4, 0]
+    (job,) = (await http.get(f"{made[4]}/jobs")).json()["jobs"]
+    await app.client.achange(job["id"], queue="night")
+    assert await listed() == [0] and (await http.get(made[4])).status_code == 404
+    door.only(Scope.READ, queues={"night"})
+    assert await listed() == [3], "it is not theirs to whose queue one of its jobs came"
+
+
 CALL = {"job": "pages", "args": {"path": "a"}}
 
 
@@ -161,7 +193,7 @@ async def test_a_token_of_some_queues_sees_its_own_flows_alone(
     own = await submitted(http, {"name": "f", "jobs": [A], "key": "k"})
     assert own not in foreign, "a key of others was found"
     assert (await http.get(own)).status_code == 200
-    assert (await http.get("/v1/flows")).json()["code"] == "FR-871"
+    assert [each["id"] for each in (await http.get("/v1/flows")).json()["flows"]] == [own.rpartition("/")[2]]
     for jobs in ([mail], [{**A, "queue": "letters"}]):
         assert (await http.post("/v1/flows", json={"name": "f", "jobs": jobs})).status_code == 403
     for address in (*foreign, f"/v1/flows/{NOBODY}"):

@@ -4,9 +4,9 @@
 
 -- name: put_flow
 -- Note a flow that is submitted now. Guard: its id. No row: it was submitted before.
-INSERT INTO fencerow.flows (id, name, digest, jobs, submitted_at, submitted_by)
-VALUES (CAST(:id AS uuid), CAST(:flow AS text), CAST(:digest AS text), CAST(:jobs AS integer), (SELECT fencerow.now()),
-        CAST(:actor AS text))
+INSERT INTO fencerow.flows (id, name, digest, jobs, queues, submitted_at, submitted_by)
+VALUES (CAST(:id AS uuid), CAST(:flow AS text), CAST(:digest AS text), CAST(:jobs AS integer), CAST(:queues AS text[]),
+        (SELECT fencerow.now()), CAST(:actor AS text))
 ON CONFLICT (id) DO NOTHING
 RETURNING CAST(id AS text);
 

@@ -4,8 +4,8 @@
 
 -- name: put_flow
 -- Note a flow that is submitted now. Guard: its id. No row: it was submitted before.
-INSERT INTO fencerow.flows (id, name, digest, jobs, submitted_at, submitted_by)
-VALUES (:id, :flow, :digest, :jobs, fencerow.now(), :actor)
+INSERT INTO fencerow.flows (id, name, digest, jobs, queues, submitted_at, submitted_by)
+VALUES (:id, :flow, :digest, :jobs, json(:queues), fencerow.now(), :actor)
 ON CONFLICT (id) DO NOTHING
 RETURNING id;
 

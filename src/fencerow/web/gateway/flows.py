@@ -1,6 +1,6 @@
 """Flows over HTTP: looked at as they stand, their jobs page by page, their result; cancelled and revived.
 
-A token that is good for some queues sees the flows of which all jobs are theirs, and lists none: a list is of all.
+A token that is good for some queues sees the flows of which all jobs and callbacks are in these, and no others.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ from fencerow.web.gateway.flow_shapes import (
 )
 from fencerow.web.gateway.looking import PREFER, UNREADABLE, Waiting, waiting_s
 from fencerow.web.gateway.problem import missing
-from fencerow.web.gateway.reached import everywhere
 from fencerow.web.gateway.route import Answer, Call, Route
 from fencerow.web.gateway.shapes import error_document
 from fencerow.web.gateway.telling import each, told
@@ -77,12 +76,18 @@ class FlowResultWanted(Waiting, frozen=True):
 
 
 async def list_flows(call: Call) -> Answer:
-    """The newest flows that fit. A page says in `next`, and in `Link`, where the next one begins."""
-    everywhere(call, "flows")
+    """The newest flows that fit. A page says in `next`, and in `Link`, where the next one begins.
+
+    A token that is good for some queues sees the flows of which all jobs and callbacks are in these.
+    """
     wanted: FlowsWanted = call.query
     before = None if wanted.cursor is None else place_of(wanted.cursor)
     found = await call.client.flows.aknown(
-        live=wanted.live, name=wanted.name, before=before, limit=wanted.limit + 1
+        live=wanted.live,
+        name=wanted.name,
+        queues=call.grant.queues,
+        before=before,
+        limit=wanted.limit + 1,
     )
     shown = found[: wanted.limit]
     following = cursor_of(shown[-1]) if len(found) > len(shown) else None
@@ -166,19 +171,15 @@ async def revive_flow(call: Call) -> Answer:
 
 
 async def _seen(call: Call) -> FlowHandle:
-    """The flow of this id, if all of its jobs are in queues of this caller.
+    """The flow of this id, if all of its jobs and callbacks are in queues of this caller.
 
     Raises:
         FlowNotFound: it is not there, or not for this caller. The two look alike.
     """
     handle = call.client.flows.handle(call.params["id"])
     await handle.arefresh()
-    if call.grant.queues is None:
-        return handle
-    found = await call.client.engine.arun(flow_reach(handle.id))
-    declared = [call.app.jobs[name].queue for name in found.gone if name in call.app.jobs]
-    queues = [*found.queues, *declared]
-    if len(declared) == len(found.gone) and all(map(call.grant.reaches, queues)):
+    queues = call.grant.queues
+    if queues is None or await call.client.engine.arun(flow_reach(handle.id)) <= queues:
         return handle
     raise flow_not_found(handle.id)
 

@@ -6,6 +6,7 @@ CREATE TABLE fencerow.flows (
     name text NOT NULL,
     digest text NOT NULL,                        -- of what was submitted: the same flow again is a repeat
     jobs integer NOT NULL CHECK (jobs BETWEEN 0 AND 1000000),
+    queues text[] NOT NULL,                      -- to which its jobs and callbacks were submitted: sorted, each once
     submitted_at timestamptz NOT NULL CHECK (submitted_at BETWEEN '0001-01-02 00:00:00+00' AND '9999-12-31 00:00:00+00'),
     submitted_by text,
     cancel_requested_at timestamptz,             -- from then on no job of it is woken any more
@@ -15,6 +16,7 @@ CREATE TABLE fencerow.flows (
 CREATE INDEX flows_open ON fencerow.flows (submitted_at, id) WHERE ended_at IS NULL;
 CREATE INDEX flows_ended ON fencerow.flows (ended_at, id) WHERE ended_at IS NOT NULL;
 CREATE INDEX flows_submitted ON fencerow.flows (submitted_at, id);
+CREATE INDEX flows_queues ON fencerow.flows (queues, submitted_at, id);
 
 CREATE TABLE fencerow.flow_jobs (
     job_id uuid PRIMARY KEY,

@@ -6,17 +6,19 @@ CREATE TABLE fencerow.flows (
     name TEXT NOT NULL,
     digest TEXT NOT NULL,
     jobs INTEGER NOT NULL,
+    queues TEXT NOT NULL,
     submitted_at INTEGER NOT NULL,
     submitted_by TEXT,
     cancel_requested_at INTEGER,
     cancel_requested_by TEXT,
     ended_at INTEGER,
-    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(id), typeof(name), typeof(digest), typeof(submitted_by),
-        typeof(cancel_requested_by)))
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(id), typeof(name), typeof(digest), typeof(queues),
+        typeof(submitted_by), typeof(cancel_requested_by)))
 );
 CREATE INDEX fencerow.flows_open ON fencerow.flows (submitted_at, id) WHERE ended_at IS NULL;
 CREATE INDEX fencerow.flows_ended ON fencerow.flows (ended_at, id) WHERE ended_at IS NOT NULL;
 CREATE INDEX fencerow.flows_submitted ON fencerow.flows (submitted_at, id);
+CREATE INDEX fencerow.flows_queues ON fencerow.flows (queues, submitted_at, id);
 
 CREATE TABLE fencerow.flow_jobs (
     job_id TEXT NOT NULL PRIMARY KEY,
