@@ -6,9 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from fencerow.core.db.verb import averb, verb
-from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import new_id, parse_id
-from fencerow.core.model.text import shown
 from fencerow.web.gateway.step_shapes import (
     RevivedFrom,
     SignalDocument,
@@ -44,12 +42,6 @@ class RemoteSteps(RemoteBase):
             InvalidInput: no signal can have such a name, or `data` cannot be kept.
             JobNotFound: there is no such job, or not for this token.
         """
-        if "/" in name:
-            raise InvalidInput(
-                f"the name of the signal is {shown(name)}",
-                "over HTTP the name is a part of the address, and has no slash",
-                "give it another name",
-            )
         exchange = Exchange(
             "POST",
             f"{_address(ref)}/signals/{quote(name, safe='')}",
