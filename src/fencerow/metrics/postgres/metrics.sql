@@ -24,7 +24,7 @@ WITH RECURSIVE lane (id) AS (
     CROSS JOIN LATERAL (SELECT at.id, at.queue, at.priority, at.lane FROM fencerow.jobs AS at
                         WHERE at.id = lane.id LIMIT 1) AS here
 )
-SELECT here.queue, fencerow.us(here.run_at), fencerow.us((SELECT fencerow.now())),
+SELECT here.queue, fencerow.us(here.run_at), (SELECT fencerow.us(fencerow.now())),
        (SELECT count(*) FROM (SELECT 1 FROM fencerow.jobs AS due
                               WHERE due.state = 'queued' AND due.queue = here.queue AND due.priority = here.priority
                                 AND due.lane = here.lane AND due.run_at <= (SELECT fencerow.now())
@@ -39,7 +39,7 @@ CROSS JOIN LATERAL (SELECT at.id, at.queue, at.priority, at.lane, at.run_at FROM
 
 -- name: metrics_running
 -- Jobs that run, by queue and name, and when the first of them was claimed.
-SELECT job.queue, job.name, count(*), fencerow.us(min(job.claimed_at)), fencerow.us((SELECT fencerow.now()))
+SELECT job.queue, job.name, count(*), fencerow.us(min(job.claimed_at)), (SELECT fencerow.us(fencerow.now()))
 FROM (SELECT running.queue, running.name, running.claimed_at FROM fencerow.jobs AS running
       WHERE running.state = 'running' ORDER BY running.holder LIMIT CAST(:jobs_max AS integer) + 1) AS job
 GROUP BY job.queue, job.name;

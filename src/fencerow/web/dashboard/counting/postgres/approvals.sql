@@ -49,7 +49,7 @@ FROM (SELECT * FROM fencerow.job_approvals AS few
       LIMIT CAST(:limit AS integer)) AS asked
 LEFT JOIN fencerow.jobs AS job ON job.id = asked.job_id
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, fencerow.us((SELECT fencerow.now())), NULL, NULL, NULL;
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT fencerow.us(fencerow.now())), NULL, NULL, NULL;
 
 -- name: approval_digest
 -- The digest of the secret of what is asked under this id, by which who is logged in answers as who has the address does.

@@ -11,7 +11,7 @@ WITH seen AS MATERIALIZED (
     LIMIT CAST(:limit AS integer)
 )
 SELECT job.queue, job.name, count(*), (SELECT count(*) FROM seen), fencerow.us((SELECT min(seen.submitted_at) FROM seen)),
-       fencerow.us((SELECT fencerow.now()))
+       (SELECT fencerow.us(fencerow.now()))
 FROM seen AS job
 GROUP BY job.queue, job.name
 ORDER BY count(*) DESC, job.queue, job.name

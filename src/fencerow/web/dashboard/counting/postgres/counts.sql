@@ -33,7 +33,7 @@ counted AS (
     SELECT seen.queue, 'running', count(*), min(seen.claimed_at)
     FROM (SELECT job.queue, job.claimed_at
           FROM fencerow.jobs AS job
-          WHERE job.state = 'running' AND job.holder IS NOT NULL
+          WHERE job.state = 'running'
           ORDER BY job.holder
           LIMIT CAST(:limit AS integer)) AS seen
     GROUP BY seen.queue
@@ -47,7 +47,7 @@ counted AS (
     GROUP BY seen.queue
 )
 SELECT counted.queue, counted.state, CAST(sum(counted.jobs) AS bigint), fencerow.us(min(counted.first)),
-       fencerow.us((SELECT fencerow.now()))
+       (SELECT fencerow.us(fencerow.now()))
 FROM counted
 GROUP BY counted.queue, counted.state
 ORDER BY counted.queue, counted.state;

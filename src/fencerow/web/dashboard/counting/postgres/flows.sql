@@ -12,7 +12,7 @@ fencerow.us(flow.cancel_requested_at), flow.cancel_requested_by, fencerow.us(flo
 (SELECT count(*)
  FROM (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state = 'cancelled'
        LIMIT CAST(:most AS integer)) AS few),
-fencerow.us((SELECT fencerow.now()))
+(SELECT fencerow.us(fencerow.now()))
 
 -- fragment: the flows of a page
 -- Of those that were looked at: some that are wanted, marked with 0; then the last of them all, marked with how many they were.

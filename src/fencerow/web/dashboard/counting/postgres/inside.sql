@@ -5,7 +5,7 @@
 -- Rows of several kinds, of each a few: the clock first. The values are kind, id, name, text, state, place, attempt, instant,
 -- until, seconds, data, size. Data longer than :bytes is not returned.
 SELECT 'clock', CAST(NULL AS text), CAST(NULL AS text), CAST(NULL AS text), CAST(NULL AS text), CAST(NULL AS bigint),
-       CAST(NULL AS bigint), fencerow.us((SELECT fencerow.now())), CAST(NULL AS bigint), CAST(NULL AS double precision),
+       CAST(NULL AS bigint), (SELECT fencerow.us(fencerow.now())), CAST(NULL AS bigint), CAST(NULL AS double precision),
        CAST(NULL AS text), CAST(NULL AS bigint)
 UNION ALL
 SELECT 'flow', CAST(member.flow_id AS text), flow.name, member.name, NULL, member.place, NULL, NULL, NULL, NULL, NULL, flow.jobs

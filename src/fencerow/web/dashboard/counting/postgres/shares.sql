@@ -50,7 +50,7 @@ WITH RECURSIVE place (queue, lane, found) AS (
 running AS MATERIALIZED (
     SELECT job.queue, job.share
     FROM fencerow.jobs AS job
-    WHERE job.state = 'running' AND job.holder IS NOT NULL
+    WHERE job.state = 'running'
     ORDER BY job.holder
     LIMIT CAST(:most AS integer)
 ),

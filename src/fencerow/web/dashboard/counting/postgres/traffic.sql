@@ -4,7 +4,7 @@
 -- For each of the latest stretches: of the jobs that ended in it the newest, at most so many of each state, with how long each
 -- took from when it was due, in milliseconds, by queue; and how many ids were made in it, of live jobs and of those that have
 -- ended, by queue, at most so many, too. An id begins with the millisecond in which a client made it, so the primary keys find the submits.
-WITH clock AS MATERIALIZED (SELECT fencerow.us((SELECT fencerow.now())) AS now_us),
+WITH clock AS MATERIALIZED (SELECT (SELECT fencerow.us(fencerow.now())) AS now_us),
 edges AS MATERIALIZED (
     SELECT edge.began_us, fencerow.at(edge.began_us) AS began, fencerow.at(edge.began_us + CAST(:width_us AS bigint)) AS over,
            CAST(rpad(lpad(to_hex(edge.began_us / 1000), 12, '0'), 32, '0') AS uuid) AS first_id,

@@ -14,7 +14,7 @@ FROM (SELECT sent.job_id, sent.attempt, sent.sent_at, sent.look_at, sent.give_up
 LEFT JOIN fencerow.jobs AS job ON job.id = few.job_id
 LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = few.job_id AND progress.attempt = few.attempt
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, fencerow.us((SELECT fencerow.now())), NULL, NULL, NULL;
+SELECT NULL, NULL, NULL, NULL, NULL, (SELECT fencerow.us(fencerow.now())), NULL, NULL, NULL;
 
 -- name: worked_lately
 -- Of the newest :look attempts, by the id of their job, how each kind of job stands: how many were sent, wait, are late, were

@@ -32,7 +32,7 @@ counted AS (
     SELECT seen.queue, 'running', count(*), min(seen.claimed_at)
     FROM (SELECT job.queue, job.claimed_at
           FROM fencerow.jobs AS job
-          WHERE job.state = 'running' AND job.holder IS NOT NULL
+          WHERE job.state = 'running'
           LIMIT :limit) AS seen
     GROUP BY seen.queue
     UNION ALL
