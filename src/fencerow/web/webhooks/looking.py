@@ -10,6 +10,7 @@ import msgspec
 from fencerow.core.db.run import Param, Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.model.job import At, AtOrNone
 
+NEWEST = 2**63 - 1  # no event has this number
 DeliveryState = Literal["pending", "delivered", "failed"]
 
 
@@ -71,6 +72,12 @@ class DeliveriesMeant:
     over: bool = False
 
     @property
+    def is_plain(self) -> bool:
+        """Whether all of an endpoint, or of all, are meant: then a page of them is read and no more."""
+        filters = (self.state, self.job, self.webhook_id, self.since_us, self.until_us)
+        return not self.over and all(each is None for each in filters)
+
+    @property
     def named(self) -> dict[str, Param]:
         """As the queries take it."""
         return {
@@ -89,7 +96,12 @@ class DeliveriesMeant:
 @operation(alone=True, repeatable=True, writes="")
 def listed(meant: DeliveriesMeant, *, limit: int) -> Steps[list[Delivery]]:
     """Those that are meant, the newest first."""
-    if meant.job is None:
+    if meant.is_plain:
+        before = NEWEST if meant.before is None else meant.before
+        rows = yield from execute(
+            "list_newest_deliveries", name=meant.endpoint, before=before, behind=meant.behind, limit=limit
+        )
+    elif meant.job is None:
         rows = yield from execute("list_deliveries", meant.named, limit=limit)
     else:
         rows = yield from execute("list_deliveries_of_job", meant.named, limit=limit)

@@ -112,6 +112,24 @@ CASE WHEN delivery.delivered_at IS NOT NULL THEN 'delivered'
        OR (endpoint.state = 'enabled'
            AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = delivery.job_id)))
 
+-- name: list_newest_deliveries
+-- The newest of all endpoints or of one, after the place of another delivery; with their last attempt.
+SELECT endpoint.name, delivery.event_id, delivery.webhook_id, delivery.topic, delivery.ended_id,
+       delivery.job_id, {{state of a delivery}}, delivery.created_at, delivery.attempts,
+       delivery.delivered_at, attempt.status, attempt.failure, attempt.at, attempt.took_s,
+       delivery.turn, endpoint.attempts_max, fencerow.now()
+FROM fencerow.webhook_endpoints AS endpoint
+JOIN fencerow.webhook_deliveries AS delivery ON delivery.endpoint_id = endpoint.id
+LEFT JOIN fencerow.webhook_attempts AS attempt
+       ON attempt.endpoint_id = delivery.endpoint_id AND attempt.event_id = delivery.event_id
+      AND attempt.number = delivery.attempts
+WHERE endpoint.state <> 'removed'
+  AND (:name IS NULL OR endpoint.name = :name)
+  AND delivery.event_id <= :before
+  AND (delivery.event_id < :before OR endpoint.name > :behind)
+ORDER BY delivery.event_id DESC, endpoint.name
+LIMIT :limit;
+
 -- name: list_deliveries
 -- Deliveries, the newest first, after the place of another one; with their last attempt.
 SELECT endpoint.name, delivery.event_id, delivery.webhook_id, delivery.topic, delivery.ended_id,
