@@ -64,6 +64,22 @@ async def test_the_least_role_of_every_route_is_demanded(lite_app: App) -> None:
     await board.aclose()
 
 
+async def test_no_press_of_any_kind_is_taken_without_its_pages_token_or_from_another_site(
+    lite_app: App,
+) -> None:
+    visits = visiting(board := Dashboard(lite_app, authorize=Doorkeeper(Role.ADMIN), read_only=False))
+    token = await visits.token()
+    for path in [
+        each.path.replace("{", "").replace("}", "") for each in board.entries if each.method == "POST"
+    ]:
+        answers = [
+            await visits.send(path),
+            await visits.send(path, form=token, origin="https://evil.example"),
+        ]
+        assert [(each.status_code, "FR-920" in each.text) for each in answers] == [(403, True)] * 2, path
+    await board.aclose()
+
+
 async def test_by_default_nobody_does_more_than_look(lite_app: App) -> None:
     board = Dashboard(lite_app, authorize=Doorkeeper(Role.ADMIN))
     visits = visiting(board)

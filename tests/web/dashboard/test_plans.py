@@ -8,10 +8,12 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
-import fencerow.web.dashboard.counting  # noqa: F401
+import fencerow.web.dashboard.counting
+import fencerow.web.webhooks.looking  # noqa: F401
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.queries import pyformat
+from fencerow.core.db.queries import numbered, pyformat
 from fencerow.core.store.tables import postgres_queries
 from tests.kit.jobs import new_job, submit
 
@@ -19,6 +21,49 @@ JOBS = 3_000
 EVERY = dict.fromkeys(("queue", "name", "states", "scope", "key", "before_id"))
 LIVE = {**EVERY, "limit": 50, "states": ["queued"], "live": True, "finished": False}
 FAILED = {**EVERY, "limit": 50, "states": ["failed"], "live": False, "finished": True}
+
+
+FLOW = "00000000-0000-7000-8000-000000000001"
+# A third of the jobs runs; a flow of 3,000 that were woken and 3,000 that were not; 6,000 deliveries to 3 endpoints.
+MANY = f"""
+UPDATE fencerow.jobs SET state = 'running', holder = '{FLOW}', attempt = 1, claimed_at = now() WHERE share IS NULL;
+INSERT INTO fencerow.flows (id, name, digest, jobs, submitted_at) VALUES ('{FLOW}', 'wide', 'x', 6000, now());
+INSERT INTO fencerow.flow_jobs (job_id, flow_id, name, job_name, place, level, stage, is_read, woken_at)
+SELECT gen_random_uuid(), '{FLOW}', n, 'part', n, n / 1000, false, false, CASE WHEN n % 2 = 0 THEN now() END
+FROM generate_series(1, 6000) AS n;
+INSERT INTO fencerow.webhook_endpoints
+    (id, name, url, secret, events, with_result, in_order, timeout_s, attempts_max, state, created_at, changed_at)
+SELECT CAST(lpad(CAST(n AS text), 32, '0') AS uuid), n, 'https://x.example', 'x', '[]', false, 'none', 10, 20, 'enabled',
+       now(), now()
+FROM generate_series(1, 3) AS n;
+INSERT INTO fencerow.webhook_deliveries
+    (endpoint_id, event_id, webhook_id, topic, ended_id, body, job_id, created_at, attempts, delivered_at)
+SELECT CAST(lpad(CAST(1 + n % 3 AS text), 32, '0') AS uuid), n, n, 'job.succeeded', gen_random_uuid(), repeat('x', 500),
+       gen_random_uuid(), now(), 1, now()
+FROM generate_series(1, 6000) AS n
+"""
+# What pages ask, and how many buffers of 8 KiB that may read, in a plan that is kept and so fits all values.
+READS: tuple[tuple[str, dict[str, object], int], ...] = (
+    ("counted_live", {"limit": 21}, 100),
+    ("shares_page", {"queue": "", "share": "", "limit": 6, "most": 21}, 400),
+    ("flow_groups", {"id": FLOW, "columns": 24, "limit": 400, "most": 20}, 400),
+    ("list_newest_deliveries", {"name": None, "before": 2**63 - 1, "behind": None, "limit": 21}, 100),
+)
+
+
+def buffers_of(connection: psycopg.Connection, name: str, params: Mapping[str, object]) -> int:
+    """How many buffers a query reads by a plan that is kept."""
+    (text,) = postgres_queries()[name].statements
+    connection.execute(f"PREPARE {name} AS {numbered(text, tuple(params))}".encode())
+    values = sql.SQL(", ").join(sql.Literal(each) for each in params.values())
+    row = connection.execute(
+        sql.SQL("EXPLAIN (ANALYZE, BUFFERS, TIMING off, FORMAT json) EXECUTE {}({})").format(
+            sql.Identifier(name), values
+        )
+    ).fetchone()
+    assert row is not None
+    plan = row[0][0]["Plan"]
+    return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
 
 
 def scanned(plan: Mapping[str, Any]) -> set[tuple[str, str]]:
@@ -46,6 +91,17 @@ def test_no_page_walks_through_all_jobs(pg: PostgresEngine, name: str, params: M
     found = plan_of(pg, name, params)
 
     assert not {each for each in found if each == ("jobs", "Seq Scan")}
+
+
+def test_what_a_page_reads_does_not_grow_with_how_many_there_are(pg: PostgresEngine) -> None:
+    submit(pg, *(new_job(share=f"tenant-{n % 4}" if n % 3 else None) for n in range(JOBS)))
+    with psycopg.connect(pg.conninfo, autocommit=True) as connection:
+        connection.execute(MANY.encode())
+        connection.execute("VACUUM ANALYZE")
+        connection.execute("SET plan_cache_mode = force_generic_plan")
+        found = {name: (buffers_of(connection, name, params), most) for name, params, most in READS}
+
+    assert all(read <= most for read, most in found.values()), found
 
 
 def test_who_looks_for_jobs_that_ended_reads_no_live_ones_and_the_other_way_round(pg: PostgresEngine) -> None:
