@@ -73,7 +73,7 @@ async def test_no_press_of_any_kind_is_taken_without_its_pages_token_or_from_ano
         each.path.replace("{", "").replace("}", "") for each in board.entries if each.method == "POST"
     ]:
         answers = [
-            await visits.send(path),
+            await visits.send(path, back="/"),
             await visits.send(path, form=token, origin="https://evil.example"),
         ]
         assert [(each.status_code, "FR-920" in each.text) for each in answers] == [(403, True)] * 2, path
