@@ -19,7 +19,7 @@ class Receipt(msgspec.Struct):
 
 
 class Shop:
-    """`order` charges and packs, and then fails, sleeps or ends well, as its word says."""
+    """`order` charges and packs, and then fails, asks, sleeps or ends well, as its word says."""
 
     def __init__(self, app: App) -> None:
         self.app = app
@@ -62,6 +62,10 @@ class Shop:
             if word == "book":
                 await job.step_in_transaction("book", book, 9, undo=unbook)
                 raise Fail("out of stock")
+            if word == "ask":
+                told = await job.wait_for("told")
+                self.heard.append(f"told {told['yes']}")
+                raise Fail("no")
             if word == "fail":
                 raise Fail("out of stock")
             if word == "sleep":

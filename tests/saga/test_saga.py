@@ -17,6 +17,7 @@ from fencerow.errors import InvalidSaga, StepNotPossible, UndoNotPossible
 from fencerow.payloads import Seal
 from fencerow.saga.checks import examine_sagas
 from fencerow.saga.storing import NOWHERE, purge, sagas_of
+from fencerow.steps.approvals import answering, ticket_of
 from fencerow.steps.verifying import recorded, verified
 from fencerow.testing import adrain, drain
 from tests.cli import conftest as command_line
@@ -133,6 +134,21 @@ def test_a_job_that_is_revived_after_its_compensation_begins_anew(shop: Shop, en
     assert shop.heard == 2 * [*DONE, *UNDONE]
     assert kinds(engine, failed.id).count("begins_anew") == 1
     assert [each.anew for each in engine.run(sagas_of(failed.id))] == [False, True]
+
+
+def test_a_job_that_begins_anew_is_told_anew(shop: Shop, engine: AnyEngine) -> None:
+    """What its first run was told is no answer to what the second one asks, and whoever answered may answer again."""
+    asking, client = shop.order.submit("ask"), shop.app.client
+
+    for said in (True, False):
+        asked = client.approval(asking.id, "told", "Well?", base_url="https://jobs.example.com")
+        drain(shop.app)
+        client.run(answering(ticket_of(asked.address.rpartition("/")[2]), yes=said, actor=None))
+        drain(shop.app)
+        assert asking.status() == "failed"
+        asking.revive()
+
+    assert [each for each in shop.heard if each.startswith("told")] == ["told True", "told False"]
 
 
 def test_what_nobody_needs_is_purged(shop: Shop, engine: AnyEngine) -> None:

@@ -81,6 +81,20 @@ def test_of_two_addresses_for_one_wait_one_answer_counts(engine: AnyEngine) -> N
     assert len(Client(engine).signals(job.id)) == 1
 
 
+def test_a_job_that_goes_on_from_before_an_answer_can_be_answered_again(engine: AnyEngine) -> None:
+    job = running(engine, holder := register(engine))
+    answer(engine, text(ask(engine, job.id)), yes=False)
+    waiting = Waiting(name="signal approved", seq=1, beside=False, signal="approved")
+    assert engine.run(memory.wait(Fencing(job.id, holder, job.attempt), waiting)) is not None
+    assert engine.run(store.fail([store.Failure(job.id, job.attempt, '{"type":"Boom"}')], holder=holder))
+    client = Client(engine)
+
+    assert client.revive_from(job.id, "signal approved") == ["signal approved"]
+    answer(engine, text(ask(engine, job.id)), yes=True)
+
+    assert [each.data["yes"] for each in client.signals(job.id)] == [True]
+
+
 def test_who_comes_too_late_changes_nothing(engine: AnyEngine, clock: DatabaseClock) -> None:
     job = running(engine, holder := register(engine))
     expired, ended = text(ask(engine, job.id, expires_s=60)), text(ask(engine, job.id, expires_s=600))

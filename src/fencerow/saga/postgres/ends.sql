@@ -39,7 +39,8 @@ told_of_undoing AS (
 ended.id IN (SELECT undone.job_id FROM undone)
 
 -- at: when jobs are revived
--- One whose steps were undone begins anew: it forgets them, once for each compensation.
+-- One whose steps were undone begins anew: it forgets them, once for each compensation, with the signals that they took and the
+-- questions that were answered: its people are asked again.
 begun_anew AS (
     UPDATE fencerow.sagas AS saga
     SET anew = true
@@ -51,6 +52,13 @@ begun_anew AS (
 ),
 steps_undone AS (DELETE FROM fencerow.job_steps WHERE job_id IN (SELECT begun_anew.job_id FROM begun_anew)),
 waits_undone AS (DELETE FROM fencerow.job_waits WHERE job_id IN (SELECT begun_anew.job_id FROM begun_anew)),
+signals_undone AS (
+    DELETE FROM fencerow.job_signals
+    WHERE taken_as IS NOT NULL
+      AND job_id IN (SELECT begun_anew.job_id FROM begun_anew)
+    RETURNING id
+),
+questions_undone AS (DELETE FROM fencerow.job_approvals WHERE id IN (SELECT signals_undone.id FROM signals_undone)),
 told_of_beginning AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind)
     SELECT DISTINCT begun_anew.job_id, begun_anew.attempt, (SELECT fencerow.now()), 'begins_anew' FROM begun_anew

@@ -33,7 +33,8 @@ WHERE saga.job_id = ended.id
 EXISTS (SELECT 1 FROM fencerow.sagas AS saga WHERE saga.job_id = ended.id AND saga.ended_at = ended.ended_at)
 
 -- at: when jobs are revived
--- One whose steps were undone begins anew: it forgets them, once for each compensation.
+-- One whose steps were undone begins anew: it forgets them, once for each compensation, with the signals that they took and the
+-- questions that were answered: its people are asked again.
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind)
 SELECT revived.id, revived.attempt, fencerow.now(), 'begins_anew'
 FROM fencerow.revived AS revived
@@ -44,6 +45,15 @@ WHERE job_id IN (SELECT revived.id FROM fencerow.revived AS revived
                  JOIN fencerow.sagas AS saga ON saga.job_id = revived.id AND saga.ended_at IS NOT NULL AND saga.anew = 0);
 DELETE FROM fencerow.job_waits
 WHERE job_id IN (SELECT revived.id FROM fencerow.revived AS revived
+                 JOIN fencerow.sagas AS saga ON saga.job_id = revived.id AND saga.ended_at IS NOT NULL AND saga.anew = 0);
+DELETE FROM fencerow.job_approvals
+WHERE id IN (SELECT sent.id FROM fencerow.job_signals AS sent
+             JOIN fencerow.revived AS revived ON revived.id = sent.job_id
+             JOIN fencerow.sagas AS saga ON saga.job_id = revived.id AND saga.ended_at IS NOT NULL AND saga.anew = 0
+             WHERE sent.taken_as IS NOT NULL);
+DELETE FROM fencerow.job_signals
+WHERE taken_as IS NOT NULL
+  AND job_id IN (SELECT revived.id FROM fencerow.revived AS revived
                  JOIN fencerow.sagas AS saga ON saga.job_id = revived.id AND saga.ended_at IS NOT NULL AND saga.anew = 0);
 UPDATE fencerow.sagas
 SET anew = 1

@@ -55,8 +55,14 @@ WHERE step.job_id = CAST(:id AS uuid)
 RETURNING step.name;
 
 -- name: forget_waits
--- The same for what it waited for: its times begin anew. What was taken of its signals is gone with the steps that took it.
-WITH waits AS (DELETE FROM fencerow.job_waits AS wait WHERE wait.job_id = CAST(:id AS uuid))
+-- The same for what it waited for: its times begin anew. What was taken of its signals is gone with the steps that took it, and so
+-- are the questions that people answered by these: a person may be asked again.
+WITH waits AS (DELETE FROM fencerow.job_waits AS wait WHERE wait.job_id = CAST(:id AS uuid)),
+asked AS (
+    DELETE FROM fencerow.job_approvals AS asked
+    WHERE asked.id IN (SELECT sent.id FROM fencerow.job_signals AS sent
+                       WHERE sent.job_id = CAST(:id AS uuid) AND sent.taken_as = ANY(CAST(:names AS text[])))
+)
 DELETE FROM fencerow.job_signals AS sent
 WHERE sent.job_id = CAST(:id AS uuid)
   AND sent.taken_as = ANY(CAST(:names AS text[]));

@@ -39,8 +39,12 @@ WHERE job_id = :id
 RETURNING name;
 
 -- name: forget_waits
--- The same for what it waited for: its times begin anew. What was taken of its signals is gone with the steps that took it.
+-- The same for what it waited for: its times begin anew. What was taken of its signals is gone with the steps that took it, and so
+-- are the questions that people answered by these: a person may be asked again.
 DELETE FROM fencerow.job_waits WHERE job_id = :id;
+DELETE FROM fencerow.job_approvals
+WHERE id IN (SELECT sent.id FROM fencerow.job_signals AS sent
+             WHERE sent.job_id = :id AND sent.taken_as IN (SELECT value FROM json_each(:names)));
 DELETE FROM fencerow.job_signals
 WHERE job_id = :id
   AND taken_as IN (SELECT value FROM json_each(:names));
