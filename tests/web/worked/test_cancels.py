@@ -7,7 +7,7 @@ import asyncio
 from fencerow import App
 from fencerow.core.model.state import State
 from fencerow.testing import adrain
-from fencerow.web.worked.telling import CancelTeller, Sent, teller_of
+from fencerow.web.worked.telling import CancelTeller, Sent, take, teller_of
 from tests.web.worked.stage import LATER, TILL_LEFT, Endpoint, Reply, Request, render_job, until
 
 
@@ -69,6 +69,7 @@ async def test_an_attempt_that_answers_later_is_told_once_by_one_of_the_workers_
     for each in (teller, other):
         await ended(each)
 
+    assert not await app.engine.arun(take(Sent(ids[1], 1))), "nobody tells it once more"
     assert [each.data["job"] for each in cancels(endpoint)] == [ids[1]], (
         "behind a page of one that still waits"
     )
