@@ -29,12 +29,12 @@ from fencerow.core.model.seconds import Seconds
 from fencerow.web.answers import checked_bound_s
 from fencerow.web.discord.interaction import Interaction, InteractionKind, interaction_of
 from fencerow.web.discord.signed import SIGNATURE, TIMESTAMP, DiscordKey, verify_interaction
-from fencerow.web.errors import NoSuchRoute, TooManyRequests, Unready
+from fencerow.web.errors import NoSuchRoute, TooManyRequests
 from fencerow.web.gateway.answering import ALWAYS, refusal_of
-from fencerow.web.gateway.chain import origin_of, unready
+from fencerow.web.gateway.chain import Readiness, origin_of
 from fencerow.web.reading import headers as read
 from fencerow.web.reading.bodies import Bodies
-from fencerow.web.reading.body import Gone, body_of
+from fencerow.web.reading.body import Gone, body_by_settings
 from fencerow.web.reading.room import Room
 from fencerow.web.settings import WebSettings
 
@@ -95,7 +95,7 @@ class Discord:
         self._bodies = Bodies.of(self._settings)
         seats = self._settings.web_requests_max
         self._room = Room(seats, seats, "interactions")  # all of them come from one caller
-        self._leaving = False
+        self._standing = Readiness()
 
     def command(self, name: str, *, ephemeral: bool = False) -> Callable[[F], F]:
         """Decorate what makes the call for a command. `ephemeral`: the reply is for the eyes of who asked."""
@@ -121,7 +121,7 @@ class Discord:
 
     def leave(self) -> None:
         """Take no new interactions. It may be repeated."""
-        self._leaving = True
+        self._standing.leave()
 
     async def aclose(self) -> None:
         """For who serves it alone. The app stays open."""
@@ -144,19 +144,14 @@ class Discord:
         Raises:
             InteractionRefused: it is not. InvalidInput and others: it is no interaction, or cannot be read.
         """
-        if self._leaving:
-            raise _leaving()
+        self._standing.check()
         if request.method != "POST":
             raise _no_method()
         headers = read.HeaderValues.of(request.scope["headers"])
         read.check_headers(request.scope["headers"], self._settings)
         with self._bodies.body() as held:
-            body = await body_of(
-                request.receive,
-                headers,
-                bytes_max=self._settings.web_body_bytes_max,
-                timeout_s=min(self._settings.web_body_timeout_s, self._busy_s),
-                room=held,
+            body = await body_by_settings(
+                request.receive, headers, self._settings, held, within_s=self._busy_s
             )
             verify_interaction(headers.getlist(SIGNATURE), headers.getlist(TIMESTAMP), body, self._key)
             return await self._told(interaction_of(body), until)
@@ -217,10 +212,6 @@ def _found(key: str | None) -> str:
         "without it nobody can tell who calls",
         "pass public_key=, or set FENCEROW_DISCORD_PUBLIC_KEY",
     )
-
-
-def _leaving() -> Unready:
-    return unready("the endpoint is stopping")
 
 
 def _no_method() -> FencerowError:

@@ -38,7 +38,7 @@ from fencerow.web.gateway.problem import placed
 from fencerow.web.gateway.route import WAIT_S_MAX, Answer, Call, Origin, Route
 from fencerow.web.reading import headers as read
 from fencerow.web.reading.bodies import Bodies, Body
-from fencerow.web.reading.body import Gone, body_of
+from fencerow.web.reading.body import Gone, body_by_settings
 from fencerow.web.reading.callers import caller_of
 from fencerow.web.reading.origins import address_of, check_host
 from fencerow.web.reading.rates import Rates
@@ -77,6 +77,15 @@ class Readiness:
     def __init__(self) -> None:
         self.reason: str | None = None
         self.leaving = asyncio.Event()  # told to those who wait: they are answered as things stand
+
+    def check(self) -> None:
+        """Whether a request may come in.
+
+        Raises:
+            Unready: it may not.
+        """
+        if self.reason is not None:
+            raise unready(self.reason)
 
     def leave(self) -> None:
         """Take no new requests; those under way end."""
@@ -119,8 +128,8 @@ class RouteApp:
 
     async def _answered(self, request: Request, headers: read.HeaderValues, origin: Origin) -> Answer:
         route, house = self.route, self.house
-        if house.standing.reason is not None and not route.of_itself:
-            raise unready(house.standing.reason)
+        if not route.of_itself:
+            house.standing.check()
         read.check_headers(request.scope["headers"], house.settings)
         check_host(headers.getlist("host"), house.settings)
         if not route.of_itself and not route.in_maintenance:
@@ -188,13 +197,7 @@ class RouteApp:
         if self.route.body is None and not self.route.is_raw:
             return None
         settings = self.house.settings
-        raw = await body_of(
-            request.receive,
-            headers,
-            bytes_max=settings.web_body_bytes_max,
-            timeout_s=settings.web_body_timeout_s,
-            room=room,
-        )
+        raw = await body_by_settings(request.receive, headers, settings, room)
         if self.route.body is None:
             return raw
         return converted(plain(raw, Bounds.of(settings)), self.route.body, "the body")

@@ -6,12 +6,14 @@ Whoever refuses does not read the rest, so the answer must say `connection: clos
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Protocol
 
 from fencerow.web.errors import InvalidRequest, RequestTooLarge, RequestTooSlow, UnsupportedBody
 from fencerow.web.reading.bodies import Bodies, Body
+from fencerow.web.settings import WebSettings
 
 PACE_BYTES_PER_S = (
     500  # a body that comes more slowly than this, after half of its time, holds a place for nothing
@@ -33,6 +35,22 @@ class Headers(Protocol):
 
 class Gone(Exception):
     """The client hung up before its request was whole. Nobody is there to read an answer."""
+
+
+async def body_by_settings(
+    receive: Receive, headers: Headers, settings: WebSettings, room: Body, *, within_s: float = math.inf
+) -> bytes:
+    """`body_of` within the bounds of the settings. `within_s`: of an endpoint that has less time.
+
+    Raises: as `body_of`.
+    """
+    return await body_of(
+        receive,
+        headers,
+        bytes_max=settings.web_body_bytes_max,
+        timeout_s=min(settings.web_body_timeout_s, within_s),
+        room=room,
+    )
 
 
 async def body_of(
