@@ -383,3 +383,19 @@ async def test_bad_readers_are_told(engine: AnyEngine) -> None:
     with pytest.raises(ResultTimeout):
         [chunk async for chunk in client.aoutput(claimed.id, timeout_s=0)]
     assert Config().output_chunk_bytes_max == 65_536
+
+
+def test_a_job_that_emits_on_and_on_keeps_no_reader_beyond_its_time(engine: AnyEngine) -> None:
+    claimed = running(engine, holder := register(engine))
+
+    def emit(number: int) -> None:
+        last = offset_of(claimed.attempt, number)
+        group = Group(last=last, attempt=claimed.attempt, chunks=1, data='["x"]')
+        assert engine.run(storing.write(claimed.id, group, holder=holder))
+
+    emit(1)
+    reader = iter(Client(engine).output(claimed.id, timeout_s=0))
+    assert next(reader).data == "x"
+    emit(2)
+    with pytest.raises(ResultTimeout):
+        next(reader)

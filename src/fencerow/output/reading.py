@@ -51,6 +51,7 @@ class Following:
         self._timeout_s = check_wait(timeout_s)
         self._until = math.inf if self._timeout_s is None else time.monotonic() + self._timeout_s
         self._job_id = ""
+        self._is_late = False  # its time was over when the last chunks came, and the job goes on
 
     def __iter__(self) -> Iterator[Chunk]:
         return self._chunks()
@@ -79,23 +80,26 @@ class Following:
         if not self._job_id:
             self._job_id = yield from resolving(self._ref)
         pause_s = PAUSE_S
-        while True:
+        while not self._is_late:
             found = yield from ask(read_output(self._job_id, self._after, limit=GROUPS_MAX))
             if found is None:
                 raise self._missing()
             page = page_of(self._client, self._job_id, found, self._after)
             if page.chunks:
                 self._after = page.chunks[-1].offset
+            is_over = self._follow and time.monotonic() >= self._until
             if page.chunks or page.is_all or not self._follow:
+                self._is_late = is_over and not page.job.is_final
                 return page
-            if time.monotonic() >= self._until:
-                raise ResultTimeout(
-                    f"job {self._job_id} had not ended within {self._timeout_s:g} s",
-                    f"its output was read up to offset {self._after}",
-                    "the job goes on; read again with after=, the offset of the last chunk",
-                )
+            if is_over:
+                break
             yield Pause(max(0.0, min(pause_s, self._until - time.monotonic())))
             pause_s = min(1.5 * pause_s, PAUSE_S_MAX)
+        raise ResultTimeout(
+            f"job {self._job_id} had not ended within {self._timeout_s:g} s",
+            f"its output was read up to offset {self._after}",
+            "the job goes on; read again with after=, the offset of the last chunk",
+        )
 
     def _missing(self) -> Exception:
         if not self._after:
