@@ -81,7 +81,11 @@ def _unknown(name: str, known: frozenset[str]) -> UnknownZone:
         if best
         else "names are those of IANA, such as Europe/Berlin"
     )
-    return UnknownZone(f"no time zone {shown(name)}", why, f"time zones here are those of {tzdata_version()}")
+    return UnknownZone(
+        f"no time zone {shown(name)}",
+        why,
+        f"write a name of the time zones that are here, those of {tzdata_version()}",
+    )
 
 
 def _system() -> Path | None:

@@ -177,7 +177,7 @@ def once_each(declared: Sequence[Limit]) -> tuple[Limit, ...]:
         LimitConflict: it declares one limit in two ways. InvalidInput: something is no limit.
     """
     found: dict[str, Limit] = {}
-    for limit in declared:
+    for limit in [declared] if isinstance(declared, Limit) else declared:
         _check(limit, None)
         known = found.setdefault(limit.name, limit)
         if known != limit:

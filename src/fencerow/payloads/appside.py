@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fencerow.core.config import CoreConfig
+from fencerow.core.errors import ConfigError
 from fencerow.core.model.packing import Packing
 from fencerow.payloads.settings import PayloadSettings
 
@@ -23,6 +24,12 @@ def packing_and_store(
     Raises:
         ConfigError: the settings name no store that can be used.
     """
+    if isinstance(given, str):
+        raise ConfigError(
+            "outside= is text",
+            "a store is expected, with the methods of PayloadStore; the address of a folder or bucket is a setting",
+            "write Config(outside_store=...), or set FENCEROW_OUTSIDE_STORE",
+        )
     settings, store = PayloadSettings.of(config), given
     if store is None and settings.outside_store is not None:
         from fencerow.payloads.outside.places import store_at

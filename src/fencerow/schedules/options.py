@@ -32,6 +32,15 @@ CATCHUP_MOST = 1000
 LATE_LEAST_S = 1.0  # a fire is made some moments after its time; with less, none would be in time
 LATE_MOST_S = 366 * DAY_S
 
+# Options of other systems, and ours that means the same.
+OF_OTHERS = {
+    **dict.fromkeys(("every", "interval", "seconds", "repeat"), "interval_s"),
+    **dict.fromkeys(("crontab", "schedule", "expression"), "cron"),
+    **dict.fromkeys(("timezone", "zone"), "tz"),
+    "jitter": "jitter_s",
+    **dict.fromkeys(("coalesce", "catchup"), "misfire"),
+}
+
 
 class When(TypedDict, total=False):
     """When a schedule fires: `cron` (in `tz`, by default UTC), or so often (`rate` per minute, hour or day), or every
@@ -237,10 +246,12 @@ def _refuse_unknown(given: Mapping[str, Any]) -> None:
     for name in given:
         if name not in WHEN and name not in RULES:
             close = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
+            ours = OF_OTHERS.get(name)
+            why = f"did you mean {' or '.join(close)}?" if close else f"it takes {', '.join(known)}"
             raise InvalidSchedule(
                 f"a schedule has no option {name!r}",
-                f"did you mean {' or '.join(close)}?" if close else f"it takes {', '.join(known)}",
-                "correct or remove it",
+                why if ours is None else "that is another system's word for it",
+                "correct or remove it" if ours is None else f"write {ours}=",
             )
 
 

@@ -13,6 +13,7 @@ from fencerow.core.app.calls import Call, checked, stored_arguments
 from fencerow.core.app.database import Database
 from fencerow.core.app.declare import DEFAULT_QUEUE, NO_OPTIONS, DeclareBase, DeclaredBase, Declarer
 from fencerow.core.app.foreign import OF_A_WORKER, OF_APPS, no_attribute, refuse_unknown
+from fencerow.core.app.given import check_given
 from fencerow.core.app.options import SubmitOptions, submit_options
 from fencerow.core.app.serving import carrying, check_served, warn_of_unknown, warn_of_unwrapped
 from fencerow.core.app.submission import Layers, SubmitGenerator
@@ -23,7 +24,7 @@ from fencerow.core.client.client import JobsClient
 from fencerow.core.client.handle import Handle
 from fencerow.core.config import CoreConfig, Defaults
 from fencerow.core.db.locator import check_tables
-from fencerow.core.errors import DeclarationError, InvalidInput
+from fencerow.core.errors import DeclarationError, InvalidArguments, InvalidInput
 from fencerow.core.model.change import NewArguments
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import NewJob
@@ -60,6 +61,7 @@ class JobsApp(Database):
         telemetry: Telemetry | None = None,
         packing: Callable[[CoreConfig], Packing] = _plain,
     ) -> None:
+        check_given(config, defaults, queues, telemetry)
         super().__init__(url, config=config, schema=schema, table_prefix=table_prefix, actor=actor)
         self.telemetry = telemetry or Telemetry()
         layers = Layers(
@@ -156,6 +158,12 @@ class JobsApp(Database):
         job = self._jobs.get(name)
         if job is None:
             raise unknown_job(name, list(self._jobs))
+        if arguments is not None and not isinstance(arguments, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidArguments(
+                f"the arguments of {name} are of type {type(arguments).__name__}",
+                "a mapping is expected, from the names of parameters to JSON data",
+                'pass {"parameter": value}',
+            )
         return job.call_with(arguments or {}, options)
 
     def submit_by_name(
@@ -297,6 +305,7 @@ class JobsApp(Database):
     ) -> Mapping[str, int] | Sequence[str]:
         own = {job.queue for job in self._jobs.values() if job.runs_here}
         if queues is None:
+            check_served((), slots)
             # A worker that has only chores claims from a queue as any other, and finds nothing that it knows.
             return sorted(own) or [DEFAULT_QUEUE]
         named = [queues] if isinstance(queues, str) else queues

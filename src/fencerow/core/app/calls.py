@@ -56,6 +56,12 @@ def stored_arguments(call: Call[Any]) -> NewArguments:
 def _no_call(given: object) -> InvalidInput:
     if isinstance(given, Coroutine):
         given.close()
+    elif callable(given):
+        return InvalidInput(
+            f"a value of type {type(given).__name__} was given to be submitted",
+            "a call of a job is expected, which has its arguments",
+            "write job.submit(...), or pass job.call(...)",
+        )
     return InvalidInput(
         f"a value of type {type(given).__name__} was given to be submitted",
         "`job(...)` runs the handler here; only `job.call(...)` makes a call to submit",

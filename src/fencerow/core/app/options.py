@@ -130,6 +130,8 @@ def refuse_unknown_options(
             close = difflib.get_close_matches(name, names, n=2, cutoff=0.5)
             why = f"did you mean {' or '.join(close)}?" if close else f"it takes {', '.join(names)}"
             why, fix = option_meant(name, names) or (why, "correct or remove it")
+            if name in SUBMIT_NAMES:
+                why, fix = "that is said of one submit", f"write job.using({name}=...).submit(...)"
             raise kind(f"{who} was given the option {ascii(name)[:60]}", why, fix)
 
 

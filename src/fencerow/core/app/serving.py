@@ -11,8 +11,10 @@ from typing import Any
 from fencerow.core.app.declare import DeclaredBase
 from fencerow.core.app.options import QUEUE_LENGTH_MAX
 from fencerow.core.config import CoreConfig
-from fencerow.core.errors import InvalidInput
+from fencerow.core.errors import ConfigError, InvalidInput
+from fencerow.core.model.defaults import check_number
 from fencerow.core.model.text import check_text
+from fencerow.core.model.wanted import SLOTS_MAX
 from fencerow.core.model.worker_labels import checked_labels
 
 log = logging.getLogger("fencerow.worker")
@@ -23,10 +25,23 @@ def check_served(queues: Mapping[str, int] | Sequence[str], slots: int | None) -
     """Make sure that these queues can be served with so many slots.
 
     Raises:
-        InvalidInput: a queue's name cannot be used, or the slots are said twice.
+        InvalidInput: a queue's name or a number of slots cannot be used, or the slots are said twice.
     """
+    if not isinstance(queues, Mapping | Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(
+            f"queues is of type {type(queues).__name__}",
+            "names of queues are expected, or a mapping of names to slots",
+            'pass ["mail", "default"], or {"mail": 5, "default": 20}',
+        )
     for queue in queues:
         check_text(queue, "queue", QUEUE_LENGTH_MAX)
+    try:
+        if slots is not None:
+            check_number("slots", slots, 1, SLOTS_MAX)
+        for queue, number in queues.items() if isinstance(queues, Mapping) else ():
+            check_number(f"the number of slots of the queue {queue}", number, 1, SLOTS_MAX)
+    except ConfigError as error:
+        raise InvalidInput(error.what, error.why, error.fix) from None
     if slots is not None and isinstance(queues, Mapping):
         each = ",".join(f"{name}:{number}" for name, number in queues.items())
         raise InvalidInput(
@@ -45,6 +60,8 @@ def carrying(config: CoreConfig, labels: Sequence[str] | None) -> CoreConfig:
     if labels is None:
         return config
     given = (labels,) if isinstance(labels, str) else labels
+    if not isinstance(given, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"labels is of type {type(given).__name__}", "labels are expected", 'pass ["gpu"]')
     return replace(config, labels=",".join(checked_labels(given)) or None)
 
 

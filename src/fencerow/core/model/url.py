@@ -44,7 +44,11 @@ def parse_url(url: object) -> DatabaseUrl:
     Raises:
         UrlError: it names no database we can use; `fix` shows the nearest form that would do.
     """
-    if not isinstance(url, str) or not url.strip():
+    if not isinstance(url, str):
+        raise UrlError(
+            f"the database URL is of type {type(url).__name__}", f"expected {FORMS}", "pass it as text"
+        )
+    if not url.strip():
         raise UrlError("the database URL is empty", f"expected {FORMS}", "set FENCEROW_URL or pass --url")
     found = SCHEME.fullmatch(url.strip())
     scheme = found["scheme"].lower() if found else ""
