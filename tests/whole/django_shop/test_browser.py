@@ -51,7 +51,7 @@ def running(environment: dict[str, str], *command: str, log: Path) -> Iterator[s
 
 
 async def test_its_admin_in_a_browser(environment: dict[str, str], tmp_path: Path) -> None:
-    """A receipt that fails is found, revived and cancelled there; the dashboard takes the same login."""
+    """A receipt is found, cancelled and revived there, then it fails; the dashboard takes the same login."""
     migrated = await asyncio.to_thread(manage, environment, "migrate")
     assert migrated.returncode == 0, migrated.stderr
     made = await asyncio.to_thread(
@@ -72,10 +72,7 @@ async def test_its_admin_in_a_browser(environment: dict[str, str], tmp_path: Pat
     )
     worker = (str(SHOP / "manage.py"), "fencerow_worker", "--slots", "2")
     trouble: list[str] = []
-    with (
-        running(environment, *server, log=tmp_path / "server.log"),
-        running(environment, *worker, log=tmp_path / "worker.log"),
-    ):
+    with running(environment, *server, log=tmp_path / "server.log"):
         transport = httpx.AsyncHTTPTransport(retries=60)
         async with httpx.AsyncClient(base_url=base, transport=transport, timeout=PATIENCE_S) as client:
             order = {"sku": "tent", "email": "down@example.org"}
@@ -85,6 +82,8 @@ async def test_its_admin_in_a_browser(environment: dict[str, str], tmp_path: Pat
             watched(page, trouble)
             await page.route("**/favicon.ico", lambda route: route.fulfill(status=204))  # the shop has none
             await walked(page, base)
+            with running(environment, *worker, log=tmp_path / "worker.log"):
+                await expect(page.locator("main")).to_contain_text("MailIsDown", timeout=PATIENCE_MS)
             PICTURES.mkdir(parents=True, exist_ok=True)
             await page.goto(f"{base}/admin/fencerow/job/")
             await page.screenshot(path=PICTURES / "admin.png")
