@@ -73,6 +73,7 @@ class Hour:
         self.folder = folder
         self.clone = folder / "fencerow"
         self.tests = tests
+        self.commit = ""
         self.took: dict[str, float] = {}
         self.stumbles: list[str] = []
 
@@ -103,6 +104,7 @@ class Hour:
 
     def cloned(self) -> None:
         self.said(["git", "clone", "--quiet", str(ROOT), str(self.clone)], self.folder)
+        self.commit = self.said(["git", "rev-parse", "HEAD"], self.clone).strip()
 
     def first_program(self) -> None:
         self.said([sys.executable, "-m", "venv", "hello"], self.folder)
@@ -214,10 +216,9 @@ class Hour:
 
     def evidence(self) -> dict[str, object]:
         """What is kept of it."""
-        commit = self.said(["git", "rev-parse", "HEAD"], ROOT).strip()
         return {
             "what": "a newcomer's first hour, literally: python3 -m tools.first_hour",
-            "commit": commit,
+            "commit": self.commit,
             "python": platform.python_version(),
             "cores": os.cpu_count(),
             "load at the end": round(os.getloadavg()[0], 1),
