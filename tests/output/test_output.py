@@ -390,7 +390,7 @@ def test_a_job_that_emits_on_and_on_keeps_no_reader_beyond_its_time(engine: AnyE
 
     def emit(number: int) -> None:
         last = offset_of(claimed.attempt, number)
-        group = Group(last=last, attempt=claimed.attempt, chunks=1, data='["x"]')
+        group = ChunkGroup(last=last, attempt=claimed.attempt, chunks=1, data='["x"]')
         assert engine.run(storing.write(claimed.id, group, holder=holder))
 
     emit(1)

@@ -256,7 +256,7 @@ class Walk:
 
     def kept(self) -> None:
         """What axe found stands beside the pictures."""
-        told = {
+        told: dict[str, Any] = {
             "axe": AXE_VERSION.findall(self.axe[:100]),
             "rules": RULES,
             "looks": [f"{scheme}, {size['width']} px" for scheme, size in LOOKS],
