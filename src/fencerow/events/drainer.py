@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import time
 from collections.abc import Callable, Sequence
 
@@ -17,11 +16,8 @@ import fencerow.events.consumers as consumers
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Operation
 from fencerow.core.db.trouble import is_trouble
-from fencerow.core.model.describe import ErrorRecord, describe
-from fencerow.core.model.outcome import Failed, Retried, Snoozed
-from fencerow.core.model.retry import after_failure
-from fencerow.core.model.text import kind_and_text
-from fencerow.core.telemetry import Fact, Telemetry, clean
+from fencerow.core.model.describe import ErrorRecord
+from fencerow.core.telemetry import Telemetry
 from fencerow.events.asides import Asides
 from fencerow.events.consumers import Aside, PartitionLease, Stored
 from fencerow.events.declared import Consumer, PartitionPage
@@ -29,6 +25,7 @@ from fencerow.events.delivery import GRACE_S, ConsumerCalls
 from fencerow.events.errors import PartitionLost
 from fencerow.events.event import Event
 from fencerow.events.holding import HoldPartition
+from fencerow.events.judging import judged, tell_delivered, tell_failed
 
 log = logging.getLogger("fencerow.events")
 
@@ -217,8 +214,8 @@ class Drainer:
         elif isinstance(error, HoldPartition):
             await self._hold(error)
         else:
-            delay_s, parked, told = self._judge(error, 0)
-            self._say(event, parked, told)
+            delay_s, parked, told = judged(self._consumer.rule, error, 0)
+            tell_failed(self._telemetry, event, parked, told)
             aside = Aside(stored.seq, stored.id, stored.key, 1, delay_s, parked, told.to_json())
             self._pass(stored, aside)
             await self._flush(now=True)
@@ -239,7 +236,9 @@ class Drainer:
             return False
         told = ErrorRecord("", f"{tries - 1} readers died while they handled it", "", "crashes_exhausted")
         self._pass(stored, Aside(stored.seq, stored.id, stored.key, tries - 1, 0.0, True, told.to_json()))
-        self._say(self._event(stored, consumers.advance(self.lease, old=0, cursor=0)), True, told)
+        tell_failed(
+            self._telemetry, self._event(stored, consumers.advance(self.lease, old=0, cursor=0)), True, told
+        )
         return True
 
     def _pass(self, stored: Stored, aside: Aside) -> None:
@@ -300,7 +299,7 @@ class Drainer:
             await self._hold(error)
             await self._engine.arun(asides.hold_aside(self.lease, stored.seq, delay_s=error.after_s))
         elif error is not None and not event.acknowledged:
-            await self._postpone(event, *self._judge(error, number - 1))
+            await self._postpone(event, *judged(self._consumer.rule, error, number - 1))
         elif not event.acknowledged:
             await self._engine.arun(asides.end_aside(self.lease, stored.seq))
 
@@ -310,7 +309,7 @@ class Drainer:
                 self.lease, event.position, delay_s=delay_s, parked=parked, error=told.to_json()
             )
         ):
-            self._say(event, parked, told)
+            tell_failed(self._telemetry, event, parked, told)
 
     # --- handling ------------------------------------------------------------------------------------
 
@@ -344,39 +343,5 @@ class Drainer:
         if error is not None:
             log.error("the handler of %r failed after its commit", event, exc_info=error)
             return None
-        self._telemetry.emit(
-            Fact.EVENT_DELIVERED,
-            group=event.group,
-            topic=event.topic,
-            deliveries=event.delivery,
-            duration_s=time.monotonic() - began,
-        )
+        tell_delivered(self._telemetry, event, time.monotonic() - began)
         return None
-
-    def _judge(self, error: BaseException, failures: int) -> tuple[float, bool, ErrorRecord]:
-        """What becomes of a failed delivery: after how many seconds it is due, whether it is parked, and why."""
-        rule = self._consumer.rule
-        judged = after_failure(
-            rule, error, failures, rule.attempts_max, failures, rule.attempts_max, random.random
-        )
-        if isinstance(judged, Snoozed):
-            return judged.delay_s, False, describe(error)
-        if isinstance(judged, Retried):
-            return judged.delay_s, False, judged.error
-        # Only a job can be suspended: a handler of events that raises what suspends one has failed.
-        return 0.0, True, judged.error if isinstance(judged, Failed) else describe(error)
-
-    def _say(self, event: Event, parked: bool, told: ErrorRecord) -> None:
-        self._telemetry.counters.add("events_parked" if parked else "events_failed")
-        name = Fact.EVENT_PARKED if parked else Fact.EVENT_FAILED
-        self._telemetry.emit(name, group=event.group, topic=event.topic, code=told.code)
-        log.log(
-            logging.ERROR if parked else logging.WARNING,
-            "group %s %s event %d (%s) in delivery %d: %s",
-            event.group,
-            "parked" if parked else "will try again",
-            event.id,
-            event.topic,
-            event.delivery,
-            clean(kind_and_text(told.type, told.message)),
-        )
