@@ -13,6 +13,7 @@ from pathlib import Path
 from playwright.async_api import ViewportSize
 
 from fencerow import App
+from fencerow.core.worker import blocked
 from fencerow.web.dashboard.asgi import Dashboard
 from tests.house.tree import ROOT
 from tests.web.dashboard.crowd import KINDS, crowd
@@ -28,6 +29,8 @@ TAKEN = asyncio.Event()  # until then the jobs run
 async def main() -> None:
     if CHROMIUM is None:
         sys.exit("there is no Chromium on this machine")
+    # All of it runs in one event loop here: what blocks that is the tool, and is told with paths of this machine.
+    blocked.BLOCKED_S = 3600.0
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "shop.db"
         async with App(f"sqlite:///{path}", actor="mara") as app:
