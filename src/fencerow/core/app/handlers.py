@@ -70,7 +70,9 @@ def encode_json_data(codec: ArgumentsCodec, arguments: Mapping[str, Any]) -> byt
         positional, named = codec.decode(raw)
     except MalformedPayload as error:
         raise InvalidArguments(
-            error.what.replace("stored ", "", 1), error.why, "see the job's parameters"
+            error.what.replace("stored ", "", 1),
+            error.why,
+            "give each parameter by its name, with a value of its type",
         ) from None
     return codec.encode(positional, named)
 

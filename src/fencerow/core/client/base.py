@@ -144,7 +144,7 @@ class ClientBase:
             log.warning(
                 "job %s waits for job %s (%s), and keeps its slot meanwhile: when all slots have such jobs, nothing "
                 "moves until timeout_s is over. Submit what comes after it with job.submit_next(...) and return "
-                "(docs/guide/flows.md)",
+                "(docs/guide/never-wait.md)",
                 waiting, live.name, job_id,
             )  # fmt: skip
 
