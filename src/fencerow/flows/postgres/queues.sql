@@ -22,14 +22,18 @@ WHERE member.flow_id = CAST(:id AS uuid);
 -- name: list_flows_within
 -- Flows of which all is within these queues, the newest first. It goes from one list of queues to the next by the index,
 -- beginning with those that begin with a queue of these, and of each list that is within them it takes the newest: so the
--- flows of others are not passed over one by one.
+-- flows of others are not passed over one by one. Flows of more than five queues are in no such list.
 WITH RECURSIVE listed (first, queues) AS (
     SELECT own.name,
-           (SELECT flow.queues FROM fencerow.flows AS flow WHERE flow.queues >= ARRAY[own.name] ORDER BY flow.queues LIMIT 1)
+           (SELECT flow.queues FROM fencerow.flows AS flow
+            WHERE flow.queues >= ARRAY[own.name] AND cardinality(flow.queues) <= 5
+            ORDER BY flow.queues LIMIT 1)
     FROM unnest(CAST(:queues AS text[])) AS own (name)
     UNION ALL
     SELECT listed.first,
-           (SELECT flow.queues FROM fencerow.flows AS flow WHERE flow.queues > listed.queues ORDER BY flow.queues LIMIT 1)
+           (SELECT flow.queues FROM fencerow.flows AS flow
+            WHERE flow.queues > listed.queues AND cardinality(flow.queues) <= 5
+            ORDER BY flow.queues LIMIT 1)
     FROM listed
     WHERE listed.queues[1] = listed.first
 )
@@ -38,7 +42,7 @@ FROM listed
 CROSS JOIN LATERAL (
     SELECT flow.*
     FROM fencerow.flows AS flow
-    WHERE flow.queues = listed.queues
+    WHERE flow.queues = listed.queues AND cardinality(flow.queues) <= 5
       AND {{in the list}}
     ORDER BY flow.submitted_at DESC, flow.id DESC
     LIMIT CAST(:limit AS integer)

@@ -16,7 +16,8 @@ CREATE TABLE fencerow.flows (
 CREATE INDEX flows_open ON fencerow.flows (submitted_at, id) WHERE ended_at IS NULL;
 CREATE INDEX flows_ended ON fencerow.flows (ended_at, id) WHERE ended_at IS NOT NULL;
 CREATE INDEX flows_submitted ON fencerow.flows (submitted_at, id);
-CREATE INDEX flows_queues ON fencerow.flows (queues, submitted_at, id);
+-- An entry of an index holds 2,704 bytes at most, and a name of a queue has up to 400.
+CREATE INDEX flows_queues ON fencerow.flows (queues, submitted_at, id) WHERE cardinality(queues) <= 5;
 
 CREATE TABLE fencerow.flow_jobs (
     job_id uuid PRIMARY KEY,
