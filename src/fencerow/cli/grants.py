@@ -10,7 +10,7 @@ from fencerow.core.db.queries import identifier
 SUBMITTED = (
     "id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at, "
     "retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers, "
-    "ephemeral, subscribed, state, exclusive, exclusive_at_once, strict, limits, gate, share, affinity, affinity_wait_s"
+    "ephemeral, subscribed, state, gate, exclusive, exclusive_at_once, strict, limits, share, affinity, affinity_wait_s"
 )
 SUBMIT = (
     "GRANT USAGE ON SCHEMA {schema} TO {role};",
@@ -49,7 +49,7 @@ UNIQUE = (
 # A job that waits for others is made to wait right after its insert. Nothing of an end can be written.
 MEMBERS = "job_id, flow_id, name, job_name, place, level, stage, is_read, woken_at"
 FLOWS = (
-    "GRANT INSERT (id, name, digest, jobs, submitted_at, submitted_by) ON {schema}.flows TO {role};",
+    "GRANT INSERT (id, name, digest, jobs, queues, submitted_at, submitted_by) ON {schema}.flows TO {role};",
     "GRANT SELECT (id, digest) ON {schema}.flows TO {role};",
     f"GRANT INSERT ({MEMBERS}) ON {{schema}}.flow_jobs TO {{role}};",
     "GRANT INSERT (job_id, before_id, flow_id, policy) ON {schema}.flow_edges TO {role};",
