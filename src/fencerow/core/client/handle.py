@@ -31,8 +31,8 @@ MESSAGE_SHOWN = 600
 class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
     """One job, by its id. It has nothing else in it, so it stays valid across retries, restarts and revivals.
 
-    `replay` is true if an earlier submit with the same key, unique key or id had made the job. `answer` says what this
-    submit came to.
+    `replay` is true if an earlier submit with the same id, or with the same key of either kind, had made the
+    job. `answer` says what this submit came to.
     """
 
     _client: ClientBase

@@ -15,7 +15,7 @@ LOW_BITS = 0x7FFFFFFF
 DIGITS = 32
 PREFIX = re.compile(r"[0-9a-f-]+", re.ASCII)
 PREFIX_DIGITS_MIN = 4
-END_DIGITS_MIN = 6  # 16 million ends: of ten thousand jobs hardly two share one
+END_DIGITS_MIN = 6  # 16 million ends: of ten thousand jobs hardly two have the same
 END_DIGITS = 8  # as a screen shows it
 
 

@@ -1,9 +1,9 @@
-"""Whose turn it is where a priority of a queue is divided between shares. No I/O.
+"""Whose turn it is where a priority of a queue is divided between lanes in turn. No I/O.
 
 It is deficit round robin (Shreedhar and Varghese, 1995) for jobs that all count the same: whoever's turn it is starts
-as many jobs as its weight says, then the next. Each share has a lane; jobs without a share are in one more. All that
-has to be kept is who had the last turn, and how many jobs were left of it: what a share did not use while it had no
-jobs is not owed to it. Which lanes have jobs is known from one look to the next, and for each where its next claim
+as many jobs as its weight says, then the next. Jobs of no lane in turn are in one more. All that has
+to be kept is who had the last turn, and how many jobs were left of it: what a lane did not use while it had no jobs is
+not owed to it. Which lanes have jobs is known from one look to the next, and for each where its next claim
 starts.
 """
 
@@ -41,10 +41,10 @@ class RingPlace:
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """Lanes of shares behind one of them in the order of their names, as far as a look went: to `last`.
+    """Lanes in turn behind one of them in the order of their names, as far as a look went: to `last`.
 
     `members` have a due job; the names begin again before number `begins` of them, if they do. `whole`: that was the
-    way round. `weight`: of the jobs without a share. `later_us`: when the first of those that have none is due.
+    way round. `weight`: of the jobs that are in none. `later_us`: when the first of those that have none is due.
     """
 
     members: tuple[RingMember, ...]
@@ -69,7 +69,7 @@ class LaneTurns:
 
     def __init__(self, place: RingPlace | None = None) -> None:
         self.place = place or RingPlace()
-        # Nobody had a turn yet: many workers should not all begin with the same share.
+        # Nobody had a turn yet: many workers should not all begin with the same lane.
         self._fresh = place is None
         self._plan: list[LaneTurn] = []
         self._cycled = 0  # turns of the plan that go round, beside the rest of the last one
@@ -93,7 +93,7 @@ class LaneTurns:
         return self._whole and not self._ahead and not self._behind
 
     def looked(self, ring: Ring, *, anybodys: bool) -> None:
-        """Lanes were looked for behind `after`. `anybodys`: jobs without a share are due as well."""
+        """Lanes were looked for behind `after`. `anybodys`: jobs of no lane in turn are due as well."""
         members = list(ring.members)
         begins = len(members) if ring.begins is None and ring.whole else ring.begins
         if anybodys and begins is not None:
@@ -105,7 +105,7 @@ class LaneTurns:
             self._ahead.rotate(random.randrange(len(self._ahead)))  # noqa: S311 (a place to begin, not a secret)
 
     def anybodys_came(self) -> None:
-        """A job without a share was queued."""
+        """A job of no lane in turn was queued."""
         if self._whole and self._member(ANYBODYS) is None:
             self._ahead.append(RingMember(ANYBODYS, self._weight))
 

@@ -53,7 +53,7 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def labels(self) -> frozenset[str]:
-        """The labels that it carries: jobs with affinity for one of them wait for such workers."""
+        """The labels that it carries: jobs that ask for one of them wait for such workers."""
         return _named(self.info, "labels") or frozenset()
 
     @property

@@ -196,7 +196,7 @@ class Job:
         existed, and the next attempt makes its own. May be repeated, for up to 1,000 jobs with 4 MiB of arguments.
 
         A follow-up that the database refuses, because its key belongs to another payload or its limit was removed, ends
-        this job as failed, and none of them is stored. If its unique key has a job already, that one stays.
+        this job as failed, and none of them is stored. A job that counts as the same and is there already stays.
 
         Raises:
             InvalidInput: it was not made by `job.call(...)`, names a connection, or is one too many; or the flow has a
