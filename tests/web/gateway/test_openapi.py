@@ -38,14 +38,20 @@ async def test_the_document_is_valid_and_the_one_that_is_kept(http: httpx.AsyncC
 
 async def test_it_leaves_generators_of_clients_nothing_to_guess(gateway: Gateway) -> None:
     """Else openapi-typescript makes an object without fields of the arguments of a job, and the generator for Go takes
-    its name for nullable."""
+    its name for nullable, reads numbers in 32 bits, and sends the text `null` for a parameter that is not given."""
     every = list(_objects(gateway.openapi))
 
     choices = [each for each in every if isinstance(each.get("enum"), list) and None not in each["enum"]]
     unions = [each["anyOf"] for each in every if isinstance(each.get("anyOf"), list)]
     objects = [each for each in every if each.get("type") == "object"]
+    numbers = [each for each in every if each.get("type") == "integer" and each.get("maximum", 2**63) > 2**31]
+    asked = [each["schema"] for each in every if each.get("in") == "query"]
     assert choices and all(each["type"] == "string" for each in choices)
     assert objects and all("properties" in each or "additionalProperties" in each for each in objects)
+    assert numbers and all(each["format"] == "int64" for each in numbers)
+    assert asked and not any(
+        "null" in each.get("type", ()) or ("default" in each and each["default"] is None) for each in asked
+    )
     assert unions and all("$ref" in some[0] for some in unions if {"type": "null"} in some)
 
 

@@ -40,6 +40,7 @@ ANY_REQUEST: Sequence[Refusal] = (
 )
 WITH_BODY: Sequence[Refusal] = ((RequestTooSlow, 408), (RequestTooLarge, 413), (UnsupportedBody, 415))
 NULL: Mapping[str, Any] = {"type": "null"}
+INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
 WITH_SCOPE = (NotAuthenticated, NotAllowed, InvalidInput, Unready, TooLate, *OF_DATABASE)
 ANY: Mapping[str, Any] = {"description": "any JSON value"}
 
@@ -68,8 +69,9 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
 
 
 def _explicit(told: Any) -> Any:
-    """The same, where generators of clients need not guess: a choice of texts is text, and an object whose fields are
-    not said may have any. Without that, one takes a choice for anything, another such an object for an empty one."""
+    """The same, where generators of clients need not guess: a choice of texts is text, an object whose fields are not
+    said may have any, and a number may need 64 bits. Without that, one takes a choice for anything, another such an
+    object for an empty one, and a third reads numbers in 32 bits."""
     if isinstance(told, list):
         return [_explicit(each) for each in told]
     if not isinstance(told, dict):
@@ -80,6 +82,8 @@ def _explicit(told: Any) -> Any:
         said.setdefault("type", "string")
     if said.get("type") == "object" and "properties" not in said:
         said.setdefault("additionalProperties", True)
+    if said.get("type") == "integer" and said.get("maximum", INT64_MAX) > INT32_MAX:
+        said.setdefault("format", "int64")
     return _nullable(said)
 
 
@@ -95,6 +99,16 @@ def _nullable(said: dict[str, Any]) -> dict[str, Any]:
     told = {**other, **said, "type": [other["type"], "null"]}
     del told["anyOf"]
     return told | ({"enum": [*told["enum"], None]} if "enum" in told else {})
+
+
+def _never_null(said: dict[str, Any]) -> dict[str, Any]:
+    """A parameter of a query is there or it is not: a generator for Go sent the text `null` for one that is not."""
+    told = {name: each for name, each in said.items() if (name, each) != ("default", None)}
+    if isinstance(kinds := told.get("type"), list):
+        told["type"] = next(each for each in kinds if each != "null")
+    if "enum" in told:
+        told["enum"] = [each for each in told["enum"] if each is not None]
+    return told
 
 
 def _types(routes: Iterable[Route]) -> list[type]:
@@ -154,7 +168,8 @@ def _in_query(route: Route) -> Iterable[dict[str, Any]]:
     (schema,), components = msgspec.json.schema_components([route.query], ref_template=REF)
     shape = components[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
     for name, each in shape.get("properties", {}).items():
-        yield {"name": name, "in": "query", "required": name in shape.get("required", ()), "schema": each}
+        told = _never_null(_explicit(each))
+        yield {"name": name, "in": "query", "required": name in shape.get("required", ()), "schema": told}
 
 
 def _in_headers(route: Route) -> Iterable[dict[str, Any]]:
