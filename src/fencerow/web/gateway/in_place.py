@@ -29,7 +29,8 @@ class Ended(Told, frozen=True):
     id: str
     job: str
     url: str
-    state: Annotated[str, Meta(description="`succeeded`, `failed` or `cancelled`")]
+    # Always there, and not called required: a client that is generated may read what was stored by this shape, too.
+    state: Annotated[str, Meta(description="`succeeded`, `failed` or `cancelled`")] | UnsetType = UNSET
     result: Annotated[msgspec.Raw, Meta(description="JSON, byte for byte as it was stored")] | UnsetType = (
         UNSET
     )
