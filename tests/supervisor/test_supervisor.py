@@ -45,6 +45,13 @@ class Parent:
             self.lines.append((int(line[0]), line[1], int(line[2])))
         return found
 
+    def until_logged(self, what: str) -> None:
+        """Wait until the parent itself has said this: it hears of its processes later than we do."""
+        deadline = time.monotonic() + PATIENCE_S
+        while what not in self.log:
+            assert time.monotonic() < deadline, self.log
+            time.sleep(0.01)
+
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
@@ -77,12 +84,12 @@ def test_a_process_that_died_is_started_again_and_all_leave_in_order(start: Star
 
     os.kill(second, signal.SIGKILL)
     (third,) = set(parent.until("ready", 3)) - {first, second}
+    parent.until_logged("2 processes are ready: 20 slots (10 + 10), at most 28 connections")
     parent.signal(signal.SIGTERM)
 
     assert parent.end() == exits.OK
     assert {pid for _, said, pid in parent.lines if said == "leaves"} == {first, third}
     assert "process 2 was killed by SIGKILL" in parent.log
-    assert "2 processes are ready: 20 slots (10 + 10), at most 28 connections" in parent.log
 
 
 def test_the_second_signal_is_passed_on_as_hurry(start: Start, tmp_path: Path) -> None:
