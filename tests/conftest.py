@@ -17,10 +17,11 @@ from fencerow.testing.clock import DatabaseClock, clock_of
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.network.proxy import FaultProxy
 from fencerow_proof.servers.pgbouncer import PgBouncer
+from tests.kit import servers
 from tests.kit.databases import Superuser, copy_files, scratch_folder
 from tests.kit.emptied import EmptiedDatabase
 from tests.kit.leftovers import no_connections_left, no_log_handlers_left, no_threads_left
-from tests.kit.servers import CopiedServer, kept
+from tests.kit.servers import MigratedServer, kept
 from tests.proof.race.evidence import (  # noqa: F401 (hooks must be found here)
     pytest_addoption,
     pytest_collection_modifyitems,
@@ -41,9 +42,8 @@ pytest_plugins = [
     "tests.kit.verdicts",
 ]
 
-TEMPLATE = "migrated"
-ROLE = "app"  # no superuser: it owns its schema and nothing else
-
+TEMPLATE = servers.TEMPLATE
+ROLE = servers.ROLE
 _numbers = itertools.count(1)
 
 
@@ -61,19 +61,14 @@ def _log_as_found() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def server() -> Iterator[PostgresServer]:
     """A server of this pytest process. Give each test its own database: see `postgres_url`."""
-    with CopiedServer(fast=True) as running:
+    with MigratedServer(fast=True) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def _tcp_superuser() -> Iterator[Superuser]:
-    with CopiedServer(fast=True, tcp=True) as running:
-        engine = postgres_engine(running.create_role_and_schema(role=ROLE, database=TEMPLATE))
-        store.migrate(engine)
-        engine.close()
-        made = Superuser(running)
-        no_connections_left(made, TEMPLATE)
-        yield made
+    with MigratedServer(fast=True, tcp=True) as running:
+        yield (made := Superuser(running))
         made.close()
 
 
@@ -100,11 +95,8 @@ def superuser(server: PostgresServer) -> Iterator[Superuser]:
 
 
 @pytest.fixture(scope="session")
-def _template(server: PostgresServer, superuser: Superuser) -> str:
-    engine = postgres_engine(server.create_role_and_schema(role=ROLE, database=TEMPLATE))
-    store.migrate(engine)
-    engine.close()
-    no_connections_left(superuser, TEMPLATE)
+def _template(server: PostgresServer) -> str:
+    """The database of which each test gets a copy: its server began with it."""
     return TEMPLATE
 
 

@@ -6,21 +6,20 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.queries import Queries, postgres_names, qualified, sqlite_names
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.arena.postgres import PostgresArena
 from fencerow_proof.arena.race import Report, Scenario, explore
 from fencerow_proof.arena.sqlite import SqliteArena
 from fencerow_proof.explorer.violation import Violation
-from tests.kit.databases import scratch_folder
-from tests.kit.servers import CopiedServer
+from tests.kit.databases import copy_files, scratch_folder
+from tests.kit.servers import ROLE, TEMPLATE, MigratedServer
 from tests.proof.race.named import WHOLE
 
 ALL = 1_000_000  # orders: no race has so many that are told apart
@@ -36,7 +35,7 @@ def in_modes(*modes: str) -> pytest.MarkDecorator:
 
 @pytest.fixture(scope="session")
 def race_server() -> Iterator[PostgresServer]:
-    with CopiedServer(fast=True) as server:
+    with MigratedServer(fast=True) as server:
         yield server
 
 
@@ -143,21 +142,16 @@ class Race:
 
 
 @pytest.fixture(scope="session")
-def arenas(race_server: PostgresServer) -> Iterator[Mapping[str, PostgresArena | SqliteArena]]:
+def arenas(
+    race_server: PostgresServer, _lite_template: Path
+) -> Iterator[Mapping[str, PostgresArena | SqliteArena]]:
     made: dict[str, PostgresArena | SqliteArena] = {}
-    plain = race_server.create_role_and_schema(role="racer", database="race_plain")
-    engine = PostgresEngine(plain, store.postgres_queries())
-    store.migrate(engine)
-    engine.close()
-    race_server.create_database("race_held", template="race_plain")
     for mode in ("plain", "held"):
-        url = race_server.conninfo(f"race_{mode}", "racer")
+        race_server.create_database(f"race_{mode}", template=TEMPLATE)
+        url = race_server.conninfo(f"race_{mode}", ROLE)
         made[mode] = PostgresArena(url, store.postgres_queries(), held=mode == "held")
     with scratch_folder() as folder:
-        path = folder / "race.db"
-        sqlite = SqliteEngine(path, store.sqlite_queries())
-        store.migrate(sqlite)
-        sqlite.close()
+        copy_files(_lite_template, path := folder / "race.db")
         made["sqlite"] = SqliteArena(path, store.sqlite_queries())
         yield made
         for arena in made.values():
