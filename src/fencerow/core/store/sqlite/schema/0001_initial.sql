@@ -4,13 +4,16 @@
 -- default that used one would break every other tool that opens the file.
 -- SQLite keeps bytes in a column of texts, and no JSON can hold them: one such row would stop every look at all rows. Hence
 -- text_not_bytes in each table.
+-- No IN of three values and more in the constraints and indexes of jobs: SQLite makes a table of them for every row that it
+-- writes.
 
 CREATE TABLE fencerow.jobs (
     id TEXT PRIMARY KEY NOT NULL,
     queue TEXT NOT NULL,
     name TEXT NOT NULL,
     state TEXT NOT NULL DEFAULT 'queued'
-        CHECK (state IN ('waiting', 'queued', 'running', 'succeeded', 'failed', 'cancelled')),
+        CHECK (state = 'waiting' OR state = 'queued' OR state = 'running'
+               OR state = 'succeeded' OR state = 'failed' OR state = 'cancelled'),
     priority INTEGER NOT NULL DEFAULT 0 CHECK (priority BETWEEN -100 AND 100),
     suspect INTEGER NOT NULL DEFAULT 0,
     awaited INTEGER NOT NULL DEFAULT 0,
@@ -90,7 +93,7 @@ CREATE INDEX fencerow.jobs_expiry ON fencerow.jobs (expires_at) WHERE state IN (
 CREATE INDEX fencerow.jobs_key ON fencerow.jobs (scope, key) WHERE key IS NOT NULL;
 -- Jobs that have ended and could not be moved. Maintenance looks for them and moves them when the database lets it.
 CREATE INDEX fencerow.jobs_parked ON fencerow.jobs (ended_at)
-    WHERE state IN ('succeeded', 'failed', 'cancelled') AND ended_at IS NOT NULL;
+    WHERE ended_at IS NOT NULL;
 -- Jobs that are found by their tags and metadata: those that carry any, the newest id first.
 CREATE INDEX fencerow.jobs_labelled ON fencerow.jobs (id) WHERE tags IS NOT NULL OR metadata IS NOT NULL;
 
@@ -99,7 +102,7 @@ CREATE TABLE fencerow.finished_jobs (
     id TEXT PRIMARY KEY NOT NULL,
     queue TEXT NOT NULL,
     name TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('succeeded', 'failed', 'cancelled')),
+    state TEXT NOT NULL CHECK (state = 'succeeded' OR state = 'failed' OR state = 'cancelled'),
     priority INTEGER NOT NULL DEFAULT 0 CHECK (priority BETWEEN -100 AND 100),
     suspect INTEGER NOT NULL DEFAULT 0,
     awaited INTEGER NOT NULL DEFAULT 0,
