@@ -60,7 +60,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
             "version": __version__,
             "description": "Durable jobs over HTTP. Every error is a problem document with a stable code.",
         },
-        "paths": _explicit(paths),
+        "paths": paths,
         "components": {
             "schemas": _explicit(components),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
