@@ -35,6 +35,14 @@ func main() {
 	check(err)
 	fmt.Println("result", string(text))
 
+	// A submit that waits is answered with the end of its job, where that comes in time.
+	pages.SetArgs(map[string]any{"path": "d.pdf"})
+	ended, _, err := jobs.JobsAPI.SubmitJob(ctx).Submit(*pages).Wait(waitS).Execute()
+	check(err)
+	text, err = json.Marshal(ended.Result)
+	check(err)
+	fmt.Println("waited", ended.GetState(), string(text))
+
 	// A job that nobody runs yet, and never will.
 	pages.SetDelayS(3600)
 	later, _, err := jobs.JobsAPI.SubmitJob(ctx).Submit(*pages).Execute()

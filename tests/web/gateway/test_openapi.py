@@ -38,7 +38,8 @@ async def test_the_document_is_valid_and_the_one_that_is_kept(http: httpx.AsyncC
 
 async def test_it_leaves_generators_of_clients_nothing_to_guess(gateway: Gateway) -> None:
     """Else openapi-typescript makes an object without fields of the arguments of a job, and the generator for Go takes
-    its name for nullable, reads numbers in 32 bits, and sends the text `null` for a parameter that is not given."""
+    its name for nullable, reads numbers in 32 bits, sends the text `null` for a parameter that is not given, and takes
+    all good answers of a route for the first one."""
     every = list(_objects(gateway.openapi))
 
     choices = [each for each in every if isinstance(each.get("enum"), list) and None not in each["enum"]]
@@ -52,6 +53,10 @@ async def test_it_leaves_generators_of_clients_nothing_to_guess(gateway: Gateway
     assert asked and not any(
         "null" in each.get("type", ()) or ("default" in each and each["default"] is None) for each in asked
     )
+    answered = [each["responses"] for each in every if isinstance(each.get("responses"), Mapping)]
+    good = [[told for status, told in each.items() if status[0] == "2"] for each in answered]
+    shapes = [[told["content"] for told in each if "content" in told] for each in good]
+    assert max(map(len, shapes)) > 1 and all(told == each[0] for each in shapes for told in each)
     assert unions and all("$ref" in some[0] for some in unions if {"type": "null"} in some)
 
 

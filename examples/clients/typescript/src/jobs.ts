@@ -9,7 +9,7 @@ export type Jobs = ReturnType<typeof connect>;
 export type JobEvent = { id: string; kind: string; data: Record<string, unknown> };
 
 const NOT_ENDED = "FR-307";
-const WAIT_S = 30; // of one request: shorter than what proxies cut off
+export const WAIT_S = 30; // of one request: shorter than what proxies cut off
 
 /** What the gateway refused. `problem.code` is stable, and docs/errors.md has a paragraph for each. */
 export class Refused extends Error {

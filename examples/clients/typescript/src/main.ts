@@ -1,7 +1,7 @@
 // Submits jobs and shows all that a program does with them: FENCEROW_GATEWAY_URL, FENCEROW_TOKEN, WEBHOOK_SECRET and the
 // port for webhooks say with whom.
 
-import { connect, follow, Refused, resultOf, taken } from "./jobs.js";
+import { connect, follow, Refused, resultOf, taken, WAIT_S } from "./jobs.js";
 import { firstWebhook } from "./webhooks.js";
 
 const { FENCEROW_GATEWAY_URL: url = "", FENCEROW_TOKEN: token = "", WEBHOOK_SECRET: secret = "" } = process.env;
@@ -15,6 +15,11 @@ const first = taken(await jobs.POST("/v1/jobs", { ...key, body: pages }));
 const again = await jobs.POST("/v1/jobs", { ...key, body: pages });
 console.log("again", taken(again).id === first.id, again.response.headers.get("idempotent-replayed"));
 console.log("result", JSON.stringify(await resultOf(jobs, first.id)));
+
+// A submit that waits is answered with the end of its job, where that comes in time.
+const waits = { params: { query: { wait: WAIT_S } } };
+const ended = taken(await jobs.POST("/v1/jobs", { ...waits, body: { ...pages, args: { path: "d.pdf" } } }));
+console.log("waited", ended.state, JSON.stringify(ended.result));
 
 // A job that nobody runs yet, and never will.
 const later = taken(await jobs.POST("/v1/jobs", { body: { ...pages, delay_s: 3600 } }));

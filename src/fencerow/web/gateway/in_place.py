@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
 
 from fencerow.core.client.handle import Handle
 from fencerow.core.errors import FencerowError, JobCancelled, JobFailed
@@ -15,26 +14,12 @@ from fencerow.core.model.state import State
 from fencerow.web.errors import NotAllowed
 from fencerow.web.gateway.looking import json_of, waiting_s
 from fencerow.web.gateway.route import Call
-from fencerow.web.gateway.shapes import ErrorDocument, Told, error_document
+from fencerow.web.gateway.shapes import error_document
 from fencerow.web.tokens.scope import Scope
 
 AGAIN_S = 60  # how long the address in the answer waits
 OVER_S = 0.25  # for the last look
 RETRY_AFTER_S = "1"  # for who looks without waiting
-
-
-class Ended(Told, frozen=True):
-    """The job was stored and has ended in time. `result` is what its handler returned, if `state` is `succeeded`."""
-
-    id: str
-    job: str
-    url: str
-    # Always there, and not called required: a client that is generated may read what was stored by this shape, too.
-    state: Annotated[str, Meta(description="`succeeded`, `failed` or `cancelled`")] | UnsetType = UNSET
-    result: Annotated[msgspec.Raw, Meta(description="JSON, byte for byte as it was stored")] | UnsetType = (
-        UNSET
-    )
-    error: ErrorDocument | None = None
 
 
 def until(call: Call) -> float | None:

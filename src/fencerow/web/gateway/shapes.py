@@ -12,6 +12,7 @@ from fencerow.core.model.job import Happening, JobRecord
 from fencerow.core.model.packed import told_of
 
 JobState = Literal["queued", "waiting", "running", "succeeded", "failed", "cancelled"]
+FinalState = Literal["succeeded", "failed", "cancelled"]
 SubmitAnswer = Literal["inserted", "existing", "replaced"]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Instant = Annotated[str, Meta(description="ISO 8601, in UTC", extra_json_schema={"format": "date-time"})]

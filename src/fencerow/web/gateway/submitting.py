@@ -33,13 +33,17 @@ from fencerow.web.gateway.given import Batch, Submit
 from fencerow.web.gateway.looking import PREFER, Waiting, applied, waiting_s
 from fencerow.web.gateway.problem import placed
 from fencerow.web.gateway.route import Answer, Call, Route
-from fencerow.web.gateway.shapes import SubmitAnswer, Told
+from fencerow.web.gateway.shapes import ErrorDocument, FinalState, SubmitAnswer, Told
 from fencerow.web.reading import headers as read
 from fencerow.web.tokens.scope import Scope
 
 
 class Submitted(Told, frozen=True):
-    """The job that the submit came to. A repeat under the same key is answered in the same words."""
+    """The job that the submit came to. A repeat under the same key is answered in the same words.
+
+    Who asked to wait is told more: `state`, with `result` or `error`, of a job that has ended in time (200), and
+    `result_url` of one that goes on (202).
+    """
 
     id: str
     job: str
@@ -50,6 +54,12 @@ class Submitted(Told, frozen=True):
         ]
         | UnsetType
     ) = UNSET
+    state: Annotated[FinalState, Meta(description="of a job that has ended in time")] | UnsetType = UNSET
+    result: (
+        Annotated[msgspec.Raw, Meta(description="of one that has succeeded: JSON, byte for byte as stored")]
+        | UnsetType
+    ) = UNSET
+    error: ErrorDocument | UnsetType = UNSET
 
 
 class OneOfBatch(Told, frozen=True):
@@ -102,8 +112,7 @@ async def submit(call: Call) -> Answer:
         return Answer(202, Submitted(id=handle.id, job=call.body.job, url=url), headers)
     headers |= applied(call, waiting_s(call))
     if (end := await in_place.end_by(call, handle.id, until)) is not None:
-        told = in_place.Ended(id=handle.id, job=call.body.job, url=url, **end)
-        return Answer(200, told, headers)
+        return Answer(200, Submitted(id=handle.id, job=call.body.job, url=url, **end), headers)
     later = Submitted(
         id=handle.id, job=call.body.job, url=url, result_url=f"{url}/result?wait={in_place.AGAIN_S}"
     )
@@ -217,7 +226,7 @@ TRACE = {
 }
 ROUTES = (
     Route(
-        "POST", "/v1/jobs", "submitJob", submit, Scope.SUBMIT, {200: in_place.Ended, 202: Submitted},
+        "POST", "/v1/jobs", "submitJob", submit, Scope.SUBMIT, {200: Submitted, 202: Submitted},
         query=Waiting, body=Submit, refusals=STORED, may_wait=True, accepts={**KEY, **TRACE, **PREFER},
     ),
     Route(

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from fencerow.output.model import Chunk
 
 PATIENCE_S = 30.0
-OK = 200
 # Of the time in which an answer is wanted, so much is the gateway's: the rest is for the way back.
 RETURN_S = 0.25
 WAITS = 0.5
@@ -42,19 +41,13 @@ URL = "FENCEROW_GATEWAY_URL"
 TOKEN = "FENCEROW_TOKEN"  # noqa: S105 - the name of a variable
 
 
-class SubmitAnswer(msgspec.Struct, frozen=True):
-    """What a submit is answered with."""
-
-    id: str
-
-
-class EndedAnswer(msgspec.Struct, frozen=True):
-    """What a submit that waits is answered with; the state is told of a job that has ended."""
+class Submitted(msgspec.Struct, frozen=True):
+    """What a submit is answered with; the state is told of a job that has ended within the wait."""
 
     id: str
     state: str = ""
     result: Any = None
-    error: Mapping[str, str | None] | None = None
+    error: Mapping[str, str | None] = {}
 
     def succeeded(self) -> Any:
         """The result of the job that has ended.
@@ -68,7 +61,7 @@ class EndedAnswer(msgspec.Struct, frozen=True):
             raise JobCancelled(
                 f"job {self.id} was cancelled", "it has no result", "submit the work again if needed"
             )
-        told = {name: str((self.error or {}).get(name) or "") for name in ("type", "message", "code")}
+        told = {name: str(self.error.get(name) or "") for name in ("type", "message", "code")}
         raise JobFailed(
             f"job {self.id} failed",
             told["message"],
@@ -114,7 +107,7 @@ class RemoteClient(RemoteSteps):
             OutcomeUnknown: it may have been stored. Submit again under the same key, or with `id=` of `job_ids`.
         """
         reply = yield from self._submitting(job, args, options)
-        return self._handle_of(reply, reply.decoded(SubmitAnswer).id)
+        return self._handle_of(reply, reply.decoded(Submitted).id)
 
     asubmit = averb(submit)
 
@@ -147,10 +140,10 @@ class RemoteClient(RemoteSteps):
             reply = yield from self._submitting(job, args, named, within_s=within)
         except OutcomeUnknown:
             raise busy(own, within) from None
-        end = reply.decoded(EndedAnswer)
-        if reply.status != OK:
-            return Later(self._handle_of(reply, end.id))
-        return Answered(end.id, end.succeeded())
+        told = reply.decoded(Submitted)
+        if not told.state:
+            return Later(self._handle_of(reply, told.id))
+        return Answered(told.id, told.succeeded())
 
     aanswer = averb(answer)
 
