@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from functools import partial
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
 from fencerow import App
 from fencerow.core.errors import Busy
 from fencerow.web.dashboard.asgi import Dashboard
+from fencerow.web.dashboard.beat import SLOW_S, Beat
 from fencerow.web.dashboard.cost import Cost, LookingClient
+from fencerow.web.dashboard.guard import form_token
 from fencerow.web.dashboard.looks import ROUND_STATEMENTS, Looks, ScreenPlace
+from fencerow.web.dashboard.pages import Pages, Visit
 from fencerow.web.dashboard.problems import Problems
 from fencerow.web.dashboard.redacting import Redactor
 from fencerow.web.dashboard.roles import Role
@@ -110,31 +116,87 @@ async def test_a_view_that_would_cost_too_much_is_refused(lite_app: App, cost: C
             await client.alist_jobs()
 
 
+async def test_what_screens_of_a_round_ask_alike_is_asked_once(lite_app: App) -> None:
+    async def view(look: Look) -> dict[str, Any]:
+        return {"jobs": await look.client.alist_jobs(limit=int(look.query["limit"]))}
+
+    screen, looks = Screen("listed", "/listed", "Listed", view), looks_of(lite_app, 0.001)
+    places = [
+        ScreenPlace(screen, (), (("at", at), ("limit", n))) for at, n in (("a", "5"), ("b", "5"), ("c", "6"))
+    ]
+    async with asyncio.timeout(PATIENCE_S):
+        with contextlib.ExitStack() as following:
+            followed = [following.enter_context(looks.following(each)) for each in places]
+            seen = await asyncio.gather(*(asyncio.shield(each.next) for each in followed))
+    await looks.aclose()
+
+    assert [each.cost.statements for each in seen if each is not None] == [1, 0, 1]
+
+
+@pytest.mark.parametrize(("took_s", "every_s"), [(0.01, 2.0), (0.4, 4.0), (60.0, SLOW_S)])
+def test_the_longer_a_look_takes_the_seldomer_it_is_made(took_s: float, every_s: float) -> None:
+    beat = Beat(2.0)
+    for _ in range(30):
+        beat.took(took_s)
+
+    assert beat.every_s == pytest.approx(every_s)
+
+
 async def test_an_open_page_is_sent_again_and_ends_with_the_process(lite_app: App) -> None:
     board = Dashboard(lite_app, authorize=Doorkeeper(Role.READ), live_s=0.01)
-    came: list[bytes] = []
-    enough = asyncio.Event()
+    (page,) = await opened_until_sent(board, "/", "seed")
+    await board.aclose()
 
-    async def send(message: Any) -> None:
-        came.append(message.get("body", b""))
-        if b"event: view" in came[-1]:
-            enough.set()
+    assert "data: " in page and "Problems and what to do" in page
+    assert "<html" not in page
+
+
+async def test_each_who_has_a_page_open_gets_forms_of_their_own(lite_app: App) -> None:
+    await lite_app.asubmit_by_name("mail", {"to": "ada"}, queue="mail")
+    board = Dashboard(lite_app, authorize=Doorkeeper(Role.ACT), read_only=False, live_s=0.01)
+    made = 0
+    plain = Pages.live
+
+    def counted(pages: Pages, name: str, visit: Visit, found: Any) -> str:
+        nonlocal made
+        made += 1
+        return plain(pages, name, visit, found)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Pages, "live", counted)
+        ada, bob = await opened_until_sent(board, "/queues", "ada", "bob")
+    await board.aclose()
+
+    assert form_token("ada") in ada and form_token("bob") not in ada
+    assert form_token("bob") in bob and form_token("ada") not in bob
+    assert made == max(each.count("event: view") for each in (ada, bob))  # once for both
+
+
+async def opened_until_sent(board: Dashboard, at: str, *seeds: str) -> list[str]:
+    """What browsers with these cookies have got when the page came to each; then the process leaves."""
+    came: dict[str, list[bytes]] = {each: [] for each in seeds}
+    left, enough = set(seeds), asyncio.Event()
+
+    async def send(seed: str, message: Any) -> None:
+        came[seed].append(message.get("body", b""))
+        if b"event: view" in came[seed][-1]:
+            left.discard(seed)
+            if not left:
+                enough.set()
 
     async def receive() -> Any:
         await asyncio.Event().wait()
 
-    scope = {
-        "type": "http", "method": "GET", "path": "/live", "root_path": "", "scheme": "http",
-        "query_string": b"at=%2F%3Fa%3D1", "headers": [(b"host", b"localhost")], "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 80), "http_version": "1.1",
-    }  # fmt: skip
+    def scope(seed: str) -> Any:
+        return {
+            "type": "http", "method": "GET", "path": "/live", "root_path": "", "scheme": "http", "http_version": "1.1",
+            "query_string": urlencode({"at": at}).encode(), "server": ("127.0.0.1", 80), "client": ("127.0.0.1", 1),
+            "headers": [(b"host", b"localhost"), (b"cookie", f"fencerow_form={seed}".encode())],
+        }  # fmt: skip
+
     async with asyncio.timeout(PATIENCE_S):
-        serving = asyncio.ensure_future(board(scope, receive, send))
+        serving = [asyncio.ensure_future(board(scope(each), receive, partial(send, each))) for each in seeds]
         await enough.wait()
         board.leave()
-        await serving
-    await board.aclose()
-
-    page = b"".join(came).decode()
-    assert "data: " in page and "Problems and what to do" in page
-    assert "<html" not in page
+        await asyncio.gather(*serving)
+    return [b"".join(came[each]).decode() for each in seeds]

@@ -13,12 +13,13 @@ from starlette.types import Receive, Scope, Send
 from fencerow.app import App
 from fencerow.doctor.examine import examine
 from fencerow.web.dashboard.also import Also
+from fencerow.web.dashboard.beat import LIVE_S
 from fencerow.web.dashboard.canary import Canary
 from fencerow.web.dashboard.cost import Cost
 from fencerow.web.dashboard.door import Answers, Door, DoorEntry
 from fencerow.web.dashboard.guard import Cookies
 from fencerow.web.dashboard.login import Login
-from fencerow.web.dashboard.looks import LIVE_S, LOOK_S, Looks, ScreenPlace
+from fencerow.web.dashboard.looks import LOOK_S, Looks, ScreenPlace
 from fencerow.web.dashboard.pages import Pages
 from fencerow.web.dashboard.problems import Problems
 from fencerow.web.dashboard.redacting import Declared, Redact, Redactor

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from fencerow.client import Client
 from fencerow.core.db.run import Operation, Request, Rows, Runner, Statement, Steps, WakeUp
 from fencerow.core.errors import Busy
+from fencerow.web.dashboard.answers import RoundAnswers
 from fencerow.web.dashboard.source import Chosen, Source
 
 T = TypeVar("T")
@@ -20,13 +21,14 @@ STATEMENT_S = 2.0  # a statement that takes longer is cancelled: no answer is be
 
 @dataclass(slots=True)
 class Cost:
-    """What one view has cost until now, and its ceiling."""
+    """What one view has cost until now, and its ceiling. What others of the round have read is free."""
 
     statements_max: int = STATEMENTS_MAX
     rows_max: int = ROWS_MAX
     statements: int = 0
     rows: int = 0
     told: str = ""  # from where the view reads, where that is to be said
+    answers: RoundAnswers | None = None
 
     def counting(self, operation: Operation[T]) -> Operation[T]:
         """The operation, counted, and given up by a server that takes too long."""
@@ -76,7 +78,7 @@ class LookingClient(Client):
     def _aanswer(self, runner: Runner, request: Request) -> Awaitable[Any]:
         assert not isinstance(request, WakeUp), "a view looks, and changes nothing"
         if self._source is None:
-            return super()._aanswer(runner, self._cost.counting(request))
+            return self._answered(request, lambda each: super(LookingClient, self)._aanswer(runner, each))
         return self._from(self._source, request)
 
     async def _from(self, source: Source, request: Operation[Any]) -> Any:
@@ -84,7 +86,14 @@ class LookingClient(Client):
         if self._chosen is None:
             self._chosen = await source.chosen()
             self._cost.told = self._chosen.told
-        return await self._chosen.engine.arun(self._cost.counting(request))
+        return await self._answered(request, self._chosen.engine.arun)
+
+    async def _answered(
+        self, request: Operation[Any], ask: Callable[[Operation[Any]], Awaitable[Any]]
+    ) -> Any:
+        if self._cost.answers is None:
+            return await ask(self._cost.counting(request))
+        return await self._cost.answers.answer(request, lambda: ask(self._cost.counting(request)))
 
 
 def _too_dear(ceiling: str) -> Busy:

@@ -20,9 +20,12 @@ from fencerow.core.errors import FencerowError
 from fencerow.core.model.ids import new_id
 from fencerow.web.dashboard import telling
 from fencerow.web.dashboard.guard import ALWAYS, Cookies, form_token, new_seed
+from fencerow.web.dashboard.live import LiveParts
 from fencerow.web.dashboard.login import Login
+from fencerow.web.dashboard.looks import Seen
 from fencerow.web.dashboard.pages import Pages, Visit
 from fencerow.web.dashboard.roles import NOBODY, Authorize, Role, Visitor
+from fencerow.web.dashboard.screen import Screen
 from fencerow.web.errors import NoSuchRoute, NotAllowed, NotAuthenticated
 from fencerow.web.gateway.problem import problem_of, retry_after_of
 from fencerow.web.reading import headers as read
@@ -85,6 +88,7 @@ class Door:
         self._authorize = authorize
         self._read_only = read_only
         self._pages = pages
+        self._live = LiveParts(pages)
         self._rates = Rates.of(settings)
 
     async def answer(self, entry: DoorEntry, request: Request) -> Response:
@@ -121,9 +125,9 @@ class Door:
             self.cookies.remove(coming.request, response, telling.COOKIE)
         return response
 
-    def live(self, name: str, coming: Coming, found: Mapping[str, Any]) -> str:
-        """The live part of a page."""
-        return self._pages.live(name, self.visit(coming), found)
+    def live(self, screen: Screen, seen: Seen, coming: Coming) -> bytes:
+        """The live part of a page, as an event of its stream."""
+        return self._live.event(screen, seen, self.visit(coming))
 
     def back(self, coming: Coming, to: str | None, kept: telling.KeptSentence) -> Response:
         """Lead to a page of ours, and tell there what became of a press."""

@@ -1,7 +1,8 @@
 """Looks at the database, shared: whoever opens the same address within a second, or keeps it open, sees one look.
 
 One poller of the process looks again at all addresses that are open somewhere, within a budget of statements for each
-round. So fifty open pages of one screen cost as much as one, and fifty of fifty screens are seen less often.
+round. So fifty open pages of one screen cost as much as one, and fifty of fifty screens are seen less often. What
+several screens of a round ask alike is asked once, and the poller waits the longer the longer a round takes.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from fencerow.core.errors import FencerowError
+from fencerow.web.dashboard.answers import RoundAnswers
+from fencerow.web.dashboard.beat import LIVE_S, Beat
 from fencerow.web.dashboard.cost import Cost
+from fencerow.web.dashboard.roles import Role
 from fencerow.web.dashboard.screen import Look, Screen
 from fencerow.web.errors import TooLate
 
@@ -25,11 +29,11 @@ log = logging.getLogger("fencerow.web")
 
 LOOK_S = 5.0
 FRESH_S = 1.0
-LIVE_S = 2.0
 ROUND_STATEMENTS = 30
 KEPT_MAX = 200
 
 Pairs = tuple[tuple[str, str], ...]
+PartKey = tuple[str, str, Role]  # base, address below it, role of who sees it
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +47,17 @@ class ScreenPlace:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one look found, when (`time.time`), and what it has cost. `error`: nothing was found."""
+    """What one look found, when (`time.time`), and what it has cost. `error`: nothing was found.
+
+    `every_s`: how often pages that are open are looked at now. `parts`: what was made of it for whoever has it open.
+    """
 
     found: Mapping[str, Any]
     at_s: float
     cost: Cost
     error: FencerowError | None = None
+    every_s: float = LIVE_S
+    parts: dict[PartKey, list[bytes]] = field(default_factory=dict)
 
 
 class FollowedPlace:
@@ -71,7 +80,7 @@ class Looks:
         self, make: Callable[[ScreenPlace, Cost], Look], *, live_s: float = LIVE_S, look_s: float = LOOK_S
     ) -> None:
         self._make = make
-        self._live_s = live_s
+        self._beat = Beat(live_s)
         self._look_s = look_s
         self._kept: OrderedDict[ScreenPlace, asyncio.Task[Seen]] = OrderedDict()
         self._followed: OrderedDict[ScreenPlace, FollowedPlace] = OrderedDict()
@@ -127,20 +136,25 @@ class Looks:
 
     async def _poll(self) -> None:
         while self._followed:
-            await asyncio.sleep(self._live_s)
-            spent = 0
-            for place in list(self._followed):
-                if spent >= ROUND_STATEMENTS:
-                    break  # the rest comes first in the next round
-                if (followed := self._followed.get(place)) is None:
-                    continue
-                self._followed.move_to_end(place)
-                seen = await self._look(place)
-                spent += seen.cost.statements
-                followed.tell(seen)
+            late_s = await self._beat.wait()
+            began_s = time.monotonic()
+            await self._round()
+            self._beat.took(late_s + time.monotonic() - began_s)
 
-    async def _look(self, place: ScreenPlace) -> Seen:
-        cost = Cost(place.screen.statements_max)
+    async def _round(self) -> None:
+        spent, answers = 0, RoundAnswers()
+        for place in list(self._followed):
+            if spent >= ROUND_STATEMENTS:
+                break  # the rest comes first in the next round
+            if (followed := self._followed.get(place)) is None:
+                continue
+            self._followed.move_to_end(place)
+            seen = await self._look(place, answers)
+            spent += seen.cost.statements
+            followed.tell(seen)
+
+    async def _look(self, place: ScreenPlace, answers: RoundAnswers | None = None) -> Seen:
+        cost = Cost(place.screen.statements_max, answers=answers)
         found: Mapping[str, Any] = MappingProxyType({})
         error: FencerowError | None = None
         look_s = place.screen.look_s or self._look_s
@@ -155,7 +169,7 @@ class Looks:
         except Exception as fault:
             log.error("screen %s met %s", place.screen.name, type(fault).__name__, exc_info=fault)
             error = FencerowError("the dashboard met a fault of its own")
-        return Seen(found, time.time(), cost, error)
+        return Seen(found, time.time(), cost, error, self._beat.every_s)
 
 
 def _is_old(task: asyncio.Task[Seen]) -> bool:

@@ -18,6 +18,7 @@ from fencerow.web.dashboard import telling
 from fencerow.web.dashboard.canary import Canary
 from fencerow.web.dashboard.door import Coming, Door, DoorEntry, is_ours
 from fencerow.web.dashboard.guard import check_origin, check_token, form_of
+from fencerow.web.dashboard.live import event
 from fencerow.web.dashboard.looks import Looks, ScreenPlace, Seen
 from fencerow.web.dashboard.roles import Role
 from fencerow.web.dashboard.screen import Act, Action, Screen
@@ -108,17 +109,14 @@ class Serving:
                         seen = await asyncio.shield(followed.next)
                         if seen is None:
                             return
-                        yield _event(*self._part(place.screen, shown, seen))
+                        yield self._part(place.screen, shown, seen)
             except TimeoutError:
                 return  # the browser comes again, and is let in again
 
-    def _part(self, screen: Screen, coming: Coming, seen: Seen) -> tuple[str, str]:
+    def _part(self, screen: Screen, coming: Coming, seen: Seen) -> bytes:
         if seen.error is None:
-            return "view", self._door.live(
-                screen.name, coming, {**seen.found, "screen": screen, "seen": seen}
-            )
-        kept = telling.refusal(seen.error, coming.request_id)
-        return "trouble", kept.text
+            return self._door.live(screen, seen, coming)
+        return event("trouble", telling.refusal(seen.error, coming.request_id).text)
 
     def _place(self, at: str) -> ScreenPlace:
         """The place of an address below ours.
@@ -233,8 +231,3 @@ def _at(request: Request, at: str) -> Request:
             "query_string": parts.query.encode("ascii", "ignore"),
         }
     )
-
-
-def _event(name: str, content: str) -> bytes:
-    lines = "".join(f"data: {line}\n" for line in content.splitlines())
-    return f"event: {name}\n{lines}\n".encode()

@@ -6,6 +6,7 @@
   const live = document.getElementById("live");
   const pause = document.getElementById("pause");
   const asOf = document.getElementById("as-of");
+  const every = document.getElementById("every");
   const trouble = document.getElementById("trouble");
   // How far the server's clock is ahead of this one, from when the page was made.
   let ahead = asOf ? Date.parse(asOf.dateTime) - Date.now() : 0;
@@ -104,6 +105,7 @@
       if (stamp && asOf) {
         asOf.dateTime = stamp.dataset.asOf;
         asOf.textContent = stamp.dataset.asOf.slice(11, 19);
+        every.textContent = stamp.dataset.every || "";
         ahead = Date.parse(asOf.dateTime) - Date.now();
       }
       tellTimes();
