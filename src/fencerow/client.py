@@ -9,6 +9,7 @@ from fencerow.core.client.refs import CancelAnswer
 from fencerow.core.db.run import Procedure
 from fencerow.core.model.change import JobChanged
 from fencerow.handovers.terms import DEFAULT_RECEIVER
+from fencerow.operators.change_verbs import ChangeVerbs
 from fencerow.operators.job_verbs import JobVerbs
 from fencerow.operators.queue_verbs import QueueVerbs
 from fencerow.output.client import OutputReads
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["CancelAnswer", "Client", "JobChanged"]
 
 
-class Client(JobsClient, JobVerbs, QueueVerbs, SignalVerbs, OutputReads):
+class Client(JobsClient, JobVerbs, ChangeVerbs, QueueVerbs, SignalVerbs, OutputReads):
     """Submits jobs, reads them and their output, waits for them, signals them and changes their state; pauses queues;
     `audit`, `exclusive`, `flows`, `handovers`, `limits`, `shares`, `workers`, `mutexes`, `schedules`, `tokens` and
     `maintenance` are for operators.

@@ -13,13 +13,13 @@ from fencerow.config import Config
 from fencerow.core.chore import Site
 from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.steady import steady
-from fencerow.core.model.change import JobChange
 from fencerow.core.model.wakeup import Queued
 from fencerow.core.model.wanted import Stated
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Requeue
 from fencerow.core.telemetry import Telemetry
-from fencerow.operators import looking
+from fencerow.operators import changes, looking
+from fencerow.operators.job_change import JobChange
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock
 from fencerow.turns import handing
@@ -105,7 +105,7 @@ def test_a_delay_that_was_written_later_is_kept_as_well(
     if kind == "changed":
         (job_id,) = submit(engine)
         clock.advance(HOUR_S)
-        engine.run(store.change(job_id, JobChange(delay_s=DELAY_S), actor="ada"))
+        engine.run(changes.change(job_id, JobChange(delay_s=DELAY_S), actor="ada"))
     else:
         job = running(engine, holder := register(engine, lease_s=1e6), timeout_s=1.0)
         job_id = job.id
@@ -146,7 +146,7 @@ def test_nothing_that_was_written_ahead_moves_it_again(
         assert engine.run(store.fail([store.Failure(job_id, 1, ERROR)], holder=holder))
         engine.run(store.revive(job_id, actor="ada"))
         rows(engine, "UPDATE {jobs} SET claimed_at = submitted_at")
-        engine.run(store.change(job_id, JobChange(delay_s=DELAY_S), actor="ada"))
+        engine.run(changes.change(job_id, JobChange(delay_s=DELAY_S), actor="ada"))
     else:
         again = Requeue(id=job_id, attempt=1, kind="retried", delay_s=DELAY_S)
         assert engine.run(store.requeue([again], holder=holder))
@@ -177,7 +177,7 @@ def test_a_change_that_leaves_the_time_alone_says_nothing_of_it(
 ) -> None:
     (job_id,) = submit(engine, new_job(delay_s=2 * HOUR_S))
     clock.advance(HOUR_S)
-    engine.run(store.change(job_id, JobChange(priority=3), actor="ada"))
+    engine.run(changes.change(job_id, JobChange(priority=3), actor="ada"))
     clock.advance(-HOUR_S)
 
     assert moved(engine, look=False) == []

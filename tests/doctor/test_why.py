@@ -12,12 +12,13 @@ from fencerow.client import Client
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Procedure
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.model.change import JobChange
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.wanted import SlotGroupNow, Stated
 from fencerow.core.store import store
 from fencerow.doctor.why import Diagnosis, why
 from fencerow.errors import ArgumentsTooNew, JobNotFound, ResultTimeout, Unavailable
+from fencerow.operators import changes
+from fencerow.operators.job_change import JobChange
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock
 from tests.cli import conftest as command_line
@@ -345,8 +346,8 @@ def test_who_changed_a_job_is_told(engine: AnyEngine) -> None:
     (job_id,) = jobs.submit(engine)
     assert all(each.name != "is as it was submitted" for each in ask(engine, job_id).conditions)
 
-    engine.run(store.change(job_id, JobChange(delay_s=600.0, priority=3), actor="ada"))
-    engine.run(store.change(job_id, JobChange(queue="bulk"), actor="bob"))
+    engine.run(changes.change(job_id, JobChange(delay_s=600.0, priority=3), actor="ada"))
+    engine.run(changes.change(job_id, JobChange(queue="bulk"), actor="bob"))
 
     answer = ask(engine, job_id)
     told = found(answer, "is as it was submitted")

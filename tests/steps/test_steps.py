@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from fencerow import Backoff, Job
-from fencerow.core.model.change import JobChange
 from fencerow.core.store import store
+from fencerow.operators import changes
+from fencerow.operators.job_change import JobChange
 from fencerow.steps import memory
 from fencerow.steps.memory import Fencing, Remembering
 from fencerow.steps.model import Kind
@@ -316,7 +317,7 @@ async def test_a_patch_is_taken_by_those_that_have_not_come_so_far(
                     engine, job_id, name, seq, json.dumps(kept).replace("{", "{{").replace("}", "}}")
                 ),
             )
-        await engine.arun(store.change(job_id, JobChange(at_once=True), actor="ada"))
+        await engine.arun(changes.change(job_id, JobChange(at_once=True), actor="ada"))
         job = await stage.ended(job_id)
 
     assert (job.state, job.result) == ("succeeded", not before)

@@ -13,9 +13,9 @@ from fencerow.command.app_loading import load_app
 from fencerow.command.completing import queue_names
 from fencerow.command.options import CommandOptions
 from fencerow.command.times import told_instant
-from fencerow.core.client.changing import new_arguments, plain_arguments
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.change import JobChange, NewArguments, job_change
+from fencerow.core.model.change import NewArguments, plain_arguments
+from fencerow.operators.job_change import JobChange, job_change, new_arguments
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -11,19 +11,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from fencerow.core.client.changing import changed_again, changed_surely, tell_changed
 from fencerow.core.client.moving import cancelled_again, cancelled_surely, revived_again, revived_surely
 from fencerow.core.db.run import Procedure, WakeUp, ask
 from fencerow.core.errors import Busy, FencerowError, IllegalMove, InvalidInput, JobNotFound, OutcomeUnknown
-from fencerow.core.model.change import JobChange, JobChanged
+from fencerow.core.model.change import JobChanged
 from fencerow.core.model.job import Fence
 from fencerow.core.model.state import FINAL
 from fencerow.core.model.wakeup import CancelAsked, encode, encode_ended
 from fencerow.core.store import store
 from fencerow.core.store.attempts import MovedJob, Requeued
-from fencerow.core.store.change import unchangeable
 from fencerow.core.store.hints import hints_of_queued
 from fencerow.core.store.moves import CancelResult, uncancellable, unrevivable
+from fencerow.operators.changes import change_many, unchangeable
+from fencerow.operators.changing import changed_again, changed_surely, tell_changed
+from fencerow.operators.job_change import JobChange
 from fencerow.operators.job_verbs import deleting, undeletable
 
 BATCH = 500  # jobs in one transaction: it takes tens of milliseconds, in which SQLite has no other writer
@@ -149,7 +150,7 @@ class ChangeMany:
 
     def together(self, ids: Sequence[str]) -> Procedure[dict[str, str]]:
         """See `ManyMove`."""
-        done = yield from ask(store.change_many(ids, self.wanted, actor=self.actor, reason=self.reason))
+        done = yield from ask(change_many(ids, self.wanted, actor=self.actor, reason=self.reason))
         yield from tell_changed(done)
         return {job.id: _changed(job) for job in done}
 

@@ -2,23 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import Row, text_or_none
+from fencerow.core.db.run import Row, Steps, text_or_none
 from fencerow.core.errors import BlockingCall, FencerowError, InvalidInput
+from fencerow.core.model.change import NewArguments
 from fencerow.core.model.codec import args_version_of
+from fencerow.core.model.rules import needed_of
 from fencerow.core.store.decoding import read_or
-from fencerow.core.store.gating import Elsewhere
-from fencerow.turns.gates import KEY, LIMIT
-
-if TYPE_CHECKING:
-    from fencerow.core.model.change import NewArguments
-    from fencerow.core.store.idle import Idle
+from fencerow.core.store.gating import gating
+from fencerow.core.store.workers import refuse_older
+from fencerow.turns.gates import KEY, LIMIT, gates_of
+from fencerow.turns.limiting import refuse_unknown_limits
 
 Turns = tuple[str | None, tuple[str, ...] | None]  # the exclusive key and the limits of a job
+
+
+class Idle(msgspec.Struct, frozen=True):
+    """A job that nobody runs, as whoever changes it reads it under its lock.
+
+    `args` is there only where new ones are to come. `read`: its exclusive key and its limits, as they are stored.
+    """
+
+    id: str
+    name: str
+    queue: str
+    priority: int
+    run_at_us: int
+    args_bytes: int
+    options: str | None
+    args: str | None
+    expires_us: int | None
+    now_us: int
+    read: Row
+
+
+class Elsewhere(msgspec.Struct, frozen=True):
+    """The turns that a job needs from now on. `place`: the gate at which it waits first, None if it needs none."""
+
+    place: str | None
+    exclusive: str | None
+    limits: tuple[str, ...] | None
 
 
 class HadTurns(msgspec.Struct, frozen=True):
@@ -67,10 +94,27 @@ def new_turns(job: Idle, new: NewArguments) -> Elsewhere | None:
     raise _unknown(job, turns, why)
 
 
+def refuse_unkept(new: Elsewhere) -> Steps[None]:
+    """Look whether the new turns are kept here, as at a submit.
+
+    Raises:
+        FencerowError: a limit is not defined, or a living worker does not know the rule.
+    """
+    yield from refuse_older(needed_of(exclusive=new.exclusive, limits=new.limits))
+    if new.limits:
+        yield from refuse_unknown_limits(new.limits)
+
+
+def leave(jobs: Sequence[Row]) -> Steps[None]:
+    """Say that all gates of these jobs are to be looked at. `jobs`: of each what was read of it."""
+    left = (gates_of(*map(text_or_none, read)) for read in jobs)
+    yield from gating().look_again({gate for gates in left for gate in gates})
+
+
 def _elsewhere(turns: Turns) -> Elsewhere:
     key, limits = turns
     place = f"{KEY}{key}" if key is not None else f"{LIMIT}{limits[0]}" if limits else None
-    return Elsewhere(place, (("new_exclusive", key), ("new_limits", limits)))
+    return Elsewhere(place, key, limits)
 
 
 def _turns_of(column_of: Callable[[str, str], Any], args: str) -> Turns:

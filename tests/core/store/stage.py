@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fencerow.core.model.change import JobChange
 from fencerow.core.model.state import JobMove, State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Failure, Requeue, Stop, Success
 from fencerow.core.store.reap import Crash
 from fencerow.errors import IllegalMove, JobNotFound
+from fencerow.operators import changes
+from fencerow.operators.job_change import JobChange
 from fencerow.operators.queues import pause_queue, resume_queue
 from fencerow.retention import disown as disowning
 from fencerow.testing.clock import DatabaseClock
@@ -193,7 +194,7 @@ def cancel(engine: AnyEngine, job: Placed) -> bool:
 
 def change(engine: AnyEngine, job: Placed) -> bool:
     try:
-        return engine.run(store.change(job.id, JobChange(priority=7), actor="ada")).priority == 7
+        return engine.run(changes.change(job.id, JobChange(priority=7), actor="ada")).priority == 7
     except (IllegalMove, JobNotFound):
         return False
 

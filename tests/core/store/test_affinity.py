@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.model.change import job_change
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Failure, Mark, Requeue, Success
 from fencerow.core.store.reap import Crash
+from fencerow.operators import changes
+from fencerow.operators.job_change import job_change
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock
 from fencerow.turns import affinity, handing
@@ -260,7 +261,7 @@ def test_a_change_lets_it_wait_again_from_when_it_is_due_now(engine: AnyEngine, 
     (job_id,) = labelled(engine, affinity_wait_s=3_000.0)
     clock.advance(3_001)
     assert fallen_back(engine) == [job_id]
-    engine.run(store.change(job_id, job_change(delay_s=100.0), actor="ada"))
+    engine.run(changes.change(job_id, job_change(delay_s=100.0), actor="ada"))
     clock.advance(3_000)
     assert fallen_back(engine) == []
     assert claim(engine, register(engine)) == []

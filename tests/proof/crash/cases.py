@@ -7,7 +7,7 @@ from typing import Any
 
 from fencerow.clocks import ahead
 from fencerow.core.db.run import Operation
-from fencerow.core.model.change import JobChange, NewArguments
+from fencerow.core.model.change import NewArguments
 from fencerow.core.model.state import State
 from fencerow.core.model.submission import Submission
 from fencerow.core.model.wanted import OrderedChange, SlotGroup, Wanted
@@ -16,7 +16,8 @@ from fencerow.errors import FencerowError
 from fencerow.handovers import handovers
 from fencerow.limits import Breaker, Limit, Rate, limits
 from fencerow.limits.named import forget_states
-from fencerow.operators import looking
+from fencerow.operators import changes, looking
+from fencerow.operators.job_change import JobChange
 from fencerow.operators.queues import pause_queue, paused_queues, resume_queue
 from fencerow.retention.disown import disown, lanes_since
 from fencerow.retention.purging import (
@@ -76,7 +77,7 @@ from tests.proof.race.test_unique import REPLACE, unique, unique_ended, unique_q
 
 TIME_OUT = store.time_out(limit=10, delay_s=1.0, actor=None)
 QUICKER = JobChange(priority=5, delay_s=0.0, arguments=lambda _: NewArguments('{"n":2}', 2))
-CHANGE = store.change(JOB, QUICKER, actor=None)
+CHANGE = changes.change(JOB, QUICKER, actor=None)
 OVER = store.wake_whose_wait_is_over([JOB], actor=None)
 FIVE_SLOTS = Wanted((SlotGroup(("mail",), 5),))
 
@@ -653,7 +654,7 @@ CASES: list[Case] = [
     swept(
         "change of many",
         with_jobs(*TWO),
-        store.change_many([JOB, OTHER_JOB], QUICKER, actor=None),
+        changes.change_many([JOB, OTHER_JOB], QUICKER, actor=None),
         JOB,
         OTHER_JOB,
     ),

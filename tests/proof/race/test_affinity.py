@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fencerow.core.model.change import job_change
 from fencerow.core.store import store
-from fencerow.operators import looking
+from fencerow.operators import changes, looking
+from fencerow.operators.job_change import job_change
 from fencerow.turns import affinity
 from fencerow_proof.arena.actor import Actor, Script, later
 from fencerow_proof.arena.race import Scenario, Story
@@ -130,7 +130,7 @@ against_time = Scenario(
 
 
 def changing(_: Any) -> Script:
-    yield store.change(JOB, job_change(priority=1), actor="ada")
+    yield changes.change(JOB, job_change(priority=1), actor="ada")
 
 
 def changed_waits_again(story: Story) -> None:

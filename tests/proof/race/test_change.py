@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from fencerow.core.db.run import Operation
-from fencerow.core.model.change import JobChange, JobChanged, NewArguments
+from fencerow.core.model.change import JobChanged, NewArguments
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store import store
 from fencerow.errors import IllegalMove
-from fencerow.operators import looking
+from fencerow.operators import changes, looking
+from fencerow.operators.job_change import JobChange
 from fencerow.operators.many import ChangeMany
 from fencerow.turns import handing
 from fencerow_proof.arena.actor import Actor, Script, doing, later
@@ -72,7 +73,7 @@ ARGUMENTS = JobChange(arguments=new_arguments)
 
 
 def change(wanted: JobChange = ARGUMENTS, job_id: str = JOB) -> Operation[JobChanged]:
-    return store.change(job_id, wanted, actor="someone")
+    return changes.change(job_id, wanted, actor="someone")
 
 
 def honest(story: Story, name: str = "change") -> bool:

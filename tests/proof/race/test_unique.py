@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from fencerow.core.db.run import Operation
-from fencerow.core.model.change import JobChange
 from fencerow.core.model.state import State
 from fencerow.core.model.submission import SubmitResult
 from fencerow.core.store import store
-from fencerow.operators import looking
+from fencerow.operators import changes, looking
+from fencerow.operators.job_change import JobChange
 from fencerow.unique.keys import purge_unique
 from fencerow.unique.rules import UniqueClaim, UniqueRule
 from fencerow_proof.arena.actor import Actor, Script, doing
@@ -211,7 +211,7 @@ def test_a_change_and_a_replacement_come_one_after_the_other(race: Race) -> None
         assert said(story, "submit") == "replaced"
         assert args(story, JOB) == OTHER_JOB
 
-    change = store.change(JOB, JobChange(priority=7), actor=None)
+    change = changes.change(JOB, JobChange(priority=7), actor=None)
     race(
         Scenario(
             "submit_unique that replaces × change",

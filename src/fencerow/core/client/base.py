@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from fencerow.core.client.changing import ArgumentsEncoder, plain_arguments
+from fencerow.core.client.refs import Ref
 from fencerow.core.client.waiting import Answer, Poller, check_wait
 from fencerow.core.db.blocking import refuse_in_loop
 from fencerow.core.db.borrow import borrowed
@@ -22,6 +22,7 @@ from fencerow.core.db.strikes import SHELTER, sheltered
 from fencerow.core.errors import FencerowError, NotReady, ResultTimeout
 from fencerow.core.errors.bare import bare
 from fencerow.core.log_fields import current
+from fencerow.core.model.change import ArgumentsEncoder, AskedChange, JobChanged, plain_arguments
 from fencerow.core.model.job import EndOfJob, JobRecord
 from fencerow.core.model.packed import Bound
 from fencerow.core.model.packing import PLAIN, Packing
@@ -190,6 +191,17 @@ class ClientBase:
             if self._ready is not None:
                 self._ready()
                 self._ready = None
+
+    def changing(
+        self,
+        ref: Ref,  # noqa: ARG002
+        asked: AskedChange,  # noqa: ARG002
+        reason: str | None = None,  # noqa: ARG002
+        connection: object | None = None,  # noqa: ARG002
+    ) -> Procedure[JobChanged]:
+        """Change a job that nobody runs: what handles do by the verb that operators give `Client`."""
+        yield from ()
+        raise NotImplementedError("a client of the core alone changes no jobs")
 
     def why_waiting(self, job_id: str) -> Procedure[str]:  # noqa: ARG002
         """Why a job has not ended, in a few words, for who waited in vain."""

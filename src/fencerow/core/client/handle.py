@@ -9,13 +9,12 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 
 from fencerow.core.client.base import ClientBase
-from fencerow.core.client.changing import changing, new_arguments
 from fencerow.core.client.moving import cancelling, reviving
 from fencerow.core.client.refs import CancelAnswer, reading
 from fencerow.core.db.run import Procedure
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import JobCancelled, JobFailed, JobGone, JobNotFound
-from fencerow.core.model.change import JobChanged, job_change
+from fencerow.core.model.change import AskedChange, JobChanged
 from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.model.job import EndOfJob, JobRecord
 from fencerow.core.model.seconds import Seconds
@@ -124,14 +123,8 @@ class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
         connection: object | None = None,
     ) -> Procedure[JobChanged]:
         """Change the job while nobody runs it: see `Client.change`."""
-        wanted = job_change(
-            run_at=run_at,
-            delay_s=delay_s,
-            priority=priority,
-            queue=queue,
-            arguments=new_arguments(args, self._client.encode_arguments),
-        )
-        return (yield from changing(self.id, wanted, self._client.actor, reason, connection))
+        asked = AskedChange(run_at=run_at, delay_s=delay_s, priority=priority, queue=queue, args=args)
+        return (yield from self._client.changing(self.id, asked, reason, connection))
 
     achange = averb(change)
 
@@ -140,9 +133,7 @@ class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
         self, *, reason: str | None = None, connection: object | None = None
     ) -> Procedure[JobChanged]:
         """Make the job due at once: see `Client.run_now`."""
-        return (
-            yield from changing(self.id, job_change(run_now=True), self._client.actor, reason, connection)
-        )
+        return (yield from self._client.changing(self.id, AskedChange(run_now=True), reason, connection))
 
     arun_now = averb(run_now)
 

@@ -1,24 +1,20 @@
-"""What a person wants changed of a job that nobody runs: when it is due, its priority, its queue, its arguments."""
+"""What a change of a job is made of and what it tells: new arguments, and what differs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from fencerow.core.errors import ConfigError, InvalidInput
-from fencerow.core.model.control import check_delay
-from fencerow.core.model.defaults import PRIORITY_MAX, PRIORITY_MIN, check_number
-from fencerow.core.model.instants import instant_us
 from fencerow.core.model.job import At
 from fencerow.core.model.seconds import Seconds
-from fencerow.core.model.text import check_text
-from fencerow.core.model.wanted import QUEUE_LENGTH_MAX
+from fencerow.core.model.value import PAYLOAD_BYTES_MAX, ValueType, check_size
 
 NOTHING: dict[str, Any] = {}
+DATA = ValueType.of(dict[str, Any], "arguments")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +33,16 @@ class NewArguments:
     opened: Callable[[str, str, int], str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class JobChange:
-    """What shall become of a job; None leaves it as it is.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedChange:
+    """What a caller says that a job shall be, unchecked; what is None stays as it is."""
 
-    At most one of the first three is given. `at_once`: due now, but a job that is due already keeps its place.
-    `arguments` encodes the new ones for the job of a name.
-    """
-
-    run_at_us: int | None = None
-    delay_s: float | None = None
-    at_once: bool = False
+    run_at: datetime | None = None
+    delay_s: Seconds | None = None
+    run_now: bool = False
     priority: int | None = None
     queue: str | None = None
-    arguments: Callable[[str], NewArguments] | None = None
-
-    @property
-    def is_absolute(self) -> bool:
-        """Whether it says what the job shall be without looking at the clock: made twice it is the same change."""
-        return self.delay_s is None and not self.at_once
+    args: Mapping[str, Any] | None = None
 
 
 class JobChanged(msgspec.Struct, frozen=True):
@@ -75,48 +62,15 @@ class JobChanged(msgspec.Struct, frozen=True):
     run_at = At("run_at_us")
 
 
-def job_change(
-    *,
-    run_at: datetime | None = None,
-    delay_s: Seconds | None = None,
-    run_now: bool = False,
-    priority: int | None = None,
-    queue: str | None = None,
-    arguments: Callable[[str], NewArguments] | None = None,
-) -> JobChange:
-    """The change that a caller wrote.
+ArgumentsEncoder = Callable[[str, Mapping[str, Any]], NewArguments]
+
+
+def plain_arguments(name: str, given: Mapping[str, Any]) -> NewArguments:
+    """Arguments that nobody checks, in the version of those before: here nothing is known of the job.
 
     Raises:
-        InvalidInput: nothing is to be changed, two say when the job is due, or a value cannot be used.
+        InvalidPayload, PayloadTooLarge: they cannot be kept.
     """
-    times = [name for name, given in _times(run_at, delay_s, run_now) if given]
-    if len(times) > 1:
-        raise InvalidInput(
-            f"{' and '.join(times)} were given", "each says when the job is due", "pass one of them"
-        )
-    if not times and priority is None and queue is None and arguments is None:
-        raise InvalidInput(
-            "nothing was given to change",
-            "a change says when the job is due, its priority, its queue or its arguments",
-            "pass run_at, delay_s, priority, queue or args",
-        )
-    return JobChange(
-        run_at_us=None if run_at is None else instant_us(run_at, "run_at"),
-        delay_s=None if delay_s is None else check_delay(delay_s, "delay_s", zero=True),
-        at_once=run_now,
-        priority=None if priority is None else _priority(priority),
-        queue=None if queue is None else check_text(queue, "queue", QUEUE_LENGTH_MAX),
-        arguments=arguments,
-    )
-
-
-def _times(run_at: object, delay_s: object, run_now: bool) -> list[tuple[str, bool]]:
-    return [("run_at", run_at is not None), ("delay_s", delay_s is not None), ("run_now", run_now)]
-
-
-def _priority(given: int) -> int:
-    try:
-        check_number("priority", given, PRIORITY_MIN, PRIORITY_MAX)
-    except ConfigError as error:
-        raise InvalidInput(error.what, error.why, error.fix) from None
-    return given
+    raw = DATA.pack(dict(given), "arguments")
+    check_size(raw, f"the arguments of {name}", PAYLOAD_BYTES_MAX)
+    return NewArguments(raw.decode())

@@ -6,22 +6,11 @@ Said once, when the package is imported; see `core/wing.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
-
-import msgspec
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from fencerow.core.db.run import Row, Steps
-    from fencerow.core.model.change import NewArguments
+    from fencerow.core.db.run import Steps
     from fencerow.core.model.job import NewJob
-    from fencerow.core.store.idle import Idle
-
-
-class Elsewhere(msgspec.Struct, frozen=True):
-    """Where a job waits from now on, or nowhere. `says`: what the wing's part of `change` reads, by its fields."""
-
-    place: str | None
-    says: tuple[tuple[str, object], ...]
 
 
 class Gating(Protocol):
@@ -42,31 +31,6 @@ class Gating(Protocol):
         Raises:
             FencerowError: one of them may not come there. Nothing was written.
         """
-        ...
-
-    def elsewhere(self, job: Idle, new: NewArguments) -> Elsewhere | None:
-        """What becomes of where a job waits that gets new arguments; None: that stays as it is.
-
-        Raises:
-            InvalidInput: nobody can tell.
-        """
-        ...
-
-    def refuse_unkept(self, elsewhere: Elsewhere) -> Steps[None]:
-        """Look whether that is kept here, as at a submit.
-
-        Raises:
-            FencerowError: it is not.
-        """
-        ...
-
-    def leave(self, jobs: Sequence[Row]) -> Steps[None]:
-        """Say that jobs leave all places that they needed. `jobs`: of each what was read of it (`read where a job
-        changes`)."""
-        ...
-
-    def told_apart(self, was: Row, now: Row) -> dict[str, tuple[Any, Any]]:
-        """What differs between two looks at a job, by names that people are told: as it was, and as it is now."""
         ...
 
     def look_again(self, places: Collection[str]) -> Steps[None]:

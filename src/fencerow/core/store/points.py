@@ -48,10 +48,6 @@ ITEMS = (
     "fields of a template",  # the same with types, on PostgreSQL
     "columns of a queued submit",  # those of these columns that a job may have which waits for nobody
     "values of a queued submit",  # of `clock`, in the order of these columns
-    "read where a job changes",  # of the row alone, before and after: what a wing makes of it (Gating)
-    "what a change says",  # of `given`, which it has behind what is the core's
-    "fields of a change",  # the same with types, on PostgreSQL
-    "what a change sets",  # of `job` and `wanted`, as `column = value`
     "what a replaced job begins with",  # as `column = value`: what is not written by a submit
     "columns of the moved",  # those that its parts read where jobs wait again or attempts have failed
     "told of a claimed job",  # and read by the worker behind all that is the core's but the lane

@@ -32,10 +32,6 @@ from fencerow.core.store.attempts import (
     mark_awaited as mark_awaited,
     outcomes as outcomes,
 )
-from fencerow.core.store.change import (
-    change as change,
-    change_many as change_many,
-)
 from fencerow.core.store.many import (
     CancelledMany as CancelledMany,
     cancel_many as cancel_many,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.change import job_change
 from fencerow.core.model.state import FINAL, LIVE, State
+from fencerow.operators.job_change import job_change
 from fencerow.operators.many import CancelMany, ChangeMany, DeleteMany, ManyMove, ReviveMany
 
 IDLE = LIVE - {State.RUNNING}

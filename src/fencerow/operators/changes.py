@@ -7,19 +7,19 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import Row, Steps, as_int, execute, operation
+from fencerow.core.db.run import Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.errors import FencerowError, IllegalMove, InvalidInput
 from fencerow.core.model.backoff import with_args_version
-from fencerow.core.model.change import JobChange, JobChanged, NewArguments
+from fencerow.core.model.change import JobChanged, NewArguments
 from fencerow.core.model.job import Fence
 from fencerow.core.model.packed import PACKED, fingerprint
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store.attempts import read_fences
-from fencerow.core.store.gating import Elsewhere, gating
-from fencerow.core.store.idle import Idle, idle_of
 from fencerow.core.store.moves import CANCEL_PATIENCE_S, ROUNDS_MAX, not_found
+from fencerow.operators.job_change import JobChange
+from fencerow.turns.changing import Elsewhere, Idle, leave, new_turns, refuse_unkept, told_apart
 
-CORES = ("ids", "queue", "priority", "run_at_us", "delay_s", "at_once", "args", "args_bytes", "options")
+PLAIN = ("ids", "queue", "priority", "run_at_us", "delay_s", "at_once", "args", "args_bytes", "options")
 
 
 class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,10 +44,12 @@ class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def as_told(self) -> dict[str, object]:
         """As the statement reads it."""
-        line = {name: getattr(self, name) for name in CORES}
-        if self.elsewhere is None:
+        line = {name: getattr(self, name) for name in PLAIN}
+        new = self.elsewhere
+        if new is None:
             return {**line, "elsewhere": False}
-        return {**line, "elsewhere": True, "place": self.elsewhere.place, **dict(self.elsewhere.says)}
+        turns = {"place": new.place, "new_exclusive": new.exclusive, "new_limits": new.limits}
+        return {**line, "elsewhere": True, **turns}
 
 
 @operation(patience_s=CANCEL_PATIENCE_S)
@@ -68,11 +70,11 @@ def change(
     """
     for _ in range(ROUNDS_MAX):
         locked = yield from execute("lock_idle", ids=[job_id], with_args=wanted.arguments is not None)
-        idle = [idle_of(row) for row in locked]
+        idle = [_idle(row) for row in locked]
         if idle:
             line = _of(idle[0], wanted)
             if line.elsewhere is not None:
-                yield from gating().refuse_unkept(line.elsewhere)
+                yield from refuse_unkept(line.elsewhere)
             done = yield from _changed(idle, [line], actor, reason)
             if done:
                 return done[0]
@@ -95,11 +97,11 @@ def change_many(
     lines: list[_Wanted] = []
     locked = yield from execute("lock_free_idle", ids=list(ids), with_args=wanted.arguments is not None)
     for row in locked:
-        job = idle_of(row)
+        job = _idle(row)
         try:
             line = _of(job, wanted)
             if line.elsewhere is not None:
-                yield from gating().refuse_unkept(line.elsewhere)
+                yield from refuse_unkept(line.elsewhere)
         except FencerowError:
             continue  # changed alone it is told why not
         lines.append(line)
@@ -131,7 +133,7 @@ def _changed(
     before = {job.id: job for job in idle}
     left = [before[job_id].read for line in lines if line.elsewhere is not None for job_id in line.ids]
     if left:  # somebody may have its turn there now
-        yield from gating().leave(left)
+        yield from leave(left)
     rows = yield from execute("change", changes=_document([line.as_told for line in _together(lines)]))
     new_args = {job_id: line.args is not None for line in lines for job_id in line.ids}
     done = [_told(before[str(row[0])], row, new_args[str(row[0])]) for row in rows]
@@ -141,6 +143,14 @@ def _changed(
     if notes:
         yield from execute("note_changed", notes=_document(notes), actor=actor)
     return done
+
+
+def _idle(row: Row) -> Idle:
+    """A row of `lock_idle`."""
+    return Idle(
+        str(row[0]), str(row[1]), str(row[2]), as_int(row[3]), as_int(row[4]), as_int(row[5]),
+        text_or_none(row[6]), text_or_none(row[7]), as_int_or_none(row[8]), as_int(row[9]), row[10:],
+    )  # fmt: skip
 
 
 def _of(job: Idle, wanted: JobChange) -> _Wanted:
@@ -161,7 +171,7 @@ def _of(job: Idle, wanted: JobChange) -> _Wanted:
     if wanted.arguments is None:
         return line
     new = wanted.arguments(job.name)
-    elsewhere = gating().elsewhere(job, new)
+    elsewhere = new_turns(job, new)
     args = _stored(job, new)
     options = job.options if new.version is None else with_args_version(job.options, new.version)
     if (args, options) == (job.args, job.options):
@@ -221,7 +231,7 @@ def _told(job: Idle, row: Row, new_args: bool) -> JobChanged:
         for name, is_now in now.items()
         if getattr(job, name) != is_now or (name == "args_bytes" and new_args)
     }
-    changes |= gating().told_apart(job.read, row[7:])
+    changes |= told_apart(job.read, row[7:])
     return JobChanged(job.id, str(row[1]), str(row[2]), as_int(row[3]), as_int(row[4]), changes, str(row[6]))
 
 

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
 
 from fencerow.core.client.moving import NOT_NOW, check_reason
 from fencerow.core.client.refs import Ref, resolving
 from fencerow.core.db.run import Procedure, WakeUp, ask, joining
-from fencerow.core.errors import IllegalMove, InvalidArguments, OutcomeUnknown
-from fencerow.core.model.change import JobChange, JobChanged, NewArguments
+from fencerow.core.errors import IllegalMove, OutcomeUnknown
+from fencerow.core.model.change import JobChanged
 from fencerow.core.model.lane import family_of
 from fencerow.core.model.state import State
-from fencerow.core.model.value import PAYLOAD_BYTES_MAX, ValueType, check_size
 from fencerow.core.model.wakeup import Arrived, Queued, encode
-from fencerow.core.store import store
-
-ArgumentsEncoder = Callable[[str, Mapping[str, Any]], NewArguments]
-
-DATA = ValueType.of(dict[str, Any], "arguments")
+from fencerow.operators import changes
+from fencerow.operators.job_change import JobChange
 
 
 def changing(
@@ -29,7 +23,7 @@ def changing(
     check_reason(reason)
     job_id = yield from resolving(ref)
     if connection is not None:
-        change = store.change(job_id, wanted, actor=actor, reason=reason)
+        change = changes.change(job_id, wanted, actor=actor, reason=reason)
         return (yield from ask(joining(change, connection)))
     done = yield from changed_surely(job_id, wanted, actor=actor, reason=reason)
     yield from tell_changed([done])
@@ -45,7 +39,7 @@ def changed_surely(
         OutcomeUnknown: the database could not be asked again, or others moved the job since.
     """
     try:
-        return (yield from ask(store.change(job_id, wanted, actor=actor, reason=reason)))
+        return (yield from ask(changes.change(job_id, wanted, actor=actor, reason=reason)))
     except OutcomeUnknown as error:
         return (yield from changed_again(job_id, wanted, actor=actor, reason=reason, doubt=error))
 
@@ -59,7 +53,7 @@ def changed_again(
         OutcomeUnknown: the database could not be asked, or the job runs or has ended: changed before or not.
     """
     try:
-        return (yield from ask(store.change(job_id, wanted, actor=actor, reason=reason)))
+        return (yield from ask(changes.change(job_id, wanted, actor=actor, reason=reason)))
     except (*NOT_NOW, IllegalMove):
         raise doubt from None
 
@@ -81,37 +75,3 @@ def tell_changed(done: Sequence[JobChanged]) -> Procedure[None]:
             *come,
         ]
     )
-
-
-def new_arguments(
-    given: Mapping[str, Any] | None, encoder: ArgumentsEncoder
-) -> Callable[[str], NewArguments] | None:
-    """The new arguments by the name of the job that gets them, if there are any.
-
-    Raises:
-        InvalidArguments: what was given are no arguments by name.
-    """
-    if given is None:
-        return None
-    if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidArguments(
-            f"args is of type {type(given).__name__}",
-            "arguments are passed by name",
-            "pass a dict: {'path': 'invoice.pdf'}",
-        )
-    return partial(_encoded, given, encoder)
-
-
-def _encoded(given: Mapping[str, Any], encoder: ArgumentsEncoder, name: str) -> NewArguments:
-    return encoder(name, given)
-
-
-def plain_arguments(name: str, given: Mapping[str, Any]) -> NewArguments:
-    """Arguments that nobody checks, in the version of those before: here nothing is known of the job.
-
-    Raises:
-        InvalidPayload, PayloadTooLarge: they cannot be kept.
-    """
-    raw = DATA.pack(dict(given), "arguments")
-    check_size(raw, f"the arguments of {name}", PAYLOAD_BYTES_MAX)
-    return NewArguments(raw.decode())

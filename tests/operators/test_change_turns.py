@@ -5,16 +5,18 @@ from __future__ import annotations
 import pytest
 
 from fencerow import Client
-from fencerow.core.model.change import JobChange, NewArguments
+from fencerow.core.model.change import NewArguments
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.errors import InvalidInput
 from fencerow.limits import Limit
 from fencerow.limits.errors import UnknownLimit
+from fencerow.operators import changes
+from fencerow.operators.job_change import JobChange
 from fencerow.testing.clock import DatabaseClock
 from fencerow.turns import handing
-from tests.core.store.test_change import change
 from tests.kit.jobs import AnyEngine, claim, new_job, read, register, submit
+from tests.operators.test_change import change
 
 
 def exclusive(engine: AnyEngine, count: int = 2) -> list[str]:
@@ -99,7 +101,7 @@ def test_new_arguments_bring_a_job_to_the_gate_of_its_new_key(engine: AnyEngine)
     assert change(engine, other, with_key(None, before="other")).state == State.QUEUED
     assert hand_over(engine) == [first]
     (plain,) = submit(engine)
-    (waiting,) = engine.run(store.change_many([plain], with_key("k", before=None), actor=None))
+    (waiting,) = engine.run(changes.change_many([plain], with_key("k", before=None), actor=None))
     assert (waiting.state, read(engine, plain).gate) == (State.WAITING, "key:k")
     assert hand_over(engine) == []
 
@@ -133,7 +135,7 @@ def test_arguments_of_a_job_whose_turns_nobody_can_tell_stay(engine: AnyEngine) 
     ):
         with pytest.raises(InvalidInput, match="submit the work again"):
             change(engine, job_id, wrong)
-        assert engine.run(store.change_many([job_id], wrong, actor=None)) == []
+        assert engine.run(changes.change_many([job_id], wrong, actor=None)) == []
     for job_id, right in ((first, with_key("k")), (second, with_key("same", before="same"))):
         assert change(engine, job_id, right).changes.keys() == {"args_bytes"}
         assert read(engine, job_id).exclusive == "k"

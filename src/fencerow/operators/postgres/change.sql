@@ -4,7 +4,8 @@
 -- What can be changed of these: nobody runs them, and they have not ended. `args` is read where new ones are to come.
 SELECT job.id, job.name, job.queue, job.priority, fencerow.us(job.run_at), job.args_bytes, CAST(job.options AS text),
        CASE WHEN CAST(:with_args AS boolean) THEN CAST(job.args AS text) END, fencerow.us(job.expires_at),
-       fencerow.us(fencerow.now()){{read where a job changes}}
+       fencerow.us(fencerow.now()),
+       job.exclusive, CAST(to_json(job.limits) AS text)
 FROM fencerow.jobs AS job
 WHERE job.id = ANY(CAST(:ids AS uuid[]))
   AND job.state IN ('waiting', 'queued')
@@ -24,16 +25,17 @@ FOR UPDATE SKIP LOCKED;
 -- Change jobs that nobody runs. A job that is to run at once and is due already keeps its place. One that needs a turn
 -- and is put off gives it up and waits for it again. One that is to wait elsewhere from now on gives up what it has, and
 -- waits at the new place, or nowhere. Whoever waits at a place arrives there anew: a hand-over may have passed it over while it was
--- locked. One that is suspended stays so.
+-- locked. One that waits for its label does so again, from when it is due now. One that is suspended stays so.
 -- Guard: waiting or queued; a claim, a cancel or an expiry that came first makes this change nothing.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 wanted AS MATERIALIZED (
     SELECT CAST(each.id AS uuid) AS id, given.queue, given.priority,
            COALESCE(fencerow.at(given.run_at_us), clock.now + fencerow.seconds(given.delay_s)) AS run_at,
-           given.at_once, given.args, given.args_bytes, given.options, given.elsewhere, given.place{{what a change says}}
+           given.at_once, given.args, given.args_bytes, given.options, given.elsewhere, given.place, given.new_exclusive,
+           given.new_limits
     FROM json_to_recordset(CAST(:changes AS json)) AS given (
         ids json, queue text, priority smallint, run_at_us bigint, delay_s double precision, at_once boolean,
-        args text, args_bytes integer, options text, elsewhere boolean, place text{{fields of a change}}
+        args text, args_bytes integer, options text, elsewhere boolean, place text, new_exclusive text, new_limits text[]
     )
     CROSS JOIN clock
     CROSS JOIN LATERAL json_array_elements_text(given.ids) AS each (id)
@@ -45,7 +47,10 @@ SET queue = COALESCE(wanted.queue, job.queue),
     run_at = CASE WHEN wanted.at_once THEN least(job.run_at, clock.now) ELSE COALESCE(wanted.run_at, job.run_at) END,
     args = COALESCE(CAST(wanted.args AS json), job.args),
     args_bytes = COALESCE(wanted.args_bytes, job.args_bytes),
-    options = CASE WHEN wanted.args IS NULL THEN job.options ELSE CAST(wanted.options AS json) END{{what a change sets}},
+    options = CASE WHEN wanted.args IS NULL THEN job.options ELSE CAST(wanted.options AS json) END,
+    exclusive = CASE WHEN wanted.elsewhere THEN wanted.new_exclusive ELSE job.exclusive END,
+    limits = CASE WHEN wanted.elsewhere THEN wanted.new_limits ELSE job.limits END,
+    fell_back_for = 0,
     state = CASE WHEN {{is suspended}} THEN 'waiting'
                  WHEN wanted.elsewhere THEN CASE WHEN wanted.place IS NULL THEN 'queued' ELSE 'waiting' END
                  WHEN wanted.run_at > clock.now AND (false{{who needs a turn}}) THEN 'waiting'
@@ -59,7 +64,8 @@ WHERE job.id = wanted.id
   AND job.state IN ('waiting', 'queued')
 RETURNING job.id, job.state, job.queue, job.priority, job.run_at, job.args_bytes, job.lane{{job.columns of the moved}}
 ){{when jobs wait again}}
-SELECT CAST(id AS text), state, queue, priority, fencerow.us(run_at), args_bytes, lane{{read where a job changes}}
+SELECT CAST(id AS text), state, queue, priority, fencerow.us(run_at), args_bytes, lane, exclusive,
+       CAST(to_json(limits) AS text)
 FROM moved;
 
 -- name: note_changed

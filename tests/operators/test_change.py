@@ -7,13 +7,14 @@ import json
 import pytest
 
 from fencerow.core.db.run import Operation
-from fencerow.core.model.change import JobChange, JobChanged, NewArguments
+from fencerow.core.model.change import JobChanged, NewArguments
 from fencerow.core.model.packed import fingerprint
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark
 from fencerow.errors import IllegalMove, InvalidInput, JobNotFound
-from fencerow.operators import looking
+from fencerow.operators import changes, looking
+from fencerow.operators.job_change import JobChange
 from fencerow.testing.clock import DatabaseClock
 from tests.core.store import stage
 from tests.core.store.stage import bring
@@ -24,7 +25,7 @@ HOUR_US = 3_600_000_000
 
 
 def change(engine: AnyEngine, job_id: str, wanted: JobChange, reason: str | None = None) -> JobChanged:
-    return engine.run(store.change(job_id, wanted, actor="ada", reason=reason))
+    return engine.run(changes.change(job_id, wanted, actor="ada", reason=reason))
 
 
 def arguments(text: str, version: int | None = None) -> JobChange:
@@ -131,7 +132,7 @@ def test_a_job_is_not_put_behind_its_expiry(engine: AnyEngine, clock: DatabaseCl
 
     with pytest.raises(InvalidInput, match="expire"):
         change(engine, job_id, wanted)
-    assert engine.run(store.change_many([job_id], wanted, actor=None)) == []
+    assert engine.run(changes.change_many([job_id], wanted, actor=None)) == []
 
     assert stage.dump(engine) == before
     assert change(engine, job_id, JobChange(delay_s=59.0)).changes
@@ -222,7 +223,7 @@ def test_many_are_changed_in_one_statement_each_for_itself(engine: AnyEngine) ->
             raise InvalidInput("not for this one")
         return NewArguments('{"to":"eve"}', 2)
 
-    many: Operation[list[JobChanged]] = store.change_many(
+    many: Operation[list[JobChanged]] = changes.change_many(
         [*ids, ran.id], JobChange(priority=4, arguments=by_name), actor="ada"
     )
     done = engine.run(many)
