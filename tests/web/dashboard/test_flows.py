@@ -98,12 +98,19 @@ async def test_a_flow_too_large_to_draw_is_shown_in_groups_and_its_jobs_by_page(
     (more,) = [found["href"] for tag, found in page.tags if tag == "a" and found.get("rel") == "next"]
     last = await visits.see(f"/flows/{handle.id}?after=15")
     queued = await visits.see(f"/flows/{handle.id}?state=queued")
+    monkeypatch.setattr(counting, "GROUPED_MAX", 15)
+    cut = await visits.see(f"/flows/{handle.id}?cut=1")
 
     assert boxes(page) == ["node queued", "node waiting"] and "0 of 20 ended" in page.text
     assert "20 queued" in page.text and "15 of the queued were not looked at" in page.text
     assert "part 7" in page.text and "part 8" not in page.text and more.endswith("after=7")
     assert "and 12 more" in last.text and "needs 20 more of 20" in last.text
-    assert "Jobs that are queued" in queued.text
+    assert "Jobs that are queued" in queued.text and "counted of its first" not in page.text
+    assert (
+        boxes(cut) == ["node queued"]
+        and "counted of its first 15 jobs" in cut.text
+        and "15 queued" in cut.text
+    )
     await visits.see(f"/flows/{handle.id}?after=x", status=422)
     await visits.see(f"/flows/{new_id()}", status=404)
 

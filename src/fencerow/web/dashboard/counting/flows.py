@@ -15,6 +15,7 @@ from fencerow.flows.looking import LAST, LATEST_US, FlowCounts, FlowRecord, flow
 COUNTED_MAX = 1_000  # of each flow of a page, and of each kind
 COLUMNS_MAX = 24
 GROUPS_MAX = 400
+GROUPED_MAX = 20_000  # jobs of a flow, the first by their places
 LOOKED_MAX = 2_000  # of the jobs of a flow that wait for nobody and have not ended
 
 
@@ -35,7 +36,8 @@ class FlowGroup(msgspec.Struct, frozen=True):
 
 
 class FlowGroups(msgspec.Struct, frozen=True):
-    """All jobs of a flow by state, and in groups; `levels` are in one column. The groups of many names are cut.
+    """The first `GROUPED_MAX` jobs of a flow by state, and in groups; `levels` are in one column. Of many groups the
+    last ones are left out.
 
     Of those that were woken and have not ended `LOOKED_MAX` are looked at; `unseen` others count as queued.
     """
@@ -110,7 +112,7 @@ def flows_page(
 def flow_groups(flow_id: str) -> Steps[FlowGroups]:
     """How many jobs of a flow stand in which state, and in which groups."""
     rows = yield from execute(
-        "flow_groups", id=flow_id, columns=COLUMNS_MAX, limit=GROUPS_MAX, most=LOOKED_MAX
+        "flow_groups", id=flow_id, columns=COLUMNS_MAX, limit=GROUPS_MAX, look=GROUPED_MAX, most=LOOKED_MAX
     )
     return FlowGroups(
         FlowCounts(**{str(row[2]): as_int(row[3]) for row in rows if row[1] is None}),

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from fencerow.core.db.run import ask
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.state import State
 from fencerow.core.model.text import amount
+from fencerow.flows.looking import FlowCounts, FlowRecord
 from fencerow.flows.reading import reading_flow
 from fencerow.web.dashboard.counting.flows import (
     COUNTED_MAX,
@@ -110,7 +113,8 @@ async def flow(look: Look) -> dict[str, Any]:
     return {
         "now_us": now_us,
         "flow": record,
-        "counts": groups.counts,
+        "counts": counts_of(record, groups.counts),
+        "counted": groups.counts.total,
         "levels": groups.levels,
         "unseen": groups.unseen,
         "picture": _picture(jobs, edges) if is_drawn else None,
@@ -124,8 +128,18 @@ async def flow(look: Look) -> dict[str, Any]:
         "is_first": after < 0,
         "around": around,
         "shown": AROUND_MAX,
-        "revivable": groups.counts.failed + groups.counts.cancelled,
+        "revivable": record.failed + record.cancelled,
     }
+
+
+def counts_of(flow: FlowRecord, counted: FlowCounts) -> FlowCounts:
+    """How many of its jobs have ended is known of all of them, and how the others stand of those that were counted."""
+    return msgspec.structs.replace(
+        counted,
+        succeeded=flow.jobs - flow.live - flow.failed - flow.cancelled,
+        failed=flow.failed,
+        cancelled=flow.cancelled,
+    )
 
 
 def _state(text: str) -> str | None:

@@ -58,19 +58,27 @@ WITH looked AS MATERIALIZED (
 {{the flows of a page}};
 
 -- name: flow_groups
--- How many jobs of a flow stand in which state, all together; then by how many stand before them, name and state, the levels
--- in at most so many columns. The last values are how many levels a column has, and how many jobs count as queued because
--- they were not looked at: the flow knows which have ended and which nobody has woken; of the others it looks at :most.
-WITH awake AS MATERIALIZED (
-    SELECT member.job_id, member.level, member.job_name, row_number() OVER (ORDER BY member.place) AS number
+-- How many of the first :look jobs of a flow stand in which state, all together; then by how many stand before them, name and
+-- state, the levels in at most so many columns. The last values are how many levels a column has, and how many jobs count as
+-- queued because they were not looked at: the flow knows which have ended and which nobody has woken; of the others it looks
+-- at :most.
+WITH looked AS MATERIALIZED (
+    SELECT member.job_id, member.level, member.job_name, member.place, member.state, member.woken_at IS NOT NULL AS woken
     FROM fencerow.flow_jobs AS member
-    WHERE member.flow_id = CAST(:id AS uuid) AND member.state IS NULL AND member.woken_at IS NOT NULL
+    WHERE member.flow_id = CAST(:id AS uuid)
+    ORDER BY member.place
+    LIMIT CAST(:look AS integer)
+),
+awake AS MATERIALIZED (
+    SELECT member.job_id, member.level, member.job_name, row_number() OVER (ORDER BY member.place) AS number
+    FROM looked AS member
+    WHERE member.state IS NULL AND member.woken
 ),
 groups AS MATERIALIZED (
     SELECT standing.level, standing.name, standing.state, count(*) AS jobs
     FROM (SELECT member.level, member.job_name AS name, COALESCE(member.state, 'waiting') AS state
-          FROM fencerow.flow_jobs AS member
-          WHERE member.flow_id = CAST(:id AS uuid) AND (member.state IS NOT NULL OR member.woken_at IS NULL)
+          FROM looked AS member
+          WHERE member.state IS NOT NULL OR NOT member.woken
           UNION ALL
           SELECT awake.level, awake.job_name, CASE WHEN awake.number > CAST(:most AS integer) THEN 'queued' ELSE COALESCE(job.state, 'waiting') END
           FROM awake
