@@ -19,7 +19,6 @@ from fencerow.steps.approvals import Ticket, answer_approval, unknown
 from fencerow.steps.signals import Signalled
 
 LOOK = 1_000  # of those that nobody has answered, for a page
-NOWHERE = "00000000-0000-0000-0000-000000000000"  # before all ids
 OF_JOB_MAX = 100  # as many as a job may ask
 
 

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from fencerow.core.db.run import Procedure, WakeUp, ask
-from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import parse_id
 from fencerow.core.store.hints import hints_of_queued
 from fencerow.steps.signals import Signalled
 from fencerow.web.dashboard.counting.approvals import (
     LOOK,
-    NOWHERE,
     QuestionPage,
     answer_by_id,
     approvals_of_job,
     open_approvals,
 )
+from fencerow.web.dashboard.places import place_of, place_told
 from fencerow.web.dashboard.screen import Act, Action, Look, PressAnswer, Screen, Section
 
 PAGE = 50
 SOON_S = 3_600.0  # what expires within this stands out
-PLACE = re.compile(r"(\d{1,18})-([0-9a-f-]{36})", re.ASCII)
 
 
 async def approvals(look: Look) -> dict[str, Any]:
@@ -32,9 +29,9 @@ async def approvals(look: Look) -> dict[str, Any]:
     shown = page.questions[:PAGE] if not job else page.questions
     behind = None
     if not job and len(page.questions) > PAGE:
-        behind = f"{shown[-1].expires_at_us}-{shown[-1].id}"
+        behind = place_told(shown[-1].expires_at_us, shown[-1].id)
     elif page.edge is not None:
-        behind = f"{page.edge[0]}-{page.edge[1]}"
+        behind = place_told(*page.edge)
     return {
         "now_us": page.now_us,
         "questions": shown,
@@ -52,24 +49,8 @@ async def _of_job(look: Look, job: str) -> QuestionPage:
 
 
 async def _open(look: Look) -> QuestionPage:
-    after = place_of(look.query.get("after"))
+    after = place_of(look.query.get("after"), "a question")
     return await look.client.arun(ask(open_approvals(after, limit=PAGE + 1)))
-
-
-def place_of(text: str | None) -> tuple[int, str]:
-    """The place behind which a page begins.
-
-    Raises:
-        InvalidInput: it is none.
-    """
-    if not text:
-        return 0, NOWHERE
-    found = PLACE.fullmatch(text)
-    if found is None:
-        raise InvalidInput(
-            f"after is {ascii(text)[:60]}", "the place of a question is expected", "begin anew"
-        )
-    return int(found[1]), parse_id(found[2])
 
 
 async def approve(act: Act) -> PressAnswer:

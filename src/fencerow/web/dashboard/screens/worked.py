@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +10,10 @@ from urllib.parse import urlsplit
 from fencerow.app import App
 from fencerow.command.times import span
 from fencerow.core.db.run import ask
-from fencerow.core.errors import InvalidInput
 from fencerow.core.finding import Finding, warn
-from fencerow.core.model.ids import parse_id
 from fencerow.core.model.text import amount
-from fencerow.web.dashboard.counting.approvals import NOWHERE
 from fencerow.web.dashboard.counting.worked import LOOK, WorkedLately, worked_lately, worked_waits
+from fencerow.web.dashboard.places import place_of, place_told
 from fencerow.web.dashboard.screen import Look, Screen, Section
 from fencerow.web.worked.attempts import standing
 from fencerow.web.worked.checks import LATE_S, LOOKED_AT
@@ -24,7 +21,6 @@ from fencerow.web.worked.known import worked_by
 
 PAGE = 50
 FEW = 5  # attempts of a kind of which more than half failed are a problem from here on
-PLACE = re.compile(r"(\d{1,18})-([0-9a-f-]{36})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +35,7 @@ class EndpointShown:
 
 async def worked(look: Look) -> dict[str, Any]:
     """Three statements: how many wait, what became of the newest, a page of those that wait."""
-    after = place_of(look.query.get("after"))
+    after = place_of(look.query.get("after"), "an attempt")
     stands = await look.client.arun(ask(standing(look=LOOKED_AT, late_s=LATE_S)))
     lately = await look.client.arun(ask(worked_lately()))
     waits, now_us = await look.client.arun(ask(worked_waits(after, limit=PAGE + 1)))
@@ -52,7 +48,7 @@ async def worked(look: Look) -> dict[str, Any]:
         "most": LOOKED_AT,
         "look": LOOK,
         "waits": shown,
-        "behind": None if last is None else f"{last.look_at_us}-{last.job_id}",
+        "behind": None if last is None else place_told(last.look_at_us, last.job_id),
         "is_first": not look.query.get("after"),
     }
 
@@ -95,22 +91,6 @@ def problems_of(late: int, late_s: float, lately: Sequence[WorkedLately]) -> Ite
                 "were never answered",
                 "look at the log of the endpoint, and whether it reaches the gateway that `callbacks=` names",
             )
-
-
-def place_of(text: str | None) -> tuple[int, str]:
-    """The place behind which a page begins.
-
-    Raises:
-        InvalidInput: it is none.
-    """
-    if not text:
-        return 0, NOWHERE
-    found = PLACE.fullmatch(text)
-    if found is None:
-        raise InvalidInput(
-            f"after is {ascii(text)[:60]}", "the place of an attempt is expected", "begin anew"
-        )
-    return int(found[1]), parse_id(found[2])
 
 
 SCREENS = (Screen("worked", "/worked", "Work over HTTP", worked, section=Section.SYSTEM, place=214, key="t"),)
