@@ -19,7 +19,7 @@ from fencerow.web.gateway.asgi import Gateway
 from fencerow.web.gateway.server import Server
 from fencerow.web.settings import WebSettings
 from fencerow.web.tokens.scope import Grant, Scope
-from tests.web.checked import Checked
+from tests.web.checked import Checked, document_of
 from tests.web.gateway.serving import PATIENCE_S, Serve, Served, serving_on
 
 ALL = Grant(id="t-1", name="tests", scopes=frozenset(Scope), queues=None)
@@ -94,7 +94,7 @@ async def http(gateway: Gateway) -> AsyncIterator[httpx.AsyncClient]:
 
 def calling(gateway: Gateway, host: Any = None, base: str = "") -> httpx.AsyncClient:
     """A caller of a gateway, also of one that a host has mounted below a path."""
-    transport = Checked(httpx.ASGITransport(host or gateway), gateway.openapi, base=base)
+    transport = Checked(httpx.ASGITransport(host or gateway), document_of(gateway), base=base)
     return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
 
 

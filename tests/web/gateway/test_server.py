@@ -13,14 +13,14 @@ from fencerow import App
 from fencerow.web.gateway.asgi import Gateway
 from fencerow.web.gateway.server import Server
 from fencerow.web.settings import WebSettings
-from tests.web.checked import Checked
+from tests.web.checked import Checked, document_of
 from tests.web.gateway.conftest import Door, calling
 from tests.web.gateway.serving import PATIENCE_S, Served, serving_on, until, waited_for
 
 
 @pytest.fixture
 async def http(open_app: App, served: Served) -> AsyncIterator[httpx.AsyncClient]:
-    transport = Checked(httpx.AsyncHTTPTransport(), Gateway(open_app).openapi)
+    transport = Checked(httpx.AsyncHTTPTransport(), document_of(Gateway(open_app)))
     address = f"http://127.0.0.1:{served.port}"
     async with httpx.AsyncClient(transport=transport, base_url=address, timeout=PATIENCE_S) as made:
         yield made
