@@ -21,6 +21,7 @@ from fencerow.core.model.packing import Packing, PayloadSeal, PayloadSign, packi
 from fencerow.core.telemetry import Telemetry
 from fencerow.declaring import Declare, DeclaredJob, Handles
 from fencerow.flows.settings import FlowSettings
+from fencerow.payloads.settings import PayloadSettings
 
 if TYPE_CHECKING:
     from fencerow.batches.item import BatchMiddleware
@@ -304,9 +305,12 @@ class App(JobsApp):
         """How payloads are stored, by what the settings say of large ones."""
 
         def packing(config: CoreConfig) -> Packing:
-            from fencerow.payloads.appside import packing_and_store  # who submits nothing never loads it
+            inside = packing_of(seal)
+            if outside is None and PayloadSettings.of(config).outside_store is None:
+                return inside
+            from fencerow.payloads.appside import packing_and_store  # who keeps none outside never loads it
 
-            kept, self._outside = packing_and_store(config, packing_of(seal), outside, self.check_or_create)
+            kept, self._outside = packing_and_store(config, inside, outside, self.check_or_create)
             return kept
 
         return packing

@@ -51,7 +51,6 @@ class Calls:
         self.middleware = middleware
         self.kill_s = kill_s
         self.loop = asyncio.get_running_loop()
-        self._job_type = job_type()
         self._on_loop = on_loop or OnLoop()
         self._engine = engine
         self._config = config
@@ -63,10 +62,11 @@ class Calls:
         """Let the threads end."""
         self._threads.close()
 
-    def job(self, attempt: Attempt) -> Job:
-        """What the attempt's handler is given of it."""
+    def job(self, attempt: Attempt, *, seen: bool = True) -> Job:
+        """What the attempt's handler is given of it. With the verbs of wings, unless no code of users sees it."""
         held_max_s, as_stored = self._decider.held_max_s, self.middleware.as_stored
-        return self._job_type(attempt, self._engine, self.loop, held_max_s, as_stored, self._config)
+        kind = job_type() if seen else Job
+        return kind(attempt, self._engine, self.loop, held_max_s, as_stored, self._config)
 
     # --- a call that can be interrupted --------------------------------------------------------------
 
@@ -149,7 +149,7 @@ class Calls:
     ) -> Decision:
         """Run the handler to its outcome; `give_up` is called when it ignores its end."""
         handler = attempt.handler
-        job = self.job(attempt)
+        job = self.job(attempt, seen=handler.job_parameter is not None or bool(self.middleware.run))
         given = kwargs if handler.job_parameter is None else {**kwargs, handler.job_parameter: job}
         run: Callable[[], Awaitable[Any]] = partial(handler.function, *args, **given)
         leave: Callable[[], None] = partial(_leave, job, give_up)

@@ -15,7 +15,7 @@ _given: Callable[[], type[Job]] | None = None
 
 
 def give(job: Callable[[], type[Job]]) -> None:
-    """From now on handlers are given this. It is asked for when a worker is made."""
+    """From now on handlers are given this. It is asked for by the first attempt whose handler sees its job."""
     global _given
     _given = job
 
