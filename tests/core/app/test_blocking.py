@@ -75,6 +75,18 @@ def test_what_the_start_raises_is_raised_at_the_block(lite_app: App, monkeypatch
         pass
 
 
+def test_what_the_change_meets_in_the_loop_is_raised_to_plain_code(
+    lite_app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(_: object, **change: object) -> int:
+        raise ZeroDivisionError(str(change))
+
+    lite_app.job(double)
+    monkeypatch.setattr("fencerow.core.worker.worker.Worker.change", fails)
+    with lite_app, lite_app.worker() as worker, pytest.raises(ZeroDivisionError, match="slots"):
+        worker.change_blocking(slots=3)
+
+
 async def test_inside_an_event_loop_it_is_refused(lite_app: App) -> None:
     lite_app.job(double)
     with pytest.raises(InvalidInput, match="async with"), lite_app.worker():

@@ -8,11 +8,11 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from fencerow.core.background.loop import WorkerDied
 from fencerow.core.chore import Chore, Ticking
@@ -20,33 +20,29 @@ from fencerow.core.config import CoreConfig
 from fencerow.core.db.connections import told
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.locator import note_ready
-from fencerow.core.db.run import Operation, arun, run
+from fencerow.core.db.run import arun
 from fencerow.core.db.service import soon
 from fencerow.core.db.trouble import is_shortage, out_of_resources
-from fencerow.core.errors import ConfigError, OrderRefused
-from fencerow.core.model.control import check_delay
+from fencerow.core.errors import ConfigError
 from fencerow.core.model.handler import Handler
-from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.text import amount
-from fencerow.core.model.wanted import Leave, OrderedChange
+from fencerow.core.model.wanted import Leave
 from fencerow.core.store import store
-from fencerow.core.store.orders import Order
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.assembly import Assembly, check_children, connections, described, shared
-from fencerow.core.worker.blocking import WorkerThread, is_in, refuse_in_a_loop
+from fencerow.core.worker.blocking import PlainUse, is_in
 from fencerow.core.worker.idling import until_idle as until_idle_now
 from fencerow.core.worker.middleware import NO_MIDDLEWARE, Middleware
+from fencerow.core.worker.ordered import ServedChange, not_registered, ordering_of
 from fencerow.core.worker.shutdown import drain_s, tasks_ended
 from fencerow.core.worker.vitals import Phase, Vitals, found_faults
 
 log = logging.getLogger("fencerow.worker")
 
-LOOK_S = 0.5  # a worker that ends meanwhile carries out nothing
-
 __all__ = ["Worker", "WorkerDied"]
 
 
-class Worker:
+class Worker(PlainUse):
     """Claims jobs of the registered names from its queues and runs them until it is stopped.
 
     `queues` maps a queue to slots of its own, or lists queues that use `slots` together. Use it as an async
@@ -119,15 +115,6 @@ class Worker:
         finally:
             await self.stop()
         self._parts.fatal.raise_reason()
-
-    def run_blocking(self, *, until_idle: bool = False) -> None:
-        """`run` for plain code: it returns when the worker has ended. `request_stop` may come from another thread.
-
-        Raises:
-            InvalidInput: called inside a running event loop. All that `run` raises.
-        """
-        refuse_in_a_loop("run_blocking()", "await worker.run()")
-        asyncio.run(self.run(until_idle=until_idle))
 
     async def start(self) -> None:
         """Check the schema, register, and start the loops.
@@ -214,94 +201,29 @@ class Worker:
         else:
             soon(self._loop, self.request_stop)
 
-    async def change(
-        self,
-        *,
-        slots: int | None = None,
-        queues: Mapping[str, int | None] | None = None,
-        remove: Sequence[str] = (),
-        paused: bool | None = None,
-        actor: str | None = None,
-        reason: str | None = None,
-    ) -> int:
+    async def change(self, **change: Unpack[ServedChange]) -> int:
         """Change what this worker serves while it runs; returns the order's version. The change is in force
         when this returns.
 
-        `slots`: for the queues without their own. `queues`: queues to serve from now on, each with slots of its
-        own, or with None to use the common slots. This writes the same order, to the same row, as an
-        operator does from elsewhere.
+        `change`: `slots`, `queues`, `remove`, `paused`, `actor` and `reason`, as of `ServedChange`. This writes the
+        same order, to the same row, as an operator does from elsewhere.
 
         Raises:
             OrderRefused: somebody else changed the worker first, it is leaving, or it has no registration
                 now.
             InvalidInput: the change does not fit what the worker serves.
         """
-        holder, ordering = self._ordering(slots, queues, remove, paused, actor, reason)
+        holder = self.holder
+        if holder is None:
+            raise not_registered(self.name)
+        ordering = ordering_of(holder, change, self.config.actor or f"worker {self.name}")
         order = await arun(ordering, self._engine.arun)
         self._parts.control.carry_out(holder, order.version, order.wanted)
-        return order.version
-
-    def change_blocking(
-        self,
-        *,
-        slots: int | None = None,
-        queues: Mapping[str, int | None] | None = None,
-        remove: Sequence[str] = (),
-        paused: bool | None = None,
-        actor: str | None = None,
-        reason: str | None = None,
-    ) -> int:
-        """`change` for plain code, where the worker runs in another thread.
-
-        Raises:
-            OrderRefused: as of `change`; or the worker ended meanwhile. InvalidInput: called inside a running event
-                loop, or the change does not fit.
-        """
-        refuse_in_a_loop("change_blocking()", "await worker.change(...)")
-        holder, ordering = self._ordering(slots, queues, remove, paused, actor, reason)
-        order = run(ordering, self._engine.run)
-        in_force, loop = threading.Event(), self._loop
-        assert loop is not None  # it has a holder
-        soon(loop, self._parts.control.carry_out, holder, order.version, order.wanted)
-        soon(loop, in_force.set)
-        while not in_force.wait(LOOK_S):
-            if self._ended.is_set():
-                raise OrderRefused(
-                    f"worker {self.name} has ended", "it ended before it could change", "start another one"
-                )
         return order.version
 
     async def wait_stopped(self) -> None:
         """Wait until the worker has ended; an operator may order this from elsewhere."""
         await self._stopped.wait()
-
-    def wait_stopped_blocking(self, timeout_s: Seconds | None = None) -> bool:
-        """`wait_stopped` for plain code: whether the worker has ended within so many seconds.
-
-        Raises:
-            InvalidInput: called inside a running event loop.
-        """
-        refuse_in_a_loop("wait_stopped_blocking()", "await worker.wait_stopped()")
-        return self._ended.wait(None if timeout_s is None else check_delay(timeout_s, "timeout_s", zero=True))
-
-    def _ordering(
-        self,
-        slots: int | None,
-        queues: Mapping[str, int | None] | None,
-        remove: Sequence[str],
-        paused: bool | None,
-        actor: str | None,
-        reason: str | None,
-    ) -> tuple[str, Generator[Operation[Any], Any, Order]]:
-        """Whose order it is, and how it is written."""
-        change = OrderedChange(slots=slots, queues=queues or {}, remove=remove, paused=paused)
-        holder = self.holder
-        if holder is None:
-            raise OrderRefused(
-                f"worker {self.name} has no registration", "it has not started, or stopped", "start it first"
-            )
-        who = actor or self.config.actor or f"worker {self.name}"
-        return holder, store.ordering(holder, change, actor=who, reason=reason)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -318,17 +240,6 @@ class Worker:
             await self._left
         if error is None:
             self._parts.fatal.raise_reason()
-
-    def __enter__(self) -> Self:
-        refuse_in_a_loop("with app.worker()", "async with app.worker()")
-        self._beside = WorkerThread(self, partial(self.request_stop, now=True), self.name)
-        self._beside.enter()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._beside.leave(now=error is not None)
 
     @property
     def slot_groups(self) -> Sequence[tuple[Sequence[str], int]]:
