@@ -13,12 +13,13 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from fencerow.core.db.apart import standing_apart
 from fencerow.core.db.engine import Traits
+from fencerow.core.db.file_thread import FileThread
 from fencerow.core.db.queries import Queries, identifier
 from fencerow.core.db.run import Operation, run
 from fencerow.core.db.sqlite_connection import HostClock, SqliteConnection
@@ -76,7 +77,7 @@ class SqliteEngine:
         self._session_thread: int | None = None  # the one that has a transaction open for user code
         self._jobs: SqliteConnection | None = None
         self._workers: SqliteConnection | None = None
-        self._executors: dict[str, ThreadPoolExecutor] = {}  # one thread each, by its name
+        self._threads: dict[str, FileThread] = {}  # by their names
         self._wakes = FileWakes(self.path)
 
     def run(self, operation: Operation[T]) -> T:
@@ -86,8 +87,10 @@ class SqliteEngine:
             return self._run(operation)
 
     async def arun(self, operation: Operation[T]) -> T:
-        executor = self._executor("fencerow-leases" if operation.writes == "workers" else "fencerow-sqlite")
-        running = asyncio.get_running_loop().run_in_executor(executor, self._run, operation)
+        thread = self._thread("fencerow-leases" if operation.writes == "workers" else "fencerow-sqlite")
+        running = thread.call(self._run, operation)
+        if standing_apart() is not None:
+            return await running
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
@@ -170,9 +173,9 @@ class SqliteEngine:
 
     def close(self) -> None:
         self._wakes.close()
-        executors, self._executors = self._executors, {}
-        for executor in executors.values():
-            executor.shutdown(wait=True)
+        threads, self._threads = self._threads, {}
+        for thread in threads.values():
+            thread.close()
         with self._write_lock, self._workers_lock:
             for session in (self._jobs, self._workers):
                 if session is not None:
@@ -182,11 +185,11 @@ class SqliteEngine:
     async def aclose(self) -> None:
         await asyncio.to_thread(self.close)
 
-    def _executor(self, name: str) -> ThreadPoolExecutor:
+    def _thread(self, name: str) -> FileThread:
         self._check_process()
-        if name not in self._executors:
-            self._executors[name] = ThreadPoolExecutor(1, thread_name_prefix=name)
-        return self._executors[name]
+        if name not in self._threads:
+            self._threads[name] = FileThread(name)
+        return self._threads[name]
 
     def _check_process(self) -> None:
         """A connection must not cross a fork: the child opens its own and leaves the parent's alone."""
