@@ -28,10 +28,9 @@ WITH alike AS MATERIALIZED (
     FROM json_each(:jobs) AS given CROSS JOIN (SELECT fencerow.now() AS now) AS clock
 )
 
--- fragment: each of the jobs alike
--- In the order of all new columns. What wings say of no job of a group is not looked for.
-SELECT
-    json_extract(job.value, '$[0]'), alike.queue, alike.name, alike.priority, alike.run_at,
+-- fragment: what jobs alike have
+-- In the order of all new columns, but for the id. What wings say of no job of a group is not looked for.
+alike.queue, alike.name, alike.priority, alike.run_at,
     {{alike.budgets}}, alike.expires_at, alike.retention_s, alike.scope,
     alike.key, alike.submitted_at, alike.submitted_by, json_extract(job.value, '$[1]'),
     json_extract(job.value, '$[2]'), alike.options, alike.tags, alike.metadata, alike.headers, alike.ephemeral,
@@ -40,18 +39,23 @@ SELECT
     CASE WHEN alike.more THEN json_extract(job.value, '$[3]') END{{values that a submit writes}}
 FROM alike CROSS JOIN json_each(alike.jobs) AS job
 
+-- fragment: each of the jobs alike
+SELECT json_extract(job.value, '$[0]'), {{what jobs alike have}}
+
+-- fragment: each that was not repeated
+SELECT
+    CASE WHEN NOT EXISTS (SELECT 1 FROM fencerow.repeated_ids AS repeated WHERE repeated.id = json_extract(job.value, '$[0]'))
+         THEN json_extract(job.value, '$[0]') END,
+    {{what jobs alike have}}
+
 -- name: submit
 -- Insert new jobs from one JSON document: what some have in common stands once, and below it their ids, sizes and
 -- arguments. Whether their ends are events is decided now, by the groups there are.
 -- Guard: the primary key. Their ids are new, so none can be there; one that is fails the whole. And the look at the ids
--- that were submitted again: one that is there is written there a second time, which its primary key refuses.
+-- that were submitted again: one that is there comes to nothing, which the table refuses to take for an id.
 {{jobs alike}}
 INSERT INTO fencerow.jobs ({{all new columns}})
-{{each of the jobs alike}};
-INSERT INTO fencerow.repeated_ids (id, at)
-SELECT repeated.id, repeated.at
-FROM json_each(:jobs) AS given CROSS JOIN json_each(given.value, '$.jobs') AS job
-JOIN fencerow.repeated_ids AS repeated ON repeated.id = json_extract(job.value, '$[0]');
+{{each that was not repeated}};
 
 -- name: submit_one
 -- Insert one new job from parameters of its own. It waits for nobody, and of what wings say of it
@@ -59,14 +63,13 @@ JOIN fencerow.repeated_ids AS repeated ON repeated.id = json_extract(job.value, 
 -- Guard: the primary key and the look at what was submitted again, as in submit.
 INSERT INTO fencerow.jobs ({{new columns}}{{columns of a queued submit}})
 SELECT
-    :id, :queue, :name, :priority,
+    CASE WHEN NOT EXISTS (SELECT 1 FROM fencerow.repeated_ids AS repeated WHERE repeated.id = :id) THEN :id END,
+    :queue, :name, :priority,
     COALESCE(:run_at_us, clock.now + CAST(:delay_s * 1000000 AS INTEGER)),
     :attempts_max, :crashes_max, :snoozes_max, :timeout_s, clock.now + CAST(:expires_s * 1000000 AS INTEGER),
     :retention_s, :scope, :key, clock.now, :submitted_by, :args_bytes, :args, :options, :tags, :metadata, :headers,
     :ephemeral, EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes = 1){{values of a queued submit}}
 FROM (SELECT :more AS more, fencerow.now() AS now) AS clock;
-INSERT INTO fencerow.repeated_ids (id, at)
-SELECT repeated.id, repeated.at FROM fencerow.repeated_ids AS repeated WHERE repeated.id = :id;
 
 -- name: resubmit
 -- What submit does, for ids that may be known.
