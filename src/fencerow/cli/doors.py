@@ -108,7 +108,7 @@ async def serve_until_told(
         MissingExtra: what it needs is not installed. ConfigError: the port is taken.
     """
     try:
-        from fencerow.web.gateway.server import Server, listening
+        from fencerow.web.gateway.server import Server, listening, settle
         from fencerow.web.settings import WebSettings
 
         served = make()
@@ -121,6 +121,7 @@ async def serve_until_told(
     found = listening(at.address)
     server = Server(served, WebSettings.of(app.config), tls=at.tls)
     loop = asyncio.get_running_loop()
+    await settle()
     for line in banner(at.place(*found.getsockname()[:2])):
         output.warn(line)
     try:

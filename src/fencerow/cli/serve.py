@@ -76,6 +76,7 @@ def _made(app: App, at: ServedAt, *, metrics: bool, dashboard: bool, act: bool) 
     from fencerow.web.gateway.asgi import Gateway
 
     gateway = Gateway(app, also=[_metrics_of(app)] if metrics else ())
+    gateway.describe()
     if not dashboard:
         return gateway
     from fencerow.web.dashboard.asgi import Dashboard

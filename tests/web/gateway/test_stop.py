@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 
 import pytest
@@ -48,6 +49,7 @@ class Kept(Gateway):
 async def test_the_database_is_closed_when_the_last_request_has_been_answered(
     open_app: App, door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    frozen = gc.get_freeze_count()
     told, places, aclose = list[str](), list[str](), open_app.aclose
 
     async def closed() -> None:
@@ -65,6 +67,9 @@ async def test_the_database_is_closed_when_the_last_request_has_been_answered(
     gateway = Kept(open_app, door, told)
     serving = asyncio.create_task(doors.serve_until_told(open_app, at, lambda: gateway, banner))
     await until(lambda: bool(places))
+    assert gc.get_freeze_count() > frozen, (
+        "what is there for good is looked at whenever there are many callers"
+    )
     reader, writer = await asyncio.open_connection("127.0.0.1", int(places[0].rpartition(":")[2]))
     writer.write(submit_of(len(BODY)) + BODY[:5])
     await until(lambda: bool(told))

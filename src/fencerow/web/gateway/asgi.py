@@ -86,6 +86,10 @@ class Gateway:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._asgi(scope, receive, send)
 
+    def describe(self) -> None:
+        """Make the OpenAPI document now, not when somebody first asks for it: all others would wait meanwhile."""
+        assert self._encoded
+
     def leave(self) -> None:
         """Take no new requests and answer those who wait as things stand. It may be repeated."""
         self.standing.leave()
