@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tools.attack.case import JSON, Case, encoded
@@ -36,6 +37,11 @@ class Served:
     def at(self, share: float) -> float:
         """The time within which this share of them was answered."""
         return sorted(self.ms)[int(share * (len(self.ms) - 1))]
+
+
+def together(several: Sequence[Served]) -> Served:
+    """All of their requests as if of one time."""
+    return Served([ms for each in several for ms in each.ms])
 
 
 async def served(place: Place, seconds: float) -> Served:
