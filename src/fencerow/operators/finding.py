@@ -29,6 +29,7 @@ class _Common(TypedDict):
     scope: str | None
     key: str | None
     before_id: str | None
+    from_id: str | None
 
 
 K = TypeVar("K", bound=StrEnum)
@@ -43,6 +44,7 @@ class JobFilter:
 
     `tags`: those that a job must carry. `metadata`: top-level fields and their plain values (text, number, true,
     false, null). `before_id`: only jobs whose id is lower, which is how the next page is asked for.
+    `from_id`: only jobs whose id is not lower, so a search for what hardly any job has ends there.
     """
 
     queue: str | None = None
@@ -53,6 +55,7 @@ class JobFilter:
     scope: str | None = None
     key: str | None = None
     before_id: str | None = None
+    from_id: str | None = None
 
     def is_empty(self) -> bool:
         """Whether it means every job there is."""
@@ -132,6 +135,7 @@ def _common(chosen: JobFilter) -> _Common:
         "scope": chosen.scope,
         "key": chosen.key,
         "before_id": chosen.before_id,
+        "from_id": chosen.from_id,
     }
 
 

@@ -48,9 +48,13 @@ def list_jobs(
     scope: str | None = None,
     key: str | None = None,
     before_id: str | None = None,
+    from_id: str | None = None,
     limit: int = 50,
 ) -> Steps[list[JobRecord]]:
-    """A page of jobs that match, the newest id first; pass the last id of a page as `before_id` for the next."""
+    """A page of jobs that match, the newest id first; pass the last id of a page as `before_id` for the next.
+
+    `from_id`: none below this id is looked at.
+    """
     rows = yield from execute(
         "list",
         queue=queue,
@@ -59,6 +63,7 @@ def list_jobs(
         scope=scope,
         key=key,
         before_id=before_id,
+        from_id=from_id,
         limit=limit,
         live=states is None or not FINAL.issuperset(states),
         finished=states is None or not FINAL.isdisjoint(states),
@@ -77,6 +82,7 @@ def search(
     scope: str | None = None,
     key: str | None = None,
     before_id: str | None = None,
+    from_id: str | None = None,
     limit: int = 50,
 ) -> Steps[SearchPage]:
     """A page of jobs that carry all these tags (a JSON array) and metadata (a JSON object of plain values).
@@ -93,6 +99,7 @@ def search(
         scope=scope,
         key=key,
         before_id=before_id,
+        from_id=from_id,
         limit=limit,
     )
     jobs = _newest_first(record_of(str(row[0])) for row in rows if row[0] is not None)

@@ -18,7 +18,7 @@ from fencerow.core.store.tables import postgres_queries
 from tests.kit.jobs import new_job, submit
 
 JOBS = 3_000
-EVERY = dict.fromkeys(("queue", "name", "states", "scope", "key", "before_id"))
+EVERY = dict.fromkeys(("queue", "name", "states", "scope", "key", "before_id", "from_id"))
 LIVE = {**EVERY, "limit": 50, "states": ["queued"], "live": True, "finished": False}
 FAILED = {**EVERY, "limit": 50, "states": ["failed"], "live": False, "finished": True}
 
@@ -100,7 +100,14 @@ def test_what_a_page_reads_does_not_grow_with_how_many_there_are(pg: PostgresEng
         connection.execute(MANY.encode())
         connection.execute("VACUUM ANALYZE")
         connection.execute("SET plan_cache_mode = force_generic_plan")
-        found = {name: (read_by(connection, name, params), most) for name, params, most in READS}
+        row = connection.execute(
+            "SELECT CAST(id AS text) FROM fencerow.jobs ORDER BY id DESC OFFSET 49 LIMIT 1"
+        ).fetchone()
+        assert row is not None
+        # What hardly any job has, over a part of the time.
+        rare = {**EVERY, "name": "rare", "from_id": row[0], "limit": 51, "live": True, "finished": True}
+        reads = (*READS, ("list", rare, 300))
+        found = {name: (read_by(connection, name, params), most) for name, params, most in reads}
 
     assert all(read <= most for read, most in found.values()), found
 

@@ -13,6 +13,11 @@ LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND prog
   AND (CAST(:scope AS text) IS NULL OR job.scope = :scope)
   AND (CAST(:key AS text) IS NULL OR job.key = :key)
 
+-- fragment: between ids
+-- Below :before_id and from :from_id on; where one is null, every id is. Both lead into the primary key, also in a kept plan.
+job.id < COALESCE(CAST(:before_id AS uuid), CAST('ffffffff-ffff-ffff-ffff-ffffffffffff' AS uuid))
+AND job.id >= COALESCE(CAST(:from_id AS uuid), CAST('00000000-0000-0000-0000-000000000000' AS uuid))
+
 -- fragment: carries all
 -- The job carries all of the tags and metadata that were asked for.
 (CAST(:tags AS jsonb) IS NULL
@@ -21,7 +26,8 @@ AND (CAST(:metadata AS jsonb) IS NULL
      OR job.metadata IS NOT NULL AND CAST(job.metadata AS jsonb) @> CAST(:metadata AS jsonb))
 
 -- name: list
--- Jobs that match the filters, the newest id first, a page at a time; before_id is the last id of the page before.
+-- Jobs that match the filters, the newest id first, a page at a time; before_id is the last id of the page before, and
+-- from_id the one where the search ends: what hardly any job has is looked for until there.
 -- Of which table jobs can be is said by the caller, from the states that it wants: whoever looks for failed jobs would
 -- walk through all live ones first, and find none.
 SELECT CAST(json_build_object(
@@ -31,7 +37,7 @@ FROM ((SELECT job.*
        FROM fencerow.jobs AS job
        WHERE CAST(:live AS boolean)
          AND {{filters}}
-         AND (CAST(:before_id AS uuid) IS NULL OR job.id < CAST(:before_id AS uuid))
+         AND {{between ids}}
        ORDER BY job.id DESC
        LIMIT CAST(:limit AS integer))
       UNION ALL
@@ -39,7 +45,7 @@ FROM ((SELECT job.*
        FROM fencerow.finished_jobs AS job
        WHERE CAST(:finished AS boolean)
          AND {{filters}}
-         AND (CAST(:before_id AS uuid) IS NULL OR job.id < CAST(:before_id AS uuid))
+         AND {{between ids}}
        ORDER BY job.id DESC
        LIMIT CAST(:limit AS integer))) AS job
 LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
@@ -54,7 +60,7 @@ LIMIT CAST(:limit AS integer);
 WITH looked AS MATERIALIZED (
     SELECT job.id, job.queue, job.name, job.state, job.scope, job.key, job.tags, job.metadata
     FROM fencerow.all_jobs AS job
-    WHERE CAST(:before_id AS uuid) IS NULL OR job.id < CAST(:before_id AS uuid)
+    WHERE {{between ids}}
     ORDER BY job.id DESC
     LIMIT 5000
 ),
@@ -82,7 +88,8 @@ SELECT CAST(json_build_object(
 WHERE job.id = ANY(ARRAY(SELECT page.id
                          FROM (SELECT near.id FROM near UNION ALL SELECT far.id FROM far) AS page
                          ORDER BY page.id DESC
-                         LIMIT CAST(:limit AS integer)));
+                         LIMIT CAST(:limit AS integer)))
+  AND job.id >= COALESCE(CAST(:from_id AS uuid), CAST('00000000-0000-0000-0000-000000000000' AS uuid));
 
 -- name: events
 -- What happened to a job beyond its columns, in order.

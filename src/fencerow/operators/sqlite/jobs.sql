@@ -14,7 +14,8 @@ LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND prog
   AND (:key IS NULL OR job.key = :key)
 
 -- name: list
--- Jobs that match the filters, the newest id first, a page at a time; before_id is the last id of the page before.
+-- Jobs that match the filters, the newest id first, a page at a time; before_id is the last id of the page before, and
+-- from_id the one where the search ends: what hardly any job has is looked for until there.
 -- The ids are merged from both tables in the order of their indexes. (A sort of the view read every job there is.)
 -- Of which table jobs can be is said by the caller, from the states that it wants: whoever looks for failed jobs would
 -- walk through all live ones first, and find none.
@@ -22,12 +23,12 @@ WITH page AS MATERIALIZED (
     SELECT job.id
     FROM fencerow.jobs AS job
     WHERE :live AND {{filters}}
-      AND job.id < coalesce(:before_id, 'g')
+      AND job.id < coalesce(:before_id, 'g') AND job.id >= coalesce(:from_id, '')
     UNION ALL
     SELECT job.id
     FROM fencerow.finished_jobs AS job
     WHERE :finished AND {{filters}}
-      AND job.id < coalesce(:before_id, 'g')
+      AND job.id < coalesce(:before_id, 'g') AND job.id >= coalesce(:from_id, '')
     ORDER BY 1 DESC
     LIMIT :limit
 )
@@ -45,12 +46,12 @@ WITH looked AS MATERIALIZED (
     SELECT job.id, job.queue, job.name, job.state, job.scope, job.key, job.tags, job.metadata
     FROM fencerow.jobs AS job
     WHERE (job.tags IS NOT NULL OR job.metadata IS NOT NULL)
-      AND job.id < coalesce(:before_id, 'g')
+      AND job.id < coalesce(:before_id, 'g') AND job.id >= coalesce(:from_id, '')
     UNION ALL
     SELECT job.id, job.queue, job.name, job.state, job.scope, job.key, job.tags, job.metadata
     FROM fencerow.finished_jobs AS job
     WHERE (job.tags IS NOT NULL OR job.metadata IS NOT NULL)
-      AND job.id < coalesce(:before_id, 'g')
+      AND job.id < coalesce(:before_id, 'g') AND job.id >= coalesce(:from_id, '')
     ORDER BY 1 DESC
     LIMIT 10000
 ),
