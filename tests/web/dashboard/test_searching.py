@@ -6,6 +6,7 @@ import pytest
 
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.state import State
+from fencerow.web.dashboard.screens.jobs import narrower_searches
 from fencerow.web.dashboard.searching import command, first_id, searched
 
 
@@ -64,7 +65,17 @@ def test_ages_are_bounds_of_ids() -> None:
 
     assert search.lowest_id(now_us) < (search.page_after(None, now_us).before_id or "")
     assert search.page_after("0" * 8, now_us).before_id == "0" * 8
+    assert search.page_after(None, now_us).from_id == search.lowest_id(now_us)
     assert first_id(0) < new_id() < first_id(4_000_000_000_000_000)
+
+
+def test_a_search_that_is_given_up_is_offered_over_less_time() -> None:
+    def offered(text: str) -> list[str]:
+        return [q for _, q in narrower_searches(searched(text))]
+
+    assert offered("job:rare") == ["job:rare after:7d", "job:rare after:1d", "job:rare after:1h"]
+    assert offered("job:rare after:1d") == ["job:rare after:1h"]
+    assert offered("before:2d job:rare") == ["before:2d job:rare after:7d"]
 
 
 def test_the_same_as_a_command() -> None:

@@ -61,7 +61,9 @@ class Search:
         bounds = [page] if page else []
         if self.before_s is not None:
             bounds.append(first_id(now_us - self.before_s * 1_000_000))
-        return replace(self.chosen, before_id=min(bounds)) if bounds else self.chosen
+        return replace(
+            self.chosen, before_id=min(bounds, default=None), from_id=self.lowest_id(now_us) or None
+        )
 
     def lowest_id(self, now_us: int) -> str:
         """The id below which nothing is looked for."""

@@ -17,8 +17,8 @@ import msgspec
 from fencerow.client import Client
 from fencerow.core.db.run import ask
 from fencerow.core.errors import Busy, FencerowError, IllegalMove, InvalidInput, JobNotFound
-from fencerow.core.model.job import JobRecord
 from fencerow.core.model.text import amount, shortened
+from fencerow.operators.finding import listing
 from fencerow.operators.many import BATCH, JobDone, ManyMove, moving
 from fencerow.web.dashboard.bulk.counting import ChosenJob, chosen_jobs
 from fencerow.web.dashboard.bulk.meaning import Meant, is_touched, is_touched_record
@@ -104,32 +104,16 @@ async def _of_search(
     client: Client, meant: Meant, move: ManyMove, at_us: int, below: str | None, tally: PressTally
 ) -> PressProgress:
     until = time.monotonic() + PRESS_S
-    lowest = meant.lowest_id(at_us)
     while meant.states:
-        page = await _page(client, meant, at_us, below)
-        kept = [each for each in page if each.id >= lowest and not is_touched_record(each, at_us)]
+        page = await client.arun(listing(meant.chosen(at_us, below), BATCH))
+        kept = [each for each in page if not is_touched_record(each, at_us)]
         await _moved(client, [each.id for each in kept], move, tally)
-        if len(page) < BATCH or page[-1].id < lowest:
+        if len(page) < BATCH:
             break
         below = page[-1].id
         if time.monotonic() >= until:
             return PressProgress(tally, below)
     return PressProgress(tally, None)
-
-
-async def _page(client: Client, meant: Meant, at_us: int, below: str | None) -> list[JobRecord]:
-    chosen = meant.chosen(at_us, below)
-    return await client.alist_jobs(
-        queue=chosen.queue,
-        name=chosen.name,
-        states=chosen.states,
-        tags=chosen.tags,
-        metadata=chosen.metadata,
-        scope=chosen.scope,
-        key=chosen.key,
-        before_id=chosen.before_id,
-        limit=BATCH,
-    )
 
 
 async def _moved(client: Client, ids: Sequence[str], move: ManyMove, tally: PressTally) -> None:

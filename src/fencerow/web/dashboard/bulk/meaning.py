@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from fencerow.core.errors import InvalidInput
@@ -48,10 +48,7 @@ class Meant:
 
     def chosen(self, at_us: int, below: str | None) -> JobFilter:
         """The filter of the jobs that are moved, below this id; ages are counted from the preview."""
-        found = self.search.page_after(below, at_us)
-        return JobFilter(
-            found.queue, found.name, self.states, found.tags, found.metadata, found.scope, found.key, found.before_id
-        )  # fmt: skip
+        return replace(self.search.page_after(below, at_us), states=self.states)
 
     def lowest_id(self, at_us: int) -> str:
         """The id below which no job is meant."""

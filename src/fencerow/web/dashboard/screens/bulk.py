@@ -10,6 +10,7 @@ from fencerow.core.errors import Busy, InvalidInput
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.state import State
 from fencerow.core.store import store
+from fencerow.operators.finding import listing
 from fencerow.web.dashboard.bulk import doing
 from fencerow.web.dashboard.bulk.counting import Counted, chosen_jobs, counting
 from fencerow.web.dashboard.bulk.flights import once
@@ -68,15 +69,11 @@ async def _examples(look: Look, meant: Meant, at_us: int, below: str | None) -> 
         return [each for each in found if each.state in meant.states][:EXAMPLES]
     if not meant.states:
         return []
-    chosen, lowest = meant.chosen(at_us, below), meant.lowest_id(at_us)
     try:
-        records = await look.client.alist_jobs(
-            queue=chosen.queue, name=chosen.name, states=chosen.states, tags=chosen.tags, metadata=chosen.metadata,
-            scope=chosen.scope, key=chosen.key, before_id=chosen.before_id, limit=EXAMPLES,
-        )  # fmt: skip
+        records = await look.client.arun(listing(meant.chosen(at_us, below), EXAMPLES))
     except Busy:
         return None
-    return [each for each in records if each.id >= lowest and not is_touched_record(each, at_us)]
+    return [each for each in records if not is_touched_record(each, at_us)]
 
 
 def _fate(meant: Meant, state: State) -> tuple[bool, str]:

@@ -9,6 +9,7 @@ from fencerow.core.db.run import ask
 from fencerow.core.errors import Busy, InvalidInput
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import FINAL, State
+from fencerow.operators.finding import listing
 from fencerow.operators.prefixes import jobs_between
 from fencerow.web.dashboard.bulk.verbs import VERBS
 from fencerow.web.dashboard.counting import COUNTED_MAX, RECENT_MAX, LiveCount, live_counts, recent_counts
@@ -17,6 +18,11 @@ from fencerow.web.dashboard.searching import Search, command, page_of, searched
 
 PAGE = 50
 IDS_MAX = 20
+AGES = (("the last 7 days", "7d", 604_800), ("the last day", "1d", 86_400), ("the last hour", "1h", 3_600))
+GIVEN_UP = (
+    "This search was given up after 2 seconds: hardly any job has what it asks for, so it looks at all of them. Over "
+    "less time it looks at fewer. An id, tag:, meta:, and scope: with key: are found at once, however many there are."
+)
 
 
 async def jobs(look: Look) -> dict[str, Any]:
@@ -27,10 +33,13 @@ async def jobs(look: Look) -> dict[str, Any]:
     now_us = live[0].now_us if live else await look.now_us()
     trouble: str | None = None
     found: list[JobRecord] = []
+    narrower: list[tuple[str, str]] = []
     try:
         found = await _found(look, search, page, now_us)
-    except (Busy, InvalidInput) as error:
-        trouble = _told(error)
+    except InvalidInput as error:
+        trouble = f"{error.what}: {error.why}"
+    except Busy:
+        trouble, narrower = GIVEN_UP, narrower_searches(search)
     shown = found[:PAGE]
     return {
         "now_us": now_us,
@@ -40,6 +49,7 @@ async def jobs(look: Look) -> dict[str, Any]:
         "older": shown[-1].id if len(found) > PAGE else None,
         "page": page,
         "trouble": trouble,
+        "narrower": narrower,
         "facets": await _facets(look, search, live),
         "most": COUNTED_MAX,
         "command": command(search),
@@ -55,20 +65,7 @@ async def _found(look: Look, search: Search, page: str | None, now_us: int) -> l
         meant = search.meant
         ids = await look.client.arun(ask(jobs_between(meant.first, meant.last, limit=IDS_MAX)))
         return await _of_ids(look, ids)
-    chosen = search.page_after(page, now_us)
-    records = await look.client.alist_jobs(
-        queue=chosen.queue,
-        name=chosen.name,
-        states=chosen.states or None,
-        tags=chosen.tags,
-        metadata=chosen.metadata,
-        scope=chosen.scope,
-        key=chosen.key,
-        before_id=chosen.before_id,
-        limit=PAGE + 1,
-    )
-    lowest = search.lowest_id(now_us)
-    return [each for each in records if each.id >= lowest]
+    return await look.client.arun(listing(search.page_after(page, now_us), PAGE + 1))
 
 
 async def _of_ids(look: Look, ids: Sequence[str]) -> list[JobRecord]:
@@ -111,12 +108,15 @@ async def _facets(look: Look, search: Search, live: Sequence[LiveCount]) -> list
     ]
 
 
-def _told(error: Busy | InvalidInput) -> str:
-    if isinstance(error, InvalidInput):
-        return f"{error.what}: {error.why}"
-    return (
-        "This search took too long, so it was given up. Narrow it: by queue, state or job, or with after:2h."
-    )
+def narrower_searches(search: Search) -> list[tuple[str, str]]:
+    """The same search over less time, the longest first: how it is called, and the search."""
+    others = " ".join(each.text for each in search.tokens if each.name != "after")
+    return [
+        (title, f"{others} after:{age}".strip())
+        for title, age, seconds in AGES
+        if (search.after_s is None or seconds < search.after_s)
+        and (search.before_s is None or seconds > search.before_s)
+    ]
 
 
 SCREENS = (Screen("jobs", "/jobs", "Jobs", jobs, section=Section.WORK, place=20, key="j"),)
