@@ -42,6 +42,7 @@ from fencerow.core.errors.input import KeyConflict as KeyConflict
 from fencerow.core.errors.input import PayloadTooLarge as PayloadTooLarge
 from fencerow.core.errors.input import UnknownJob as UnknownJob
 from fencerow.core.errors.input import UnknownVerb as UnknownVerb
+from fencerow.core.errors.input import WrongCall as WrongCall
 from fencerow.core.errors.jobs import ArgumentsTooNew as ArgumentsTooNew
 from fencerow.core.errors.jobs import IllegalMove as IllegalMove
 from fencerow.core.errors.jobs import JobCancelled as JobCancelled

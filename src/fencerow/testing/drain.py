@@ -15,6 +15,7 @@ from fencerow.app import App
 from fencerow.core.app.serving import carrying
 from fencerow.core.config import CoreConfig
 from fencerow.core.errors import InvalidInput
+from fencerow.core.lazy import answering
 from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.model.job import Happening, JobRecord
 from fencerow.core.model.seconds import Seconds, in_seconds
@@ -75,6 +76,7 @@ class DrainWanted:
     without: Collection[str]
 
 
+@answering
 def drain(
     app: App,
     *,
@@ -111,6 +113,7 @@ def drain(
         return runner.run(_closing(app, wanted, attempts_max, timeout_s, check))
 
 
+@answering
 async def adrain(
     app: App,
     *,

@@ -10,6 +10,7 @@ import msgspec
 from fencerow.app import App
 from fencerow.core.db.run import Procedure, ask
 from fencerow.core.errors import InvalidInput, UnknownJob
+from fencerow.core.lazy import answering
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store import store
 from fencerow.declaring import DeclaredJob
@@ -20,6 +21,7 @@ PAGE = 500
 SHOWN_MAX = 10
 
 
+@answering
 def submitted(
     app: App, job: Named | None = None, *, queue: str | None = None, connection: object | None = None
 ) -> list[JobRecord]:
@@ -31,6 +33,7 @@ def submitted(
     return app.client.run(_reading(name, queue), connection)
 
 
+@answering
 async def asubmitted(
     app: App, job: Named | None = None, *, queue: str | None = None, connection: object | None = None
 ) -> list[JobRecord]:
@@ -61,6 +64,7 @@ def _reading(name: str | None, queue: str | None) -> Procedure[list[JobRecord]]:
     return [whole[each.id] for each in reversed(found) if each.id in whole]
 
 
+@answering
 def assert_submitted(
     app: App,
     job: Named,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from fencerow.core.errors import DeclarationError, InvalidInput, UnknownVerb
+from fencerow.core.model.misfit import HERS, NOTHING_HERE, ours_for
 
 SUBMIT: Final = "write {it}.submit(...), or in async code await {it}.asubmit(...)"
 LATER: Final = "write {it}.using(delay_s=...).submit(...), or using(run_at=...) for an instant"
@@ -34,23 +35,6 @@ OF_JOBS: Final[Mapping[str, str]] = {
     "retry": RETRY,
 }
 
-# Options of theirs, and ours that means the same.
-OPTIONS_OF_OTHERS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("countdown", "defer_by", "schedule_in"), "delay_s"),
-    **dict.fromkeys(("eta", "defer_until", "schedule_at", "scheduled_at"), "run_at"),
-    **dict.fromkeys(("expires", "max_age"), "expires_s"),
-    **dict.fromkeys(("time_limit", "soft_time_limit", "job_timeout"), "timeout_s"),
-    **dict.fromkeys(("max_retries", "retries", "max_attempts", "max_tries"), "attempts_max"),
-    **dict.fromkeys(("autoretry_for", "retry_for", "retry_when"), "retry_on"),
-    **dict.fromkeys(("retry_backoff", "default_retry_delay", "min_backoff", "retry_delay"), "backoff"),
-    **dict.fromkeys(("task_id", "job_id", "uid"), "id"),
-    **dict.fromkeys(("queue_name", "routing_key"), "queue"),
-    **dict.fromkeys(("result_ttl", "result_expires", "ttl"), "retention_s"),
-    **dict.fromkeys(("queueing_lock", "idempotency_key"), "key"),
-    **dict.fromkeys(("lock", "concurrency_key"), "exclusive"),
-}
-
-
 SCHEDULED: Final = (
     "when a job is submitted again and again is said apart from it",
     "write app.schedule(job, cron=...)",
@@ -67,7 +51,6 @@ HOW_FAST: Final = (
     "how many run at once, and how fast, is said by a limit, for all processes together",
     'write limits="name" here, and App(limits=[Limit("name", at_once=..., rate=Rate(...))])',
 )
-AFTERWARDS: Final = ("a job is always acknowledged after its handler has returned", "leave it out")
 # And what is no option here.
 NO_OPTIONS_OF_OURS: Final[Mapping[str, tuple[str, str]]] = {
     **dict.fromkeys(("cron", "crontab", "periodic", "schedule", "every", "interval_s", "rate"), SCHEDULED),
@@ -76,7 +59,7 @@ NO_OPTIONS_OF_OURS: Final[Mapping[str, tuple[str, str]]] = {
     **dict.fromkeys(
         ("concurrency", "max_concurrency", "rate_limit", "max_instances", "slots", "at_once"), HOW_FAST
     ),
-    **dict.fromkeys(("acks_late", "ack_late", "reject_on_worker_lost"), AFTERWARDS),
+    **NOTHING_HERE,
 }
 
 
@@ -84,10 +67,8 @@ def option_meant(name: str, known: Iterable[str]) -> tuple[str, str] | None:
     """Why an option of another system is refused, and what to write; None if none of those that are known means it."""
     if name in NO_OPTIONS_OF_OURS:
         return NO_OPTIONS_OF_OURS[name]
-    ours = OPTIONS_OF_OTHERS.get(name)
-    if ours is None or ours not in known:
-        return None
-    return "that is another system's word for it", f"write {ours}="
+    ours = ours_for(name, known)
+    return None if ours is None else (HERS, f"write {ours}=")
 
 
 DECLARE: Final = "write @{it}.job"
@@ -115,7 +96,6 @@ ROOM: Final = "how many jobs run at a time is said where a worker is made, each 
 OVER_ALL: Final = (
     "that is said of a key or a limit, over all workers together; what one worker has room for are its slots"
 )
-HERS: Final = "that is another system's word for it"
 # Options that are given to an app, and what to tell: why there is none, and what to write.
 OF_AN_APP: Final[Mapping[str, tuple[str, str]]] = {
     **dict.fromkeys(
@@ -193,6 +173,4 @@ def no_attribute(owner: object, it: str, name: str, verbs: Mapping[str, str]) ->
         return AttributeError(
             f"{type(owner).__name__!r} object has no attribute {name!r}", name=name, obj=owner
         )
-    return UnknownVerb(
-        f"{it} has no {name!r}", "that is another system's word for it", instead.replace("{it}", it)
-    )
+    return UnknownVerb(f"{it} has no {name!r}", HERS, instead.replace("{it}", it))

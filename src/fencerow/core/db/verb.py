@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -24,6 +24,7 @@ from fencerow.core.db.blocking import refuse_in_loop
 from fencerow.core.db.borrow import borrowed
 from fencerow.core.db.locator import Locator, acheck_tables, check_tables
 from fencerow.core.db.run import Pause, Request, Runner, WakeUp, arun, run
+from fencerow.core.errors import WrongCall
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -52,9 +53,11 @@ def verb(
     """The verb that runs this procedure in the caller's thread."""
 
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._run(  # pyright: ignore[reportPrivateUsage]
-            procedure(self, *args, **kwargs), kwargs.get("connection")
-        )
+        try:
+            begun = procedure(self, *args, **kwargs)
+        except TypeError:  # nothing of it has run
+            raise _misfit(procedure, procedure.__name__, (self, *args), kwargs) from None
+        return self._run(begun, kwargs.get("connection"))  # pyright: ignore[reportPrivateUsage]
 
     # `help()` and `inspect.signature` read the procedure's own; nothing but what comes back differs.
     procedure.__annotations__["return"] = _result(procedure.__annotations__["return"])
@@ -68,9 +71,11 @@ def averb(
     procedure: Callable[..., Generator[Any, Any, T]] = verb.__wrapped__  # type: ignore[attr-defined]
 
     async def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._arun(  # pyright: ignore[reportPrivateUsage]
-            procedure(self, *args, **kwargs), kwargs.get("connection")
-        )
+        try:
+            begun = procedure(self, *args, **kwargs)
+        except TypeError:  # nothing of it has run
+            raise _misfit(procedure, f"a{procedure.__name__}", (self, *args), kwargs) from None
+        return await self._arun(begun, kwargs.get("connection"))  # pyright: ignore[reportPrivateUsage]
 
     return _as_twin(call, procedure)
 
@@ -105,6 +110,14 @@ def _named(call: F, like: Callable[..., object], name: str) -> F:
     call.__name__ = name
     call.__qualname__ = ".".join([*like.__qualname__.split(".")[:-1], name])
     return call
+
+
+def _misfit(
+    procedure: Callable[..., Any], name: str, given: Sequence[object], named: Mapping[str, object]
+) -> WrongCall:
+    from fencerow.core.model.misfit import misfit  # who writes no wrong call never loads it
+
+    return misfit(procedure, f"{name}()", given, named)
 
 
 def _result(annotation: str) -> str:

@@ -59,6 +59,12 @@ class UnknownVerb(InvalidInput, AttributeError):
     code = "FR-210"
 
 
+class WrongCall(InvalidInput, TypeError):
+    """Something of Fencerow's was called with arguments that it does not take, or without one that it needs."""
+
+    code = "FR-950"
+
+
 class KeyConflict(InvalidInput):
     """The idempotency key already belongs to another job or to another payload.
 

@@ -7,6 +7,7 @@ The guide: docs/guide/discord.md.
 
 from __future__ import annotations
 
+from fencerow.core.lazy import answer
 from fencerow.web.discord.api import DiscordApi
 from fencerow.web.discord.endpoint import Discord, Words
 from fencerow.web.discord.interaction import Interaction, ReplyTo
@@ -21,3 +22,6 @@ __all__ = [
     "Words",
     "verify_interaction",
 ]
+
+for each in (Discord, DiscordApi, DiscordKey, Words):
+    answer(each)

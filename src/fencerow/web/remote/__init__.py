@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fencerow.core.lazy import answer
 from fencerow.web.remote.client import RemoteClient
 from fencerow.web.remote.flow_handle import RemoteFlowHandle, RemoteFlows
 from fencerow.web.remote.flows import RemoteFlow
@@ -20,3 +21,14 @@ __all__ = [
     "RemoteReceiver",
     "RemoteWebhooks",
 ]
+
+for each in (
+    RemoteClient,
+    RemoteFlow,
+    RemoteFlowHandle,
+    RemoteFlows,
+    RemoteHandle,
+    RemoteReceiver,
+    RemoteWebhooks,
+):
+    answer(each)
