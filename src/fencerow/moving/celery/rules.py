@@ -1,4 +1,4 @@
-"""What each name of Celery's becomes. Of Celery 5.6."""
+"""What each name of Celery's becomes. Of Celery 5.7."""
 
 from __future__ import annotations
 
@@ -21,12 +21,23 @@ OPTIONS: dict[str, Rule] = {
     "retry_jitter": (BECOMES, "backoff=Backoff(jitter=...)"),
     "acks_late": (BECOMES, "nothing: a job is done when its success is stored"),
     "reject_on_worker_lost": (BECOMES, "nothing: it runs again; how often is crashes_max="),
-    "acks_on_failure_or_timeout": (BECOMES, "nothing: a failure is stored with its error"),
+    "retry_on_worker_lost": (
+        BECOMES,
+        "nothing: it runs again; how often is crashes_max=, apart from attempts_max=",
+    ),
+    **dict.fromkeys(
+        ("acks_on_failure_or_timeout", "acks_on_failure", "acks_on_timeout"),
+        (BECOMES, "nothing: a failure is stored with its error, and tried again up to attempts_max="),
+    ),
     "ignore_result": (BECOMES, "nothing, or ephemeral=True: a success leaves no row"),
     "store_errors_even_if_ignored": (BECOMES, "nothing: errors are stored"),
     "track_started": (BECOMES, "nothing: a running job is known"),
     "expires": (BECOMES, "expires_s="),
     "pydantic": (BECOMES, "typed parameters: models are checked when the job is submitted"),
+    **dict.fromkeys(
+        ("pydantic_strict", "pydantic_context", "pydantic_dump_kwargs"),
+        (PERSON, "the model itself: its model_config, its validators and serializers"),
+    ),
     "time_limit": (PERSON, "timeout_s=; a plain function is stopped for sure only with process=True"),
     "soft_time_limit": (PERSON, "job.remaining_s says how long is left; no error is raised before that"),
     "rate_limit": (PERSON, "a limit (`rate`); it holds for all workers together, Celery's for each worker"),
@@ -37,11 +48,12 @@ OPTIONS: dict[str, Rule] = {
     "after_return": (PERSON, "middleware, or an event on the end of the job"),
     "on_failure": (PERSON, "an event on `job.failed`, or middleware"),
     "on_success": (PERSON, "an event on `job.succeeded`, or a job in the same transaction"),
-    "on_retry": (PERSON, "middleware"),
+    **dict.fromkeys(("before_start", "on_retry", "on_replace"), (PERSON, "middleware")),
     "throws": (PERSON, "fail_on=, if they are not worth a retry"),
     "serializer": (PERSON, "arguments are JSON by the types of the parameters"),
     **dict.fromkeys(
-        ("compression", "send_events", "trail", "typing", "shared", "lazy"), (BECOMES, "nothing")
+        ("compression", "send_events", "trail", "typing", "shared", "lazy", "resultrepr_maxsize"),
+        (BECOMES, "nothing"),
     ),
 }
 SUBMIT_OPTIONS: dict[str, Rule] = {
@@ -94,8 +106,19 @@ SETTINGS: dict[str, Rule] = {
     "broker_url": (BECOMES, "the URL of your database (FENCEROW_URL); no broker"),
     "result_backend": (BECOMES, "nothing: results lie with the jobs"),
     "result_expires": (BECOMES, "retention_s and the settings of retention"),
+    "result_failure_expires": (
+        BECOMES,
+        "FENCEROW_RETENTION_FAILED_S: failures have a retention of their own",
+    ),
     "task_acks_late": (BECOMES, "nothing: that is how it is"),
     "task_reject_on_worker_lost": (BECOMES, "nothing: that is how it is; crashes_max bounds it"),
+    "task_retry_on_worker_lost": (BECOMES, "nothing: that is how it is; crashes_max bounds it"),
+    **dict.fromkeys(
+        ("task_acks_on_failure_or_timeout", "task_acks_on_failure", "task_acks_on_timeout"),
+        OPTIONS["acks_on_failure"],
+    ),
+    "task_default_rate_limit": OPTIONS["rate_limit"],
+    "task_default_priority": (PERSON, "App(defaults=Defaults(priority=...)); higher first"),
     "task_default_queue": (PERSON, "queue= where a job is declared; without it the queue is called default"),
     "task_routes": (PERSON, "queue= where the job is declared"),
     "task_queues": (BECOMES, "nothing: a queue is its name"),
@@ -105,6 +128,8 @@ SETTINGS: dict[str, Rule] = {
     "task_always_eager": (PERSON, "tests: drain() of the test kit runs jobs on a real database"),
     "task_create_missing_queues": (BECOMES, "nothing: a queue is its name"),
     "worker_prefetch_multiplier": (BECOMES, "nothing: a worker claims what its slots will need"),
+    "worker_disable_prefetch": (BECOMES, "nothing: a worker claims what its slots will need"),
+    "worker_eta_task_limit": (BECOMES, "nothing: what is delayed waits in the database, not in a worker"),
     "worker_concurrency": (BECOMES, "slots= of the worker"),
     "worker_max_tasks_per_child": (
         PERSON,
