@@ -24,7 +24,8 @@ from tests.proof.race.named import WHOLE
 
 ALL = 1_000_000  # orders: no race has so many that are told apart
 RED_WITHIN = 300  # orders: a control ends with the first that is wrong, so it may look further than a race
-FEWEST = 4  # orders, however long they are
+FEWEST = 3  # orders, however long they are
+STARRED = 24  # orders at most of a race with a star, where not all are asked for
 MODES = ("plain", "held", "sqlite")
 
 
@@ -60,6 +61,7 @@ class Asked:
 
     orders: int
     long: bool
+    all: bool
     test: str
     named: tuple[int, ...]
 
@@ -68,15 +70,19 @@ class Asked:
         mark = request.node.get_closest_marker("named")
         option = request.config.getoption
         numbers = () if mark is None else tuple(mark.args)
-        return cls(option("--orders"), option("--long"), request.function.__name__, numbers)
+        return cls(option("--orders"), option("--long"), option("--all"), request.function.__name__, numbers)
 
     @property
     def facts(self) -> dict[str, Any]:
         return {"test": self.test, "named": self.named}
 
+    def has_star(self, mode: str) -> bool:
+        """Whether many orders are played, or all."""
+        return not WHOLE.isdisjoint(self.named) and (self.long or mode != "held")
+
     def wants_all(self, mode: str) -> bool:
         """Whether a sample is not enough."""
-        return not WHOLE.isdisjoint(self.named) and (self.long or mode != "held")
+        return self.has_star(mode) and (self.long or self.all)
 
 
 class Race:
@@ -95,7 +101,8 @@ class Race:
         """Every order holds; `share`: of the orders that are played of one race, where its are long."""
         self._arena.queries = self._queries
         whole = self._asked.wants_all(self.mode)
-        limit = ALL if whole else max(FEWEST, round(share * self._limit))
+        few = STARRED if self._asked.has_star(self.mode) else FEWEST
+        limit = ALL if whole else max(few, round(share * self._limit))
         report = explore(self._arena, scenario, limit=limit)
         assert report.played == report.total or not whole, f"{report.played} of about {report.total} orders"
         self._note("race", json.dumps({**asdict(report), **self._asked.facts}))

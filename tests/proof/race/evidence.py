@@ -10,7 +10,7 @@ import pytest
 
 from tests.proof.storm.evidence import surroundings
 
-CI_ORDERS = 4
+CI_ORDERS = 3
 KINDS = ("race", "control", "crash")
 
 

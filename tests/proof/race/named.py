@@ -50,8 +50,8 @@ RACES = {
     94: "The answer of an endpoint that works an attempt, and whoever answers, cancels, suspends or reclaims meanwhile",
 }
 WHOLE = frozenset({2, 3, 8, 13, 15, 17, 22})
-"""Played to the last order in every run of the tests, where whole statements are ordered; by `dev.py race --long` held
-as well."""
+"""Where whole statements are ordered, every run of the tests plays up to 24 orders of these, which are all of most, and
+`dev.py prove` all; `dev.py race --long` plays all of them held as well."""
 ABSENT = {
     16: "keyed submits are never put together with others': there is no statement to cut",
     23: "a mark is a hint in a worker's memory, no lock: tests/core/store/test_claim.py has what the sweep is for",

@@ -28,8 +28,9 @@ page from them.
   ([0033](decisions/0033-orders-that-come-to-the-same.md)). `300 of ≈ 40,000` is a sample that a fixed seed draws.
 - **Red** counts the controls: how often the race went wrong, as it should, when a guard was removed or done in the
   wrong order.
-- Every run of the tests plays all orders of the races with a star, with whole statements. With held statements
-  `python3 dev.py race --long --evidence FILE` plays them too. The races have the numbers of the design.
+- Every run of the tests plays the races with a star, with whole statements: up to 24 orders of each, which are all of
+  most. `python3 dev.py prove` plays all of them, `python3 dev.py race --long --evidence FILE` with held statements as well.
+  The races have the numbers of the design.
 
 Run on {machine}, {cores} cores, {postgres}, SQLite {sqlite}, Python {python}, commit {commit};
 {minutes} minutes of playing.
