@@ -37,34 +37,52 @@ SHARES = (
     ("tests/core/db/", 1.0),
     ("tests/proof/race/", 1 / 3),
     ("tests/proof/check/", 1 / 24),
-    ("tests/proof/crash/", 1 / 16),
+    ("tests/proof/crash/", 1 / 24),
     ("tests/proof/history/test_seeded.py", 1 / 4),
-    ("tests/core/worker/test_lost_replies.py", 1 / 4),
-    ("tests/core/worker/test_strikes.py", 1 / 4),
+    ("tests/core/worker/test_damaged.py", 1 / 4),
+    ("tests/core/worker/test_lost_replies.py", 1 / 8),
+    ("tests/core/worker/test_strikes.py", 1 / 8),
     ("tests/payloads/", 1 / 4),
     ("tests/planning/", 1 / 3),
-    ("tests/testing/test_as_a_worker.py", 1 / 4),
-    ("tests/whole/guide/test_safe_handlers.py", 1 / 4),
+    ("tests/processes/test_escapes.py", 1 / 4),
+    ("tests/testing/test_as_a_worker.py", 1 / 12),
+    ("tests/whole/guide/test_safe_handlers.py", 1 / 6),
     ("tests/", 1 / 2),
 )
 SHARE_OF_KINDS = 1 / 8  # of connection: all of them are of six drivers
-# What has no SQL of its own is drawn on PostgreSQL one time in eight, not two: there a test costs three times as much,
-# and the SQL below it is played whole on both engines.
-WITHOUT_SQL = tuple(
-    f"tests/{folder}/"
-    for folder in (
-        "batches",
-        "cli",
-        "core/app",
-        "core/client",
-        "core/worker",
-        "processes",
-        "supervisor",
-        "testing",
-        "web/gateway",
-        "whole",
-    )
+# These are drawn on PostgreSQL one time in eight, not two: there a test costs three times as much. The first have no
+# SQL of their own. What the others write, races and crashes play on PostgreSQL as well, and both engines are asked
+# whether they understand each statement (tests/core/store/test_understood.py).
+WITHOUT_SQL = (
+    "batches",
+    "cli",
+    "core/app",
+    "core/client",
+    "core/worker",
+    "processes",
+    "supervisor",
+    "house",
+    "testing",
+    "web/discord",
+    "web/gateway",
+    "whole",
 )
+SQL_OF_RACES = (
+    "events",
+    "flows",
+    "handovers",
+    "output",
+    "payloads",
+    "relay",
+    "saga",
+    "schedules",
+    "steps",
+    "unique",
+    "web/dashboard",
+    "web/webhooks",
+    "web/worked",
+)
+SELDOM_ON_POSTGRES = tuple(f"tests/{folder}/" for folder in (*WITHOUT_SQL, *SQL_OF_RACES))
 POSTGRES = {"postgres", "pg"}
 # Here the cases of a test are points of one way, much like one another: they are one family.
 POINTS = (
@@ -140,7 +158,7 @@ def lot(test: str) -> float:
     """Drawn by its name, between 0 and 1, or 4 for what is to be played less often. The lowest are played."""
     drawn = int.from_bytes(hashlib.sha256(test.encode()).digest()[:8], "big") / 2**64
     name, _, words = test.partition("[")
-    dear = name.startswith(WITHOUT_SQL) and POSTGRES & set(parts(words))
+    dear = name.startswith(SELDOM_ON_POSTGRES) and POSTGRES & set(parts(words))
     return 4 * drawn if dear else drawn
 
 
