@@ -117,8 +117,8 @@ def test_each_lane_has_a_mark_of_its_own_and_those_of_labels_come_first() -> Non
     ]
     view.swept(lanes, 1000, 0.0)
     assert view.marks() == [Mark(7, 949, NIL), Mark(5, 899, NIL, OWN), Mark(5, 699, NIL)]
-    assert view.suspect_due_at is not None
-    assert [mark.lane for mark in view.suspects()] == [f"suspect:{OWN}", "suspect:"]
+    assert view.suspects.due_at is not None
+    assert [mark.lane for mark in view.suspects.marks()] == [f"suspect:{OWN}", "suspect:"]
 
 
 def test_a_hint_of_a_label_lowers_the_mark_of_its_lane() -> None:

@@ -120,7 +120,7 @@ class Claimer:
         if view.wants_sweep(time.monotonic()):
             await self._sweep(view)
             wanted = self.pool.wanted()
-        due_at = view.suspect_due_at
+        due_at = view.suspects.due_at
         if due_at is not None and time.monotonic() >= due_at and self._may_claim():
             await self._claim_suspects(view)
             await asyncio.sleep(0)  # a free slot takes it; if it runs alone, nothing else is claimed
@@ -268,7 +268,7 @@ class Claimer:
             self._here_first = not self._here_first
         # One suspect seldom comes alone: the next is asked for as soon as one has ended, without a sweep.
         elif not suspects.held:
-            view.suspect_due_at = None
+            view.suspects.due_at = None
 
     async def _suspects_of(self, view: QueueView, names: list[str], held: int, more: int) -> int:
         """Claim until this worker, which runs `held`, runs so many `more`."""
@@ -280,7 +280,7 @@ class Claimer:
         def claim(limit: int) -> Operation[list[Claimed]]:
             return store.claim_suspect(
                 view.queue,
-                view.suspects(),
+                view.suspects.marks(),
                 holder=holder,
                 names=names,
                 margin_s=self._margin_s,

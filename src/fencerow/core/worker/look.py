@@ -51,7 +51,7 @@ class QueueLook:
 
     def any_suspect(self) -> bool:
         """Whether a suspect is known of in any queue."""
-        return any(view.suspect_due_at is not None for view in self.views.values())
+        return any(view.suspects.due_at is not None for view in self.views.values())
 
     def is_idle(self) -> bool:
         """Whether a look from the beginning found nothing due in any queue."""

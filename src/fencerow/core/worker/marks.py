@@ -16,8 +16,10 @@ from fencerow.core.model.lane import ANYBODYS, SHARE, SUSPECT, family_of, label_
 from fencerow.core.model.turns import LaneTurns, Ring
 from fencerow.core.store.attempts import NIL, Mark
 from fencerow.core.worker.ageing import STRICT, Ageing
+from fencerow.core.worker.database_time import DatabaseTime
 from fencerow.core.worker.heads import Heads, Key, key_of, reached
 from fencerow.core.worker.queue_limit import QueueLimit
+from fencerow.core.worker.suspect_lanes import SuspectLanes
 
 SWEEP_S_MIN = 1.0
 SWEEP_SHARE = 50.0
@@ -25,11 +27,6 @@ SWEEP_S_MAX = 5.0  # whatever it costs: without wake-ups this is how late work m
 # When to look again after a hint whose claim came back short: the row may have been locked for an instant, by
 # somebody who marked it as awaited or by a cancel, and a claim skips what is locked.
 LOOKS_AFTER_HINT_S = (0.008, 0.06)
-# A job that was stored just now has an instant before that of its hint: those that are stored at once commit in any
-# order, and a commit takes a while. Where a lane was seen empty a later mark would save nothing: it lies further back.
-OVERTAKEN_US = 10_000
-EMPTY_US = 100_000
-STORED_US_MAX = 1_000_000  # what took longer to commit is found by the look after the hint
 LOCKED_AGAIN_S = 0.5  # after a claim that waited for a locked row in vain
 
 
@@ -40,8 +37,7 @@ class QueueView:
         self.queue = queue
         self._poll_max_s = poll_max_s
         self._ageing = ageing
-        self.suspect_due_at: float | None = None
-        self._suspects: dict[Key, Mark] = {}
+        self.suspects = SuspectLanes()
         self._marks: dict[Key, Mark] = {}
         # Where marks stood that were given up since the last look, and when that was, by the database's clock.
         self._left_us: dict[Key, int] = {}
@@ -52,9 +48,7 @@ class QueueView:
         self._looks_left: tuple[float, ...] = ()
         self._hinted_at = 0.0
         self._costs_s = (0.0, 0.0)  # of the last two looks
-        # The database's clock minus this host's monotonic one: the most that it may be, and the least.
-        self._ahead_us: int | None = None
-        self._ahead_least_us = 0
+        self._time = DatabaseTime()
         # What hints told of, and when the last of them came: an answer that was on its way then knows nothing of it.
         self._hinted: dict[Key, tuple[Mark, float]] = {}
         self._hinted_due: tuple[float, float] | None = None
@@ -76,16 +70,12 @@ class QueueView:
         """Start every lane from its first queued job, and note what is due later; `due_us` may lie beyond now."""
         now = time.monotonic()
         if now_us:
-            # As if the clock had been read when the question was sent. Too early a look finds nothing and looks again;
-            # had it been read when the answer came, a hint of what is due might look like the future.
-            self._ahead_us = now_us - int(began * 1e6)
-            self._ahead_least_us = now_us - int(now * 1e6)
+            self._time.read(now_us, began, now)
         now_us = max(now_us, due_us)
         marks: dict[Key, Mark] = {}
         self.heads = Heads()
         later: list[float] = []
-        suspects: dict[Key, Mark] = {}
-        suspects_due_at: list[float] = []
+        self.suspects = SuspectLanes()
         self.limit.is_there = False
         for turns in self._turns.values():
             turns.restart()
@@ -96,21 +86,18 @@ class QueueView:
             mark = Mark(lane.priority, lane.first_us - 1, NIL, lane.name)
             due_at = now + (lane.first_us - now_us) / 1e6
             if lane.name.startswith(SUSPECT):
-                suspects[key] = replace(mark, run_at_us=0)
-                suspects_due_at.append(due_at)
+                self.suspects.seen(mark, due_at)
             elif lane.first_us <= now_us:
                 marks[key] = mark
                 if lane.name != SHARE:
                     self.heads.seen(key, lane.first_us)
             if due_at > now:
                 later.append(due_at)
-        self._suspects = suspects
-        self.suspect_due_at = min(suspects_due_at, default=None)
         if self._hinted_due is not None and self._hinted_due[1] >= began:
             later.append(self._hinted_due[0])
         self._hinted_due = None
         self._marks, self._left_us = marks, {}
-        self._looked_us = 0 if self._ahead_us is None else self._ahead_least_us + int(began * 1e6)
+        self._looked_us = self._time.least_us(began)
         self._lower_to_hints(began)
         self._dry = not self._marks
         if self._dry and self._hinted_at < began:
@@ -128,14 +115,13 @@ class QueueView:
             self._due_at, self._hinted_due = now, (now, now)  # a look tells of all suspects
             return
         key = priority, family_of(lane)
-        if self._ahead_us is None:
+        if not self._time.is_known:
             # Without the database's clock a later start cannot be told from one that is due.
             self._sweep_at = 0.0
         elif run_at_us is not None:
-            due_at = (run_at_us - self._ahead_us) / 1e6
+            due_at = self._time.due_at(run_at_us)
             if due_at > now:
-                self._due_at = due_at if self._due_at is None else min(self._due_at, due_at)
-                self._hinted_due = self._due_at, now
+                self._hinted_due = self._look_by(due_at), now
                 return
         self._looks_left = LOOKS_AFTER_HINT_S
         self._hinted_at = now
@@ -149,19 +135,14 @@ class QueueView:
     def _stored_us(self, key: Key, now: float) -> int:
         """Before which instant no job of this lane lies that was stored just now; also where the lane has no mark, for
         one that began at this instant would lie behind the job."""
-        if self._ahead_us is None:
-            return 0
-        now_us = self._ahead_least_us + int(now * 1e6)
-        if key in self._marks:
-            return now_us - OVERTAKEN_US
-        seen_us = self._left_us.get(key, self._looked_us) - EMPTY_US
-        return max(min(seen_us, now_us - OVERTAKEN_US), now_us - STORED_US_MAX)
+        empty_us = None if key in self._marks else self._left_us.get(key, self._looked_us)
+        return self._time.stored_us(now, empty_us)
 
     def is_idle(self) -> bool:
         """Whether the last look from the beginning found nothing due, and no hint has come that it may have missed."""
         soon = time.monotonic() + LOOKS_AFTER_HINT_S[-1]
         looks = bool(self._looks_left) or (self._due_at is not None and self._due_at <= soon)
-        return self._dry and self._sweep_at > 0 and self.suspect_due_at is None and not looks
+        return self._dry and self._sweep_at > 0 and self.suspects.due_at is None and not looks
 
     def look_again(self) -> None:
         """Hints may have been lost: sweep at once."""
@@ -208,9 +189,8 @@ class QueueView:
             self._note_dry((), 0.0)
         for member in ring.members:
             self.heads.seen((priority, member.lane), member.mark_us + 1)
-        if ring.later_us is not None and self._ahead_us is not None:
-            due_at = (ring.later_us - self._ahead_us) / 1e6
-            self._due_at = due_at if self._due_at is None else min(self._due_at, due_at)
+        if ring.later_us is not None and self._time.is_known:
+            self._look_by(self._time.due_at(ring.later_us))
 
     @property
     def has_more(self) -> bool:
@@ -304,18 +284,10 @@ class QueueView:
             # What the hint told of was not locked. The quick look would only stand in the way of the next claim.
             self._looks_left = self._looks_left[-1:]
         if self._dry and self._looks_left:
-            look_at = self._next_look()
-            self._due_at = look_at if self._due_at is None else min(self._due_at, look_at)
+            self._look_by(self._next_look())
         if self._dry:
             self._costs_s = (self._costs_s[0], self._costs_s[1] + cost_s)
             self._sweep_at = time.monotonic() + self._sweep_pause_s(self._poll_max_s)
-
-    def suspects(self) -> list[Mark]:
-        """The lanes of suspects, as far as is known, those that are more urgent first."""
-        return sorted(
-            self._suspects.values(),
-            key=lambda mark: (-mark.priority, label_of(mark.lane) is None, mark.lane),
-        )
 
     def takes_turns(self, key: Key) -> bool:
         """Whether turns decide who is next there."""
@@ -323,8 +295,12 @@ class QueueView:
 
     def stays_locked(self) -> None:
         """What was passed over could not be had: look again, but not at once."""
-        look_at = time.monotonic() + LOCKED_AGAIN_S
-        self._due_at = look_at if self._due_at is None else min(self._due_at, look_at)
+        self._look_by(time.monotonic() + LOCKED_AGAIN_S)
+
+    def _look_by(self, at: float) -> float:
+        """Look then, or sooner if something was due before; returns when."""
+        self._due_at = at if self._due_at is None else min(self._due_at, at)
+        return self._due_at
 
     def _give_up(self, key: Key) -> None:
         """Nothing is due in this lane beyond its mark."""
