@@ -131,7 +131,12 @@ def _blocked(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
         yield warn(
             "blocked event loop",
             f"that of {worker.name} {when} blocked for {blocked.seconds:g} s by {blocked.by}, at {blocked.where}",
-            "no other job there goes on meanwhile: make that handler a plain def, or give what blocks to a thread",
+            "no other job there goes on meanwhile: "
+            + (
+                "run less beside it"
+                if blocked.is_starved
+                else "make that handler a plain def, or give what blocks to a thread"
+            ),
         )
 
 

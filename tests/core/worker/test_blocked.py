@@ -244,6 +244,22 @@ def test_a_process_that_was_stopped_is_not_judged_by_what_it_missed(monkeypatch:
     assert len(scene.after(3.0)) == 1, "then it is seen to be blocked"
 
 
+@pytest.mark.parametrize(
+    ("share", "by"), [(0.9, "too little processor time"), (0.1, "code that is no job's")]
+)
+def test_a_loop_that_got_no_processor_is_blocked_by_no_code(
+    monkeypatch: pytest.MonkeyPatch, share: float, by: str
+) -> None:
+    scene = Scene(monkeypatch, timeout_s=None)
+    scene.watch._held = {}  # no job is in it
+    began = scene.clock.now
+    monkeypatch.setattr(blocked, "waited_s", lambda _: share * (scene.clock.now - began))
+    scene.after(5.0)
+
+    stated = scene.watch._block.last
+    assert stated is not None and stated[0].by == by
+
+
 def test_asked_to_end_the_loop_has_its_grace_and_less_in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     first = Scene(monkeypatch, timeout_s=None)
     first.after(100.0)

@@ -65,18 +65,24 @@ class Failing(msgspec.Struct, frozen=True):
 
 
 class Blocked(msgspec.Struct, frozen=True):
-    """How long the event loop did not answer, which job blocked it, if that is known, and where the job's code was."""
+    """How long the event loop did not answer, which job blocked it, if that is known, and where its code was.
+
+    `is_starved`: no job did, and the loop's thread waited for a processor for most of that time.
+    """
 
     seconds: float
     job_id: str | None = None
     job: str | None = None
     where: str = ""
     is_over: bool = False
+    is_starved: bool = False
 
     @property
     def by(self) -> str:
         """What blocked the loop, in words."""
-        return f"job {self.job_id} ({self.job})" if self.job_id else "code that is no job's"
+        if self.job_id:
+            return f"job {self.job_id} ({self.job})"
+        return "too little processor time" if self.is_starved else "code that is no job's"
 
 
 class Descriptors(msgspec.Struct, frozen=True):

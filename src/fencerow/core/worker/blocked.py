@@ -17,6 +17,8 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FrameType
 
+from msgspec import structs
+
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.service import Service
 from fencerow.core.errors import LoopBlocked, exits
@@ -33,6 +35,7 @@ from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.on_loop import OnLoop
 from fencerow.core.worker.pending import Pending, batches
 from fencerow.core.worker.roster import Key, Roster
+from fencerow.core.worker.starved import is_starved, waited_s
 
 log = logging.getLogger("fencerow.worker")
 
@@ -44,6 +47,12 @@ HURRY_S = 1.0  # how long a second request to end waits for the loop
 STATED_S = 600.0  # how long a block that is over stays on the worker's row
 WHERE_MAX = 200
 EXIT_CODE = exits.BLOCKED
+OF_CODE = (
+    "a blocking handler should be a plain def, and blocking code in an async one goes to asyncio.to_thread"
+)
+OF_THE_MACHINE = (
+    "other threads and processes have the processors, so run less beside this worker, or fewer slots"
+)
 PATIENCE_S = 2.0  # for the database; what it does not answer, the sweeps of others settle
 
 
@@ -146,7 +155,7 @@ class LoopWatch:
         kill_s: float,
     ) -> None:
         self._loop = loop
-        self._loop_thread = threading.get_ident()
+        self._loop_thread, self._loop_task = threading.get_ident(), threading.get_native_id()
         self._on_loop = on_loop
         self._held = held
         self._telemetry = telemetry
@@ -156,6 +165,7 @@ class LoopWatch:
         self._stopped = threading.Event()
         self._service = Service("fencerow-blocked", self._turn, rest=self._stopped.wait)
         self._pinged_at: float | None = None
+        self._waited_s: float | None = None  # for a processor, when it was pinged
         self._seen_since = time.monotonic()  # this thread has looked without a gap since then
         self._said_s = 0.0  # how long the present block had lasted when it was last said
         self._asked_at = math.inf  # when somebody asked the worker to end
@@ -191,7 +201,7 @@ class LoopWatch:
         if now - due > LATE_S:
             self._seen_since = now  # what it did meanwhile, nobody can say: it may have been stopped
         if self._pinged_at is None:
-            self._pinged_at = now
+            self._pinged_at, self._waited_s = now, waited_s(self._loop_task)
             try:
                 self._loop.call_soon_threadsafe(self._answered)
             except RuntimeError:
@@ -244,7 +254,8 @@ class LoopWatch:
     def _described(self, blocked_s: float, attempts: tuple[Attempt, ...]) -> Blocked:
         where = _where(self._frame())
         if not attempts:
-            return Blocked(round(blocked_s, 1), where=where)
+            starved = is_starved(self._waited_s, waited_s(self._loop_task), blocked_s)
+            return Blocked(round(blocked_s, 1), where=where, is_starved=starved)
         first = attempts[0].claimed
         return Blocked(round(blocked_s, 1), first.id, first.name, where)
 
@@ -260,10 +271,10 @@ class LoopWatch:
             where=blocked.where,
         )
         log.warning(
-            "the event loop has been blocked for %.1f s by %s: no other job goes on meanwhile; a blocking handler "
-            "should be a plain def, and blocking code in an async one goes to asyncio.to_thread. It stands at:\n%s",
+            "the event loop has been blocked for %.1f s by %s: no other job goes on meanwhile; %s. It stands at:\n%s",
             blocked.seconds,
             blocked.by,
+            OF_THE_MACHINE if blocked.is_starved else OF_CODE,
             stack,
         )
 
@@ -276,7 +287,7 @@ class LoopWatch:
             said, _ = last
             now = time.monotonic()
             seconds = round(max(said.seconds, now - pinged_at), 1)
-            self._block.last = Blocked(seconds, said.job_id, said.job, said.where, is_over=True), now
+            self._block.last = structs.replace(said, seconds=seconds, is_over=True), now
 
 
 def _named(attempts: tuple[Attempt, ...]) -> str:
