@@ -39,6 +39,7 @@ from fencerow.bench.figure import percentile
 from fencerow.bench.place import SETTINGS, AnyEngine, BenchDatabase, private_sqlite
 from fencerow.bench.server import cpu_s
 from fencerow.config import Config
+from fencerow.core.db import prepared
 from fencerow.core.db.postgres_session import AsyncPostgresSession, PostgresSession
 from fencerow.core.db.queries import Query
 from fencerow.core.db.run import Statement
@@ -90,6 +91,13 @@ class Counted:
                 return _wait(*given, **more)
 
             connection.wait = waited
+        send = prepared._send
+
+        async def sent(*given: Any) -> None:
+            self.waits += 1
+            await send(*given)
+
+        setattr(prepared, "_send", sent)  # noqa: B010 (a stand-in)
 
     def _around(self, owner: Any, *, awaits: bool) -> Callable[..., Any]:
         original = owner.execute

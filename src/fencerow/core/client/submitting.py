@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary, proxy
 from fencerow.core.client.base import ClientBase
 from fencerow.core.db.apart import apart
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Operation, Pause, Procedure, ask, joining
+from fencerow.core.db.run import Operation, Pause, Procedure, Tells, ask, joining
 from fencerow.core.errors import DatabaseError, InvalidInput, OutcomeUnknown, StorageFull
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.model.lane import lane_of
@@ -121,7 +121,10 @@ class Submits(ClientBase):
         Inside a caller's transaction nothing is due yet.
         """
         may_copy = connection is None and self.engine.traits.takes_copy
-        store_them = partial(storing, submissions, self.patience_s, connection, may_copy=may_copy)
+        tells = self._tells(submissions) if connection is None else None
+        store_them = partial(
+            storing, submissions, self.patience_s, connection, may_copy=may_copy, tells=tells
+        )
         try:
             answers = yield from store_them()
         except InvalidInput as error:
@@ -130,7 +133,10 @@ class Submits(ClientBase):
             answers = yield from store_them()
         if self.packing.waits:
             self._drop_unused(submissions, answers)
-        if connection is None:
+        if tells is not None:
+            if not tells.are_told:
+                self.engine.wake(tells.messages)
+        elif connection is None:
             made = [
                 each.job
                 for each, answer in zip(submissions, answers, strict=True)
@@ -140,6 +146,13 @@ class Submits(ClientBase):
         if self.telemetry.is_heard:
             self._emit_submitted(submissions, answers)
         return answers
+
+    def _tells(self, submissions: Sequence[Submission]) -> Tells | None:
+        """Whom to wake, where that is known before: of plain jobs that one statement stores."""
+        if len(submissions) >= COPY_ROWS_MIN or not all(map(_is_plain, submissions)):
+            return None
+        hints = hints_of([each.job for each in submissions])
+        return Tells(hints) if hints else None
 
     def _drop_unused(self, submissions: Sequence[Submission], answers: Sequence[SubmitResult]) -> None:
         """What was packed for jobs that were not stored as another one is there already.
@@ -175,6 +188,7 @@ def storing(
     connection: object | None = None,
     *,
     may_copy: bool = False,
+    tells: Tells | None = None,
 ) -> Procedure[list[SubmitResult]]:
     """Store them in one transaction, all or none, and say for each which job it is.
 
@@ -182,6 +196,7 @@ def storing(
     one in autocommit is refused. When the answer to the commit is lost, the same ids are submitted again for up to
     `patience_s` seconds.
     `may_copy`: the connection is one of ours, to PostgreSQL, so that many plain jobs may go by COPY.
+    `tells`: whom to wake, if all of them are plain. Told with the first try, or not at all.
 
     Raises:
         KeyConflict: a key belongs to another payload. Nothing is stored.
@@ -191,7 +206,9 @@ def storing(
     if all(map(_is_plain, submissions)):
         jobs = [each.job for each in submissions]
         try:
-            yield joining(_first(jobs, may_copy=may_copy), connection)
+            first = _first(jobs, may_copy=may_copy)
+            first.tells = tells
+            yield joining(first, connection)
         except OutcomeUnknown as error:
             yield from _insisting(store.resubmit(jobs), [job.id for job in jobs], patience_s, error)
         return [SubmitResult(job.id) for job in jobs]

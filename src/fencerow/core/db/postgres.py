@@ -32,8 +32,9 @@ from fencerow.core.db.postgres_session import (
     own_transaction,
     transaction,
 )
-from fencerow.core.db.queries import Queries, identifier
-from fencerow.core.db.run import Operation, arun, arun_beside, run
+from fencerow.core.db.prepared import NOTIFY, TAKES_TWO
+from fencerow.core.db.queries import Queries, identifier, pyformat
+from fencerow.core.db.run import Operation, Tells, arun, arun_beside, run
 from fencerow.core.db.strikes import SHELTER, doorway, here, sheltered
 from fencerow.core.db.tries import Try, tries
 from fencerow.core.db.wakeups import WakeupSender
@@ -42,12 +43,7 @@ from fencerow.core.errors import OutcomeUnknown, Unavailable
 
 T = TypeVar("T")
 
-# A hint needs not reach the disk, nor a standby, before it is heard: listeners would wait for both. What it tells of
-# is there already. The setting ends with the statement.
-NOTIFY = """
-SELECT set_config('synchronous_commit', 'off', true), pg_notify(%s, message)
-FROM unnest(CAST(%s AS text[])) AS message
-"""
+NOTIFY_ALONE = pyformat(NOTIFY)
 
 
 class PostgresEngine:
@@ -143,8 +139,14 @@ class PostgresEngine:
         with translated(patience_s=operation.patience_s):
             async with self._pools.aconnection() as connection:
                 with self._pools.awatched(connection, limit_s=operation.patience_s) as watched:
+                    prepared = self._pools.preparing.of(connection) if operation.prepared else None
                     session = AsyncPostgresSession(
-                        connection, self.queries, watched, prepare=operation.prepared
+                        connection,
+                        self.queries,
+                        watched,
+                        prepared=prepared,
+                        tells=self._with(operation) if prepared else None,
+                        channel=self.channel,
                     )
                     if operation.alone:
                         attempt.committing = True
@@ -202,11 +204,20 @@ class PostgresEngine:
                 self._wake(messages)
 
     def _wake(self, messages: list[str]) -> None:
+        self._sending().post(messages)
+
+    def _with(self, operation: Operation[Any]) -> Tells | None:
+        """What is told together with an operation: while wake-ups gather, it is told with the others."""
+        tells = operation.tells
+        may = tells is not None and TAKES_TWO and self._sending().makes_way()
+        return tells if may else None
+
+    def _sending(self) -> WakeupSender:
         self._check_process()
         with self._lock:
             if self._sender is None:
                 self._sender = WakeupSender(self._notify)
-        self._sender.post(messages)
+            return self._sender
 
     def _notify(self, messages: list[str]) -> None:
         try:
@@ -219,7 +230,8 @@ class PostgresEngine:
     def _send(self, messages: list[str]) -> None:
         with self._pools.connection() as connection, self._pools.watched(connection) as watched:
             watched.busy()
-            connection.execute(NOTIFY, (self.channel, messages), prepare=True)
+            told = {"channel": self.channel, "messages": messages}
+            connection.execute(NOTIFY_ALONE, told, prepare=True)
 
     @sheltered
     def listen(self, callback: Callable[[str | None], None]) -> Callable[[], None]:

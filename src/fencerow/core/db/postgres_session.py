@@ -12,8 +12,9 @@ from psycopg import errors as pg
 from psycopg.pq import TransactionStatus
 
 from fencerow.core.db.faults import not_permitted, translated
+from fencerow.core.db.prepared import Prepared
 from fencerow.core.db.queries import Queries, Query, pyformat, written
-from fencerow.core.db.run import Operation, Rows, Statement, arun, run
+from fencerow.core.db.run import Operation, Rows, Statement, Tells, arun, run
 from fencerow.core.db.strikes import sheltered
 from fencerow.core.db.watchdog import Watched
 
@@ -83,10 +84,20 @@ class AsyncPostgresSession:
     """One open transaction of ours on an async connection."""
 
     def __init__(
-        self, connection: AsyncConnection[Any], queries: Queries, watched: Watched, *, prepare: bool = False
+        self,
+        connection: AsyncConnection[Any],
+        queries: Queries,
+        watched: Watched,
+        *,
+        prepared: Prepared | None = None,
+        tells: Tells | None = None,
+        channel: str = "",
     ) -> None:
+        """`prepared`: its one statement is, and these wake-ups go with it."""
         self.connection = connection
-        self._prepare = prepare
+        self._prepared = prepared
+        self._tells = tells
+        self._channel = channel
         self._queries = queries
         self._watched = watched
 
@@ -108,10 +119,12 @@ class AsyncPostgresSession:
             return await self._copy(query, statement)
         rows: Rows = []
         try:
+            if self._prepared is not None:
+                return await self._run_prepared(self._prepared, query, statement)
             for text in query.statements:
                 self._watched.busy()
                 sent: Any = pyformat(written(text, statement.params) if query.spells else text)
-                cursor = await self.connection.execute(sent, statement.params, prepare=self._prepare)
+                cursor = await self.connection.execute(sent, statement.params)
                 if cursor.rownumber is not None:  # there are rows; `description` would make their columns
                     found = await cursor.fetchall()
                     rows += _named(query, cursor, found) if query.users else found
@@ -124,6 +137,16 @@ class AsyncPostgresSession:
     def abandon(self) -> None:
         """The server sees its client gone, and rolls back."""
         self._watched.abandon()
+
+    async def _run_prepared(self, prepared: Prepared, query: Query, statement: Statement) -> Rows:
+        self._watched.busy()
+        pgconn, tells = self.connection.pgconn, self._tells
+        if tells is None:
+            return await prepared.execute(pgconn, query, statement.params)
+        rows, tells.are_told = await prepared.execute_and_tell(
+            pgconn, query, statement.params, self._channel, tells.messages
+        )
+        return rows
 
     async def _copy(self, query: Query, statement: Statement) -> Rows:
         (text,) = query.statements

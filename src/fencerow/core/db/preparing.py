@@ -18,9 +18,12 @@ from __future__ import annotations
 import logging
 import secrets
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from psycopg import AsyncConnection, BaseConnection, Connection, Error
 from psycopg.errors import DuplicatePreparedStatement, FeatureNotSupported, InvalidSqlStatementName
+
+from fencerow.core.db.prepared import Prepared
 
 log = logging.getLogger("fencerow.db")
 
@@ -46,6 +49,11 @@ class Preparing:
 
     def __init__(self, wanted: bool) -> None:
         self.wanted = wanted
+        self._kept: WeakKeyDictionary[BaseConnection[Any], Prepared] = WeakKeyDictionary()
+
+    def of(self, connection: AsyncConnection[Any]) -> Prepared | None:
+        """What this connection has prepared, if it may."""
+        return self._kept.get(connection) if self.wanted else None
 
     def meet(self, connection: Connection[Any]) -> None:
         """Let a new connection prepare if it leads to the server itself. One short statement."""
@@ -66,7 +74,8 @@ class Preparing:
             except Error as error:
                 self._not_met(connection, error)
             else:
-                _allow(connection, answer)
+                if answer is not None:
+                    self._kept[connection] = Prepared(secrets.randbits(60))
 
     def failed(self, error: Error) -> bool:
         """Whether a prepared statement was not what it was prepared as. It changed nothing; repeat it.

@@ -55,6 +55,14 @@ Steps = Generator[Statement, Rows, T]
 
 
 @dataclass(slots=True)
+class Tells:
+    """Wake-ups of what an operation stores. Where its runner could not send them, whoever asked for it does."""
+
+    messages: list[str]
+    are_told: bool = False
+
+
+@dataclass(slots=True)
 class Operation(Generic[T]):
     """A unit of work that can be started afresh: what runners are given.
 
@@ -65,7 +73,7 @@ class Operation(Generic[T]):
     `both_files`: it reads jobs and worker rows, see `operation`. `inside`: what it does lasts as long as the
     transaction, so it is refused on a connection that has none open. `prepared`: PostgreSQL plans its one statement
     once for each connection, see `operation`. `computes`: between its statements it computes for longer than an event
-    loop may stand still.
+    loop may stand still. `tells`: wake-ups of what it stores, which its runner may send together with it.
     """
 
     name: str
@@ -78,6 +86,7 @@ class Operation(Generic[T]):
     inside: bool = False
     prepared: bool = False
     computes: bool = False
+    tells: Tells | None = None
 
     def steps(self) -> Steps[T]:
         """A fresh run, for `yield from` inside another operation."""

@@ -63,7 +63,8 @@ class LocalWakes:
 class WakeupSender:
     """Sends messages from one background thread, what gathers meanwhile together, each message once.
 
-    After each send it rests: a moment, and longer while something has always gathered by its end.
+    After each send it rests: a moment, and longer while something has always gathered by its end. While nothing
+    gathers, whoever has a message on its way to the server anyway may send a wake-up with it.
     """
 
     def __init__(self, send: Callable[[list[str]], None]) -> None:
@@ -75,7 +76,18 @@ class WakeupSender:
         self._closed = False
         self._resting = False
         self._hurried = 0  # how many wait in `flush`
-        self._rest_s = 0.0
+        self._rest_s = REST_S_MIN
+        self._rests_until = 0.0
+
+    def makes_way(self) -> bool:
+        """Whether somebody may send his messages himself. What is posted next gathers as after a send of ours."""
+        with self._changed:
+            now = time.monotonic()
+            if self._waiting or self._busy or self._closed or now < self._rests_until:
+                return False
+            self._rest_s = REST_S_MIN
+            self._rests_until = now + REST_S_MIN
+            return True
 
     def post(self, messages: list[str]) -> None:
         with self._changed:
@@ -120,6 +132,7 @@ class WakeupSender:
         finally:
             with self._changed:
                 self._busy = False
+                self._rests_until = time.monotonic() + self._rest_s
                 self._changed.notify_all()
         return True
 
@@ -128,6 +141,7 @@ class WakeupSender:
             self._rest()
             while not self._waiting and not self._closed:
                 self._changed.wait()
+                self._rest()
             if not self._waiting:
                 return None
             batch, self._waiting = list(self._waiting), {}
@@ -136,12 +150,13 @@ class WakeupSender:
 
     def _rest(self) -> None:
         """Let messages gather, unless somebody flushes."""
-        until = time.monotonic() + self._rest_s
+        if time.monotonic() >= self._rests_until:
+            return
         self._resting = True
-        while not self._closed and not self._hurried and (left := until - time.monotonic()) > 0:
+        while not self._closed and not self._hurried and (left := self._rests_until - time.monotonic()) > 0:
             self._changed.wait(left)
         self._resting = False
-        self._rest_s = min(2 * self._rest_s or REST_S_MIN, REST_S_MAX) if self._waiting else REST_S_MIN
+        self._rest_s = min(2 * self._rest_s, REST_S_MAX) if self._waiting else REST_S_MIN
 
 
 class FileWakes:
