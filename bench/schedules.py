@@ -27,9 +27,10 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.store import store
-from fencerow.schedules import definitions, ticking
+from fencerow.schedules import ticking
 from fencerow.schedules.definition import Definition, Overlap
 from fencerow.schedules.definitions import RowKind, WantedRow
+from fencerow.schedules.reconciling import reconcile
 from fencerow.testing.clock import clock_of
 from fencerow.testing.postgres import PostgresServer
 
@@ -67,7 +68,7 @@ def declare(engine: AnyEngine, count: int, overlap: Overlap) -> None:
     work = NewJob("", "{}", 2, Template(queue="bench", name="noop"))
     rules = Definition(spec={"interval_s": PERIOD_S, "spread": False}, work=work, overlap=overlap)
     wanted = [WantedRow(f"s{number:06}", "", RowKind.SINGLE, rules) for number in range(count)]
-    engine.run(definitions.reconcile(wanted, owner="bench", own=["noop"], running=[], actor="bench"))
+    engine.run(reconcile(wanted, owner="bench", own=["noop"], running=[], actor="bench"))
 
 
 def fire(engine: AnyEngine) -> int:
