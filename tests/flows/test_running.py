@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import psycopg
 import pytest
 
 from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.run import Operation
 from fencerow.core.store import store
-from fencerow.errors import FlowConflict, FlowNotFound, NoFlowResult, ResultTimeout
+from fencerow.errors import FlowConflict, FlowNotFound, NoFlowResult, OutcomeUnknown, ResultTimeout
 from fencerow.flows import waking
 from fencerow.flows.waking import NIL, advance, mend
 from tests.core.store.stage import rows
@@ -71,6 +74,30 @@ def test_a_flow_is_stored_whole_with_the_callers_transaction_or_not_at_all(
 
     assert not rows(engine, "SELECT id FROM {jobs}")
     assert not rows(engine, "SELECT id FROM {flows}")
+
+
+def test_after_a_lost_answer_a_flow_that_was_there_is_not_called_new(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, lost = shop.app.engine.run, [True, False]
+
+    def losing(operation: Operation[Any]) -> Any:
+        done = run(operation)
+        if lost.pop(0):
+            raise OutcomeUnknown("the answer is lost")
+        return done
+
+    flow, keyed = shop.flow(), shop.flow("pages", key="job 7")
+    for each in (flow, keyed):
+        each.add("a", shop.say.call("a"))
+    keyed.submit()
+    monkeypatch.setattr(shop.app.engine, "run", losing)
+
+    assert flow.submit().replay is False
+    lost[:] = [True, False]
+    assert keyed.submit().replay is True
+    lost[:] = [True, False]
+    assert flow.submit().replay is True
 
 
 def test_a_flow_with_a_key_is_made_once(shop: Shop, engine: AnyEngine) -> None:

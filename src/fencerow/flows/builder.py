@@ -60,6 +60,7 @@ class Flow(Verbs):
         # Made once, so that a submit whose answer was lost can be repeated.
         self._own_id = new_id()
         self._own_ids: dict[str, str] = {}
+        self._is_stored = False  # by an earlier submit of it
         self._is_handed_over = False  # to an attempt, with whose success it is stored
 
     def __repr__(self) -> str:
@@ -142,8 +143,11 @@ class Flow(Verbs):
         self._refuse_handed_over()
         plan = self._plan()
         is_new = yield from store_flow(plan, self._submits, connection)
-        if is_new and connection is None:
+        if is_new is not False and connection is None:
             yield WakeUp([*hints_of(plan.ready), encode(FlowMoved())])
+        if is_new is None:  # ids that follow from a key do not tell whose submit it was
+            is_new = self.key is None and not self._is_stored
+        self._is_stored = self._is_stored or connection is None
         return FlowHandle(self._client, plan.id, replay=not is_new)
 
     asubmit = averb(submit)
@@ -210,7 +214,7 @@ class Flow(Verbs):
 
     def _within(self, job: Job) -> Procedure[FlowInputs]:
         plan, fence = self._plan(), Fencing(job.id, job.holder, job.attempt)
-        if (yield from store_flow(plan, self._submits, None, fence)):
+        if (yield from store_flow(plan, self._submits, None, fence)) is not False:
             yield WakeUp([*hints_of(plan.ready), encode(FlowMoved())])
         has_ended = yield from ask(note_flow_wait(job.id, plan.id, holder=job.holder, attempt=job.attempt))
         if has_ended is None:
