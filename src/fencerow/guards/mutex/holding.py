@@ -10,6 +10,7 @@ from typing import Any
 import fencerow.guards.mutex.mutexes as mutexes
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Operation
+from fencerow.core.db.strikes import sheltered
 from fencerow.core.db.trouble import is_trouble
 from fencerow.core.errors import Busy, LeaseLost, Unavailable
 from fencerow.core.model.control import Snooze
@@ -108,6 +109,7 @@ def _later(hold: Hold) -> None:
     renewer(hold.engine).release_later(hold.engine, hold.release(), hold.stale_s)
 
 
+@sheltered  # a strike that lands in a callback of the interpreter is dropped, and nobody calls this a second time
 def _forgotten(hold: Hold) -> None:
     log.warning("the mutex %r was never released: its object is gone, so it is released now", hold.key)
     hold.end()
