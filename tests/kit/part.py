@@ -39,17 +39,20 @@ SHARES = (
     ("tests/proof/check/", 1 / 24),
     ("tests/proof/crash/", 1 / 24),
     ("tests/proof/history/test_seeded.py", 1 / 4),
+    ("tests/cli/test_schema.py::test_a_worker_can_work_with_what_it_was_granted", 1 / 4),
     ("tests/core/worker/test_damaged.py", 1 / 4),
     ("tests/core/worker/test_lost_replies.py", 1 / 8),
     ("tests/core/worker/test_strikes.py", 1 / 8),
+    ("tests/demo/test_fields.py", 1 / 3),
     ("tests/payloads/", 1 / 4),
     ("tests/planning/", 1 / 3),
     ("tests/processes/test_escapes.py", 1 / 4),
     ("tests/testing/test_as_a_worker.py", 1 / 12),
+    ("tests/web/reading/test_strict.py::test_a_bomb", 1 / 4),
     ("tests/whole/guide/test_safe_handlers.py", 1 / 6),
     ("tests/", 1 / 2),
 )
-SHARE_OF_KINDS = 1 / 8  # of connection: all of them are of six drivers
+SHARE_OF_KINDS = 1 / 12  # of connection: all of them are of six drivers
 # These are drawn on PostgreSQL one time in eight, not two: there a test costs three times as much. The first have no
 # SQL of their own. What the others write, races and crashes play on PostgreSQL as well, and both engines are asked
 # whether they understand each statement (tests/core/store/test_understood.py).
@@ -86,9 +89,11 @@ SELDOM_ON_POSTGRES = tuple(f"tests/{folder}/" for folder in (*WITHOUT_SQL, *SQL_
 POSTGRES = {"postgres", "pg"}
 # Here the cases of a test are points of one way, much like one another: they are one family.
 POINTS = (
+    "tests/cli/test_schema.py::test_a_worker_can_work_with_what_it_was_granted",
     "tests/core/worker/test_damaged.py",
     "tests/core/worker/test_lost_replies.py",
     "tests/core/worker/test_strikes.py",
+    "tests/demo/test_fields.py",
     "tests/planning/test_beside.py",
     "tests/planning/test_report.py",
     "tests/processes/test_escapes.py",
@@ -97,6 +102,7 @@ POINTS = (
     "tests/proof/history/test_seeded.py",
     "tests/testing/test_as_a_worker.py",
     "tests/web/dashboard/test_bulk.py",
+    "tests/web/reading/test_strict.py::test_a_bomb",
     "tests/web/webhooks/test_killed.py",
     "tests/whole/guide/test_safe_handlers.py",
 )

@@ -73,7 +73,8 @@ def test_only_a_worker_with_the_label_claims_it(engine: AnyEngine, count: int) -
     may_copy = engine.traits.takes_copy and count == 600
     engine.run((store.submit_by_copy if may_copy else store.submit_gated)(jobs))
     ids = sorted(job.id for job in jobs)
-    assert {read(engine, job_id).affinity_wait_s for job_id in ids} == {5.0}
+    found = engine.run(store.read(ids))
+    assert len(found) == count and {each.affinity_wait_s for each in found.values()} == {5.0}
     assert not engine.run(store.any_due([QUEUE], [NAME]))
 
     assert claim(engine, register(engine), limit=1000) == []
