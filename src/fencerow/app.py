@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any, Never, NoReturn, ParamSpec, TypeVar, Unpa
 from fencerow.client import Client
 from fencerow.config import Config
 from fencerow.core.app import Call, Draft, LocalDatabaseWarning, UntypedParameters
-from fencerow.core.app.app import JobsApp
 from fencerow.core.app.contract import Contract, declared_apart, handling_options
 from fencerow.core.app.job_options import HandlingOptions
 from fencerow.core.app.submitter import Submittable
 from fencerow.core.config import CoreConfig, Defaults
-from fencerow.core.db.run import Operation, run
 from fencerow.core.errors import DeclarationError
 from fencerow.core.lazy import lazily
 from fencerow.core.model.packing import Packing, PayloadSeal, PayloadSign, packing_of
 from fencerow.core.telemetry import Telemetry
 from fencerow.declaring import Declare, DeclaredJob, Handles
 from fencerow.flows.settings import FlowSettings
+from fencerow.limits.appside import LimitedApp
 from fencerow.payloads.settings import PayloadSettings
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class App(JobsApp):
+class App(LimitedApp):
     """The jobs of one program, and the database that keeps them.
 
     `url` names the database, else `config`, else FENCEROW_URL. Without any of them it is the SQLite file
@@ -119,7 +118,7 @@ class App(JobsApp):
         )
         self.job = Declare(self._declarer)
         self._declared_schedules: Declarations | None = None
-        self._limits = _once_each(limits) if limits else ()
+        self._limit_by(limits)
 
     @property
     def client(self) -> Client:
@@ -332,34 +331,6 @@ class App(JobsApp):
             # Now, and not at the first put: a transaction that is open then may be the file's only writer.
             self._outside.told(self.engine.run(database_of_payloads()))
 
-    @property
-    def limits(self) -> Sequence[Limit]:
-        """The limits that this program declares."""
-        return self._limits
-
-    def declare_limits(self) -> list[str]:
-        """Make the limits that this program declares, and bring those of a lower version up to it.
-
-        Returns the names of those that this changed. What people have set since stays. May be repeated; a worker
-        does it when it is made.
-
-        Raises:
-            LimitConflict: another program declares something else under the same version. A worker is then not made.
-        """
-        if not self._limits:
-            return []
-        from fencerow.limits.client import declaring
-
-        self.check_or_create()
-        return run(declaring(self._limits, actor=self.actor), self._ask)
-
-    def _ask(self, request: object) -> Any:
-        assert isinstance(request, Operation)
-        return self.engine.run(request)
-
-    def _prepare(self) -> None:
-        self.declare_limits()
-
     def pause_queue(self, queue: str, *, reason: str | None = None) -> bool:
         """Stop claims from a queue, also across restarts: see `Client.pause_queue`."""
         return self.client.pause_queue(queue, reason=reason)
@@ -367,9 +338,3 @@ class App(JobsApp):
     def resume_queue(self, queue: str) -> bool:
         """Allow claims from a queue again: see `Client.resume_queue`."""
         return self.client.resume_queue(queue)
-
-
-def _once_each(limits: Sequence[Limit]) -> tuple[Limit, ...]:
-    from fencerow.limits.client import once_each  # who declares none never loads it
-
-    return once_each(limits)

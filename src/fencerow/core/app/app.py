@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any, Never, TypeVar
 
 from fencerow.core.app.calls import Call, checked, stored_arguments
 from fencerow.core.app.database import Database
-from fencerow.core.app.declare import DEFAULT_QUEUE, NO_OPTIONS, DeclareBase, DeclaredBase, Declarer
+from fencerow.core.app.declare import NO_OPTIONS, DeclareBase, DeclaredBase, Declarer
 from fencerow.core.app.foreign import OF_A_WORKER, OF_APPS, no_attribute, refuse_unknown
 from fencerow.core.app.given import check_given
 from fencerow.core.app.options import SubmitOptions, submit_options
-from fencerow.core.app.serving import carrying, check_served, warn_of_unknown, warn_of_unwrapped
 from fencerow.core.app.submission import Layers, SubmitGenerator
 from fencerow.core.app.submitter import Submitter
-from fencerow.core.app.unknown import unknown_job
 from fencerow.core.chore import Chore, Ticking, chore_of
 from fencerow.core.client.client import JobsClient
 from fencerow.core.client.handle import Handle
@@ -157,6 +155,8 @@ class JobsApp(Database):
         """
         job = self._jobs.get(name)
         if job is None:
+            from fencerow.core.app.unknown import unknown_job
+
             raise unknown_job(name, list(self._jobs))
         if arguments is not None and not isinstance(arguments, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidArguments(
@@ -259,9 +259,11 @@ class JobsApp(Database):
                 "a worker needs at least one handler",
                 "declare a job with @app.job, and import the module that declares it",
             )
+        from fencerow.core.app.serving import carrying, served_queues, warn_of_unwrapped
         from fencerow.core.worker.worker import Worker  # who only submits never loads it
 
-        served = self._served(queues, slots)
+        own = {job.queue for job in self._jobs.values() if job.runs_here}
+        served = served_queues(queues, slots, own, self._submitter.layers.queues)
         if self._run_middleware and not self._batch_middleware:
             warn_of_unwrapped(self._jobs.values())
         self.check_or_create()
@@ -299,20 +301,6 @@ class JobsApp(Database):
     def _standing(self) -> Sequence[Chore]:
         """What each worker does for the wings, whatever the app declares."""
         return ()
-
-    def _served(
-        self, queues: Mapping[str, int] | Sequence[str] | None, slots: int | None
-    ) -> Mapping[str, int] | Sequence[str]:
-        own = {job.queue for job in self._jobs.values() if job.runs_here}
-        if queues is None:
-            check_served((), slots)
-            # A worker that has only chores claims from a queue as any other, and finds nothing that it knows.
-            return sorted(own) or [DEFAULT_QUEUE]
-        named = [queues] if isinstance(queues, str) else queues
-        check_served(named, slots)
-        if own:
-            warn_of_unknown(named, own | self._submitter.layers.queues)
-        return named
 
     # --- closing -----------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fencerow.core.app.declare import DeclaredBase
+from fencerow.core.app.declare import DEFAULT_QUEUE, DeclaredBase
 from fencerow.core.app.options import QUEUE_LENGTH_MAX
 from fencerow.core.config import CoreConfig
 from fencerow.core.errors import ConfigError, InvalidInput
@@ -19,6 +19,29 @@ from fencerow.core.model.worker_labels import checked_labels
 
 log = logging.getLogger("fencerow.worker")
 log_of_app = logging.getLogger("fencerow.app")
+
+
+def served_queues(
+    asked: Mapping[str, int] | Sequence[str] | None,
+    slots: int | None,
+    own: Collection[str],
+    told: Collection[str],
+) -> Mapping[str, int] | Sequence[str]:
+    """The queues of a worker: those asked for, else those of the declared jobs (`own`). `told`: those that the app says
+    something of.
+
+    Raises:
+        InvalidInput: see `check_served`.
+    """
+    if asked is None:
+        check_served((), slots)
+        # A worker that has only chores claims from a queue as any other, and finds nothing that it knows.
+        return sorted(own) or [DEFAULT_QUEUE]
+    named = [asked] if isinstance(asked, str) else asked
+    check_served(named, slots)
+    if own:
+        warn_of_unknown(named, {*own, *told})
+    return named
 
 
 def check_served(queues: Mapping[str, int] | Sequence[str], slots: int | None) -> None:
