@@ -148,13 +148,9 @@ def _claim(params: Params) -> list[Fact]:
 
 def _labels(params: Params) -> Fact:
     """The labels from whose lanes a claim takes."""
-    lanes = [lane for _, lane, *_ in _document(params["lanes"])] if "lanes" in params else [params["lane"]]
+    lanes = [lane for _, lane, *_ in _document(params["lanes"])]
     labels = dict.fromkeys(label for each in lanes if (label := label_of(str(each))) is not None)
     return {"labels": list(labels)} if labels else {}
-
-
-def _claim_passed_over(params: Params) -> list[Fact]:
-    return [{"limit": 1, **_named(params, "holder", "queue"), **_labels(params)}]
 
 
 def _one(*fields: str) -> Callable[[Params], list[Fact]]:
@@ -342,7 +338,6 @@ VERBS: dict[str, Verb] = {
     "give_turns": Verb(_ids, partial(_moved, _ids, State.QUEUED), "hand_over"),
     "take_turns_back": _each(_ids, State.WAITING),
     "claim": Verb(_claim, _claimed),
-    "claim_passed_over": Verb(_claim_passed_over, _claimed, "claim"),
     "fall_back": _rows(partial(_as_job, State.QUEUED)),
     "succeed": _each(_outcomes, State.SUCCEEDED),
     "fail": _each(_outcomes, State.FAILED),

@@ -64,7 +64,7 @@ ONLY: dict[str, dict[str, str]] = {
             "what holds a file back are its own readers, see WAL",
         ),
         **dict.fromkeys(
-            ("claim_passed_over", "wait_for_locks"), "one writer locks no rows, so a claim passes none over"
+            ("lock_passed_over", "wait_for_locks"), "one writer locks no rows, so a claim passes none over"
         ),
         **dict.fromkeys(
             (
@@ -110,7 +110,6 @@ ONLY: dict[str, dict[str, str]] = {
 # Statements on running jobs that name no holder and attempt, with the reason.
 UNFENCED = {
     "claim": "it makes the fence: the job is queued",
-    "claim_passed_over": "it makes the fence: the job is queued",
     "fall_back": "nobody runs it: it is queued",
     "time_out": "names the holder and the attempt that the holder's own row calls overdue",
     "cancel_idle": "nobody runs it",
@@ -295,8 +294,7 @@ def test_nothing_lowers_the_number_of_an_attempt(dialect: str) -> None:
         for value in re.findall(r"(?<![\w.])attempt = ([^,]+)", assigned)
     }
 
-    claims = {"claim", "claim_passed_over"}
-    assert raised.keys() == claims & QUERIES[dialect].keys(), "only a claim begins an attempt"
+    assert raised.keys() == {"claim"}, "only a claim begins an attempt"
     assert {value.removeprefix("job.") for value in raised.values()} == {"attempt + 1"}
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fencerow.core.db.run import Steps, execute, operation
+from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.errors import Busy
 from fencerow.core.model.due import OWN, Due
 from fencerow.core.model.job import Claimed
 from fencerow.core.model.lane import ANYBODYS
-from fencerow.core.store.attempts import decoded
+from fencerow.core.store.attempts import Mark, claim
 
 
 @operation()
@@ -36,18 +36,30 @@ def claim_passed_over(
     """
     yield from execute("wait_for_locks", wait_ms=wait_ms)
     try:
-        rows = yield from execute(
-            "claim_passed_over",
+        locked = yield from execute(
+            "lock_passed_over",
             queue=queue,
             priority=priority,
             lane=lane,
-            holder=holder,
             names=list(names),
-            margin_s=margin_s,
             locked_only=int(locked_only),
             due_us=due.until_us,
             since_us=due.since_us,
-            bounded=int(bounded),
+        )
+        if not locked:
+            return []
+        mark = Mark(priority, as_int(locked[0][0]) - 1, lane=lane)
+        return (
+            yield from claim(
+                queue,
+                [mark],
+                holder=holder,
+                names=names,
+                limit=1,
+                margin_s=margin_s,
+                due=due,
+                bounded=bounded,
+            ).steps()
         )
     except Exception as error:
         # Not before there is trouble: what runs on SQLite never needs the driver.
@@ -60,4 +72,3 @@ def claim_passed_over(
             first_line(error),
             "look again later",
         ) from error
-    return decoded(rows)

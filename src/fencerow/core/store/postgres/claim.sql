@@ -100,11 +100,13 @@ claimed AS (
 -- How long this transaction waits for a lock, at most.
 SELECT set_config('lock_timeout', CAST(:wait_ms AS text), true);
 
--- name: claim_passed_over
--- Take the job that is due first in a lane, also if somebody has its row locked: this claim waits for it, as long as the
--- transaction may. All others pass such a row over, so one that submits lock again and again would be
--- started by luck. Who waits is served before those who come later. With :locked_only what nobody has locked is left.
--- Guard: as in claim, once more after the wait: what the last submit says may be due later. The clock is read after it.
+-- name: lock_passed_over
+-- Lock the job that is due first in a lane, also if somebody has its row locked: this waits for it, as long as the
+-- transaction may, and the claim that follows takes it. All claims pass such a row over, so one that submits lock again
+-- and again would be started by luck. Who waits is served before those who come later. With :locked_only what nobody has
+-- locked is left.
+-- Guard: none is needed, the claim has its own, and reads the clock after the wait. What the last submit says may be due
+-- later, or be in another lane: then it is left alone.
 WITH head AS MATERIALIZED (
     SELECT queued.id
     FROM fencerow.jobs AS queued
@@ -118,25 +120,15 @@ WITH head AS MATERIALIZED (
 ),
 free AS MATERIALIZED (
     SELECT queued.id FROM fencerow.jobs AS queued WHERE queued.id = (SELECT head.id FROM head) FOR UPDATE SKIP LOCKED
-),
-waited AS MATERIALIZED (
-    SELECT queued.id
-    FROM fencerow.jobs AS queued
-    WHERE queued.id = (SELECT head.id FROM head)
-      AND (CAST(:locked_only AS integer) = 0 OR NOT EXISTS (SELECT 1 FROM free))
-      AND queued.lane = :lane
-      AND queued.state = 'queued'
-      AND {{claimable}}
-    FOR UPDATE
-),
-clock AS MATERIALIZED (SELECT waited.id, fencerow.now() AS now FROM waited),
-claimed AS (
-    UPDATE fencerow.jobs AS job
-    SET {{started}}
-    FROM clock
-    WHERE job.id = clock.id
-      AND {{claim guard}}
-    {{claimed jobs}};
+)
+SELECT fencerow.us(queued.run_at)
+FROM fencerow.jobs AS queued
+WHERE queued.id = (SELECT head.id FROM head)
+  AND (CAST(:locked_only AS integer) = 0 OR NOT EXISTS (SELECT 1 FROM free))
+  AND queued.lane = :lane
+  AND queued.state = 'queued'
+  AND {{claimable}}
+FOR UPDATE;
 
 -- name: lock_suspects
 -- Make this worker's claims of suspects take turns, until the transaction ends; false while another is under way.
