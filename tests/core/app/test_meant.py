@@ -59,6 +59,7 @@ def test_a_verb_of_an_app_of_others_names_ours(verb: str, write: str, lite_app: 
     [
         ("concurrency", "app.worker(slots=...)", "slots="),
         ("max_workers", "app.worker(slots=...)", "slots="),
+        ("concurency", "app.worker(slots=...)", "slots="),
         ("at_once", "limits=[Limit(", "slots="),
         ("shema", "correct", "correct"),
     ],
