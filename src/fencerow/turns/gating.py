@@ -16,6 +16,10 @@ class Gates:
         """What turns/*/submit.sql reads."""
         return job.gate, job.exclusive, job.limits, job.share, job.affinity
 
+    def said_alone(self, job: NewJob) -> str | None:
+        """Its share: a label, a key or a limit goes the long way."""
+        return job.share
+
     def copied(self, job: NewJob) -> tuple[object, ...]:
         """Its gate, then the turn columns of a submit in their order (turns/*/columns.sql)."""
         template = job.template

@@ -21,6 +21,11 @@ class Gating(Protocol):
         the wing reads of it where a submit writes its columns (`values that a submit writes`)."""
         ...
 
+    def said_alone(self, job: NewJob) -> str | None:
+        """The same of one that waits nowhere and is stored by its columns: what the wing reads at `values of a queued
+        submit`."""
+        ...
+
     def copied(self, job: NewJob) -> tuple[object, ...]:
         """The same where a COPY brings it: where it waits first, then the columns themselves."""
         ...

@@ -159,7 +159,7 @@ def as_parameters(job: NewJob) -> dict[str, Param]:
         "id": job.id,
         "args": job.args,
         "args_bytes": job.args_bytes,
-        "more": msgspec.json.encode(gating().said(job)).decode() if job.is_named else None,
+        "more": gating().said_alone(job) if job.is_named else None,
     }
 
 

@@ -6,7 +6,7 @@
 share
 
 -- at: values of a queued submit
-clock.more ->> 3
+clock.more
 
 -- at: what a template says
 given.exclusive_at_once, given.strict, given.affinity_wait_s

@@ -6,7 +6,7 @@
 share
 
 -- at: values of a queued submit
-json_extract(clock.more, '$[3]')
+clock.more
 
 -- at: what a template says
 json_extract(value, '$.exclusive_at_once') AS exclusive_at_once, json_extract(value, '$.strict') AS strict,

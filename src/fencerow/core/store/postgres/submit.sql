@@ -61,8 +61,7 @@ SELECT fencerow.refuse_repeated(array_agg(inserted.id)) FROM inserted;
 
 -- name: submit_one
 -- Insert one new job from parameters of its own: the server plans and runs it in half the time that a document takes.
--- It waits for nobody, and of what wings say of it
--- it has only what such a job may have: `:more` begins with where it waits, nowhere.
+-- It waits for nobody, and of what wings say of it it has only what such a job may have: `:more`.
 -- Guard: the primary key and the look at what was submitted again, as in submit; RETURNING comes after the insert.
 INSERT INTO fencerow.jobs ({{new columns}}{{columns of a queued submit}})
 SELECT
@@ -77,7 +76,7 @@ SELECT
     CAST(:submitted_by AS text), CAST(:args_bytes AS integer), CAST(:args AS json), CAST(:options AS json),
     CAST(:tags AS json), CAST(:metadata AS json), CAST(:headers AS json), CAST(:ephemeral AS boolean),
     EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes){{values of a queued submit}}
-FROM (SELECT CAST(:more AS json) AS more, fencerow.now() AS now) AS clock
+FROM (SELECT CAST(:more AS text) AS more, fencerow.now() AS now) AS clock
 RETURNING fencerow.refuse_repeated(ARRAY[id]);
 
 -- name: resubmit

@@ -59,7 +59,7 @@ INSERT INTO fencerow.jobs ({{all new columns}})
 
 -- name: submit_one
 -- Insert one new job from parameters of its own. It waits for nobody, and of what wings say of it
--- it has only what such a job may have: `:more` begins with where it waits, nowhere.
+-- it has only what such a job may have: `:more`.
 -- Guard: the primary key and the look at what was submitted again, as in submit.
 INSERT INTO fencerow.jobs ({{new columns}}{{columns of a queued submit}})
 SELECT
