@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fencerow.core.background.used import looks_at
 from fencerow.core.chore import Chore
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Steps, execute, operation
@@ -17,7 +18,9 @@ def is_used(statement: str) -> Steps[bool]:
 
 
 class Dormant(Chore):
-    """Looks every `every_s` seconds, in one statement, whether its wing's tables have rows; then it is that chore.
+    """Looks every `every_s` seconds whether its wing's tables have rows; then it is that chore.
+
+    Those that look at about the same time do so in one statement.
 
     `used`: the statement. `make`: makes the chore, and is the first to load it. `wanted`: whether the program itself
     has something for it, whatever the tables have. `hears`: the wake-ups after which it looks at once.
@@ -45,6 +48,7 @@ class Dormant(Chore):
         self._hears = hears
         self._chore: Chore | None = None  # from the first time on that there was something for it
         self._looked = False
+        self._heard = False  # since it looked last
 
     def for_worker(self) -> Chore:
         return Dormant(
@@ -61,16 +65,27 @@ class Dormant(Chore):
     async def tick(self) -> float:
         """Look, or do the chore's work."""
         if self._chore is None:
-            if not self._wanted() and not await self._engine().arun(is_used(self._used)):
+            if not self._wanted() and not await self._is_used():
                 self._looked = True
                 return self._every_s
             self._chore = self._make().for_worker()
         return await self._chore.tick()
 
+    async def _is_used(self) -> bool:
+        engine, heard = self._engine(), self._heard
+        self._heard = False
+        looks = looks_at(engine)
+        used = await looks.is_used(engine, self._used, afresh=heard)
+        if used:
+            looks.forget(self._used)
+        return used
+
     def is_for(self, message: WakeUp | None) -> bool:
         if self._chore is not None:
             return self._chore.is_for(message)
-        return message is None or isinstance(message, self._hears)
+        hears = message is None or isinstance(message, self._hears)
+        self._heard |= hears
+        return hears
 
     @property
     def is_idle(self) -> bool:
