@@ -194,7 +194,7 @@ def churned(large: PostgresEngine, side: Side, count: int) -> None:
     """So many jobs are claimed and ended, and as many submitted."""
     for _ in range(count // MANY):
         large.run(store.submit(jobs(MANY)))
-        claim = side.claim(QUEUE, MANY)
+        claim: Operation[Any] = side.claim(QUEUE, MANY)
         large.run(side.end(large.run(claim)))
 
 

@@ -88,7 +88,7 @@ class SqliteEngine:
 
     async def arun(self, operation: Operation[T]) -> T:
         thread = self._thread("fencerow-leases" if operation.writes == "workers" else "fencerow-sqlite")
-        running = thread.call(self._run, operation)
+        running: asyncio.Future[T] = thread.call(self._run, operation)
         if standing_apart() is not None:
             return await running
         try:
