@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.strikes import sheltered
+from fencerow.core.log_fields import CORRELATION
 from fencerow.core.model.describe import ErrorRecord, FailureCode
 from fencerow.core.model.outcome import (
     Crashed,
@@ -67,7 +68,7 @@ class JobLines:
             claimed = attempt.claimed
             text = "job %s (%s) attempt %d started%s, queue %s"
             given = (claimed.id, claimed.name, claimed.attempt, self._place, claimed.queue)
-            log.log(self._level, text, *given, extra={**facts(attempt), "outcome": "started"})
+            log.log(self._level, text, *given, extra={**_about(attempt), "outcome": "started"})
 
     def ended(self, attempt: Attempt, outcome: Outcome, duration_s: float) -> None:
         """The database has confirmed how the attempt ended. Failures have been told before."""
@@ -136,11 +137,17 @@ def listed(ids: Iterable[str], count: int) -> str:
     return f": {', '.join(shown)}{more}" if shown else ""
 
 
+def _about(attempt: Attempt) -> dict[str, object]:
+    """Which job a line is about, and of which request that is, if the job says so."""
+    correlation = (attempt.claimed.headers or {}).get(CORRELATION)
+    return facts(attempt) if correlation is None else {**facts(attempt), "correlation_id": correlation}
+
+
 @sheltered  # struck between a log handler's lock and its `try`, all of the process would wait at its next line
 def mirror(attempt: Attempt, level: str, message: str) -> None:
     """What a handler keeps with its job is said in the log as well."""
     if said_log.isEnabledFor(LEVELS[level]):
-        said_log.log(LEVELS[level], "%s", message, extra=facts(attempt))
+        said_log.log(LEVELS[level], "%s", message, extra=_about(attempt))
 
 
 def _after(attempt: Attempt, duration_s: float) -> str:
@@ -184,7 +191,7 @@ def _say(
     """Write a line, and below it a traceback that every formatter prints as it prints that of an error."""
     claimed = attempt.claimed
     fields = {
-        **facts(attempt),
+        **_about(attempt),
         "outcome": RULES[type(outcome)].event.value,
         "duration_s": round(duration_s, 6),
         **more,
