@@ -16,6 +16,7 @@ from fencerow.metrics.labels import OTHER
 from fencerow.metrics.looker import LatestLook
 from fencerow.metrics.looking import MetricsSeen
 from fencerow.metrics.names import COUNTED, Metric, MetricKind
+from fencerow.metrics.zeros import Zeros
 
 TOTAL = "_total"
 FLOWS = (names.FLOWS, names.FLOWS_UNTOLD, names.FLOWS_STUCK, names.CALLBACKS_REFUSED)
@@ -39,23 +40,32 @@ def worker_families(vitals: Vitals) -> Iterator[Family]:
     yield _gauge(names.READY, {(): vitals.is_ready})
 
 
-def database_families(found: LatestLook, values_max: int) -> Iterator[Family]:
+def database_families(found: LatestLook, values_max: int, zeros: Zeros) -> Iterator[Family]:
     """What the last look saw, if it was made in time; and in any case whether it was."""
     if found.seen is not None:
+        yield from _jobs(found.seen, values_max, zeros)
         yield from _seen(found.seen, values_max)
         yield _gauge(names.LOOK_AGE_S, {(): found.age_s})
     yield _gauge(names.LOOK_UP, {(): found.seen is not None})
     yield _gauge(names.LOOK_S, {(): found.took_s})
 
 
-def _seen(seen: MetricsSeen, values_max: int) -> Iterator[Family]:
-    yield _gauge(names.JOBS, seen.jobs, values_max)
-    yield _gauge(names.CAPPED, {key: key in seen.capped for key in seen.jobs}, values_max, most=True)
+def _jobs(seen: MetricsSeen, values_max: int, zeros: Zeros) -> Iterator[Family]:
+    """What falls to 0 when a queue is empty, nothing runs, or what was paused goes on."""
+
+    def gauge(metric: Metric, values: Mapping[K, float], *, most: bool = False) -> Family:
+        return _gauge(metric, zeros.filled(metric.name, values), values_max, most=most)
+
+    yield gauge(names.JOBS, seen.jobs)
+    yield gauge(names.CAPPED, {key: key in seen.capped for key in seen.jobs}, most=True)
     oldest_queued = {(queue,): age_s for queue, age_s in seen.oldest_queued_s.items()}
-    yield _gauge(names.OLDEST_QUEUED, oldest_queued, values_max, most=True)
-    yield _gauge(names.OLDEST_RUNNING, seen.oldest_running_s, values_max, most=True)
-    yield _gauge(names.PAUSED_QUEUE, {(queue,): 1 for queue in seen.paused_queues}, values_max)
-    yield _gauge(names.PAUSED_SCHEDULES, {(job,): n for job, n in seen.paused_schedules.items()}, values_max)
+    yield gauge(names.OLDEST_QUEUED, oldest_queued, most=True)
+    yield gauge(names.OLDEST_RUNNING, seen.oldest_running_s, most=True)
+    yield gauge(names.PAUSED_QUEUE, {(queue,): 1 for queue in seen.paused_queues})
+    yield gauge(names.PAUSED_SCHEDULES, {(job,): n for job, n in seen.paused_schedules.items()})
+
+
+def _seen(seen: MetricsSeen, values_max: int) -> Iterator[Family]:
     yield _gauge(names.WORKERS, {("alive",): seen.workers, ("late",): seen.late_workers})
     yield _gauge(names.LAG, {(each.group,): each.seconds for each in seen.lags}, values_max, most=True)
     yield _gauge(names.LAG_EVENTS, {(each.group,): each.events for each in seen.lags}, values_max)

@@ -18,6 +18,7 @@ from fencerow.metrics.counting import Counting
 from fencerow.metrics.looker import MetricsLooker
 from fencerow.metrics.looking import look
 from fencerow.metrics.settings import MetricsSettings
+from fencerow.metrics.zeros import Zeros
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family
@@ -96,6 +97,7 @@ class DatabaseMetrics:
         check_installed()
         settings = MetricsSettings.of(config)
         self._labels_max = settings.metrics_labels_max
+        self._zeros = Zeros(self._labels_max)
         self._looker = MetricsLooker(
             lambda: look(engine(), settings),
             interval_s=settings.metrics_look_s,
@@ -106,7 +108,7 @@ class DatabaseMetrics:
         """What the last look saw."""
         from fencerow.metrics.families import database_families
 
-        return database_families(self._looker.found(), self._labels_max)
+        return database_families(self._looker.found(), self._labels_max, self._zeros)
 
     def page(self) -> bytes:
         """The metrics in the text format of Prometheus."""
