@@ -140,6 +140,7 @@ def test_the_longer_a_look_takes_the_seldomer_it_is_made(took_s: float, every_s:
         beat.took(took_s)
 
     assert beat.every_s == pytest.approx(every_s)
+    assert beat.slowed_s == (None if every_s == 2.0 else pytest.approx(every_s))
 
 
 async def test_an_open_page_is_sent_again_and_ends_with_the_process(lite_app: App) -> None:

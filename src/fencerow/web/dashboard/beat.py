@@ -12,6 +12,7 @@ import time
 LIVE_S = 2.0
 SLOW_S = 10.0
 PART = 1 / 10  # of the time may looks take
+TOLD = 1.5  # times as long: pages say so
 
 
 class Beat:
@@ -21,6 +22,11 @@ class Beat:
         self._live_s = live_s
         self.every_s = live_s
         self._took_s = 0.0
+
+    @property
+    def slowed_s(self) -> float | None:
+        """How often looks are made, where that is seldomer than they would be; else None."""
+        return self.every_s if self.every_s > TOLD * self._live_s else None
 
     async def wait(self) -> float:
         """Wait until the next round; then by how many seconds it is late, because the event loop had no time."""

@@ -49,14 +49,15 @@ class ScreenPlace:
 class Seen:
     """What one look found, when (`time.time`), and what it has cost. `error`: nothing was found.
 
-    `every_s`: how often pages that are open are looked at now. `parts`: what was made of it for whoever has it open.
+    `slowed_s`: how often open pages are looked at now, if that is seldomer than always. `parts`: what was made of it for
+    whoever has it open.
     """
 
     found: Mapping[str, Any]
     at_s: float
     cost: Cost
     error: FencerowError | None = None
-    every_s: float = LIVE_S
+    slowed_s: float | None = None
     parts: dict[PartKey, list[bytes]] = field(default_factory=dict)
 
 
@@ -169,7 +170,7 @@ class Looks:
         except Exception as fault:
             log.error("screen %s met %s", place.screen.name, type(fault).__name__, exc_info=fault)
             error = FencerowError("the dashboard met a fault of its own")
-        return Seen(found, time.time(), cost, error, self._beat.every_s)
+        return Seen(found, time.time(), cost, error, self._beat.slowed_s)
 
 
 def _is_old(task: asyncio.Task[Seen]) -> bool:
