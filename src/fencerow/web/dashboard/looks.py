@@ -49,8 +49,8 @@ class ScreenPlace:
 class Seen:
     """What one look found, when (`time.time`), and what it has cost. `error`: nothing was found.
 
-    `slowed_s`: how often open pages are looked at now, if that is seldomer than always. `parts`: what was made of it for
-    whoever has it open.
+    `slowed_s`: how often open pages are looked at now, if that is seldomer than always. `parts`: what was made of it
+    for whoever has it open.
     """
 
     found: Mapping[str, Any]

@@ -117,7 +117,7 @@
     return new uPlot({
       width: canvas.clientWidth || 300,
       height: HEIGHT,
-      padding: [8, 4, 0, 0],
+      padding: [8, 18, 0, 0], // half of the last label stands beyond the plot
       legend: { show: false },
       cursor: { y: false, points: { show: false }, drag: { x: false, y: false, setScale: false } },
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
