@@ -242,6 +242,7 @@ def test_what_all_bring_stands_in_the_order_of_the_wings() -> None:
         ({"when jobs have ender": "a"}, "points are 'when jobs have ended'"),
         ({"when jobs have ended": "a AS (SELECT :holder)"}, "parameter :holder"),
         ({}, "0 packages bring something to 'where it waits'"),
+        ({"where it waits": "gate"}, "2 packages bring something to 'where it waits'"),
     ],
 )
 def test_what_cannot_stand_at_a_point_is_refused(
@@ -250,4 +251,4 @@ def test_what_cannot_stand_at_a_point_is_refused(
     monkeypatch.setattr(query_files, "brought", lambda *_: brought)
 
     with pytest.raises(ConfigError, match=said):
-        points.points(["fencerow.core.store"], "postgres")
+        points.points(["fencerow.core.store", "fencerow.core.store"], "postgres")
