@@ -25,12 +25,14 @@ from tests.proof.race.people import (
     JOB,
     OTHER_JOB,
     THIRD_JOB,
+    acting,
     cancel,
     claim,
     fail,
     new_job,
     register,
     state,
+    stop,
     succeed,
     suspend,
     uid,
@@ -294,6 +296,56 @@ parent = Scenario(
 @named(78)
 def test_the_end_of_a_flow_wakes_who_waits_for_it(race: Race) -> None:
     race(parent, share=0.5)
+
+
+# The last child ends while its parent suspends, and somebody cancels the parent.
+
+
+def parent_runs() -> Script:
+    """One child is left of a flow for which a running job has noted that it waits."""
+    yield from one_has_ended(None)()
+    yield store.submit([new_job(PARENT)])
+    yield claim(FIRST)
+    yield note_flow_wait(PARENT, FLOW, holder=FIRST, attempt=1)
+
+
+def suspends_or_stops() -> Script:
+    if not (yield suspend(FIRST, 1, PARENT)).ids:
+        yield stop(FIRST, 1, PARENT)
+
+
+def parent_is_cancelled(story: Story) -> None:
+    story.run(stop(FIRST, 1, PARENT))  # a worker goes on with what it found locked
+    ended(story)
+    story.run(WAKE)
+    assert state(story, PARENT) == State.CANCELLED, "a child's end wakes a parent that was cancelled"
+    assert state(story, OTHER_JOB) == State.SUCCEEDED
+
+
+child = Scenario(
+    "end of a child × suspend of its parent × cancel of it",
+    parent_runs,
+    [
+        doing("child", succeed(FIRST, 1, OTHER_JOB), ADVANCE, WAKE),
+        acting("parent", suspends_or_stops),
+        doing("person", cancel(PARENT)),
+    ],
+    parent_is_cancelled,
+)
+
+
+@named(78)
+def test_a_parent_is_cancelled_while_its_child_ends(race: Race) -> None:
+    race(child, share=0.5)
+
+
+@named(78)
+def test_it_goes_on_where_a_suspend_asks_for_no_cancel(race: Race) -> None:
+    cancelled = (
+        ("AND job.cancel_requested_at IS NULL", ""),
+        ("AND fencerow.jobs.cancel_requested_at IS NULL", ""),
+    )
+    race.turns_red(child, Cut("suspend", *cancelled))
 
 
 # Purge and revive.
