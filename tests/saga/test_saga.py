@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from types import NoneType
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from fencerow.batches import BatchItem
 from fencerow.core.config import CoreConfig
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.wakeup import JobsEnded, decode
-from fencerow.errors import InvalidSaga, StepNotPossible, UndoNotPossible
+from fencerow.errors import InvalidSaga, RevivedTooSoon, StepNotPossible, UndoNotPossible
+from fencerow.operators.many import JobDone, ReviveMany, moving
 from fencerow.payloads import Seal
 from fencerow.saga.checks import examine_sagas
 from fencerow.saga.storing import NOWHERE, purge, sagas_of
@@ -134,6 +136,30 @@ def test_a_job_that_is_revived_after_its_compensation_begins_anew(shop: Shop, en
     assert shop.heard == 2 * [*DONE, *UNDONE]
     assert kinds(engine, failed.id).count("begins_anew") == 1
     assert [each.anew for each in engine.run(sagas_of(failed.id))] == [False, True]
+
+
+def test_a_job_and_its_compensation_are_never_revived_beside_each_other(
+    shop: Shop, engine: AnyEngine
+) -> None:
+    client = shop.app.client
+    sleeping = shop.order.submit("sleep")
+    drain(shop.app)
+    sleeping.cancel()
+    with pytest.raises(RevivedTooSoon, match=engine.run(sagas_of(sleeping.id))[0].undo_id):
+        sleeping.revive()
+
+    shop.refuses = 1
+    failed = shop.order.submit("fail")
+    drain(shop.app)
+    undo_id = engine.run(sagas_of(failed.id))[0].undo_id
+    failed.revive()
+    with pytest.raises(RevivedTooSoon, match=failed.id):
+        client.revive(undo_id)
+
+    failed.cancel()
+    done: list[JobDone] = []
+    client.run(moving([failed.id, undo_id], ReviveMany(None, None), done))
+    assert {each.id: type(each.error) for each in done} == {failed.id: RevivedTooSoon, undo_id: NoneType}
 
 
 def test_a_job_that_begins_anew_is_told_anew(shop: Shop, engine: AnyEngine) -> None:

@@ -5,12 +5,24 @@ from __future__ import annotations
 import pytest
 
 from fencerow.core.store import store
+from fencerow.errors import RevivedTooSoon
 from fencerow_proof.arena.actor import Script, doing
 from fencerow_proof.arena.race import Scenario, Story
-from tests.proof.crash.sagas import REMEMBER, UNDO
+from tests.proof.crash.sagas import REMEMBER, UNDO, remembered
 from tests.proof.race.conftest import Cut, Race, in_modes
 from tests.proof.race.named import named
-from tests.proof.race.people import FIRST, JOB, acting, cancel, new_job, overdue, suspend, with_running
+from tests.proof.race.people import (
+    FIRST,
+    JOB,
+    acting,
+    cancel,
+    fail,
+    new_job,
+    overdue,
+    revive,
+    suspend,
+    with_running,
+)  # fmt: skip
 
 
 def late() -> Script:
@@ -57,3 +69,39 @@ def test_what_is_remembered_while_the_job_ends_is_undone(race: Race, raced: Scen
 @in_modes("plain", "held")
 def test_a_step_stands_without_the_lock_of_who_remembers(race: Race) -> None:
     race.turns_red(timed_out, Cut("remember_step", ("FOR SHARE", "")))
+
+
+def both_have_ended() -> Script:
+    yield from remembered(fail(FIRST))()
+    yield cancel(UNDO)
+
+
+def one_is_revived(story: Story) -> None:
+    known = story.run(store.read_fences([JOB, UNDO]))
+    assert [known[JOB].state, known[UNDO].state].count("queued") == 1, "both run at once, or none"
+    assert [type(story.results[name]) for name in ("job", "undo")].count(RevivedTooSoon) == 1
+
+
+revived = Scenario(
+    "revive × revive of the compensation", both_have_ended,
+    [doing("job", revive()), doing("undo", revive(UNDO))],
+    one_is_revived,
+)  # fmt: skip
+
+
+@named(92)
+def test_a_job_or_its_compensation_is_revived(race: Race) -> None:
+    race(revived)
+
+
+UNLOCKED = ("FOR UPDATE) AS held", ") AS held")
+UNASKED = ("NULL, NULL) IS NULL\n    RETURNING", "NULL, NULL) IS NULL OR true\n    RETURNING")
+
+
+@named(92)
+@in_modes("plain", "held")
+@pytest.mark.parametrize(
+    "cuts", [[Cut("lock_finished", UNLOCKED), Cut("revive", UNLOCKED)], [Cut("revive", UNASKED)]]
+)
+def test_both_are_revived_without_the_guards(race: Race, cuts: list[Cut]) -> None:
+    race.turns_red(revived, *cuts)

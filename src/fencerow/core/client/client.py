@@ -80,6 +80,7 @@ class JobsClient(Submits):
 
         Raises:
             IllegalMove: it has not ended. Wait for it or cancel it.
+            RevivedTooSoon: its compensation has not ended, or it is one and its job runs anew. Wait for that one.
             KeyConflict: another job has its key by now.
             JobNotFound: it is not there.
         """

@@ -52,6 +52,7 @@ from fencerow.core.errors.jobs import PayloadAltered as PayloadAltered
 from fencerow.core.errors.jobs import PayloadMissing as PayloadMissing
 from fencerow.core.errors.jobs import ReportedError as ReportedError
 from fencerow.core.errors.jobs import ResultTimeout as ResultTimeout
+from fencerow.core.errors.jobs import RevivedTooSoon as RevivedTooSoon
 from fencerow.core.errors.jobs import SealKeyUnknown as SealKeyUnknown
 from fencerow.core.errors.jobs import StoreUnavailable as StoreUnavailable
 from fencerow.core.errors.settings import ConfigError as ConfigError

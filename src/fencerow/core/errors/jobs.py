@@ -30,6 +30,12 @@ class IllegalMove(FencerowError):
         self.state = state
 
 
+class RevivedTooSoon(IllegalMove):
+    """Another job must end before this one is queued again: they would do and undo the same at once."""
+
+    code = "FR-937"
+
+
 class ResultTimeout(FencerowError, TimeoutError):
     """The job did not end within the time that the caller waited. It goes on; ask again."""
 

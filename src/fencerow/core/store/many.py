@@ -49,14 +49,15 @@ def cancel_many(
 def revive_many(
     ids: Sequence[str], *, actor: str | None, reason: str | None = None, ended_by_us: int | None = None
 ) -> Steps[list[Requeued]]:
-    """Queue finished jobs again, but for those whose key belongs to another job by now. With `ended_by_us`
-    (microseconds) only those that have ended by then: who has run again since is left.
+    """Queue finished jobs again, but for those whose key belongs to another job by now, and those before which another
+    job must end. With `ended_by_us` (microseconds) only those that have ended by then: who has run again since is left.
 
     Repeating it after an unknown outcome may revive a job that has ended again since: look first.
     """
     locked = yield from execute("lock_free_finished", ids=list(ids), ended_by=ended_by_us)
-    taken = yield from _taken_keys(locked)
-    free = [str(row[0]) for row in locked if _key_of(row) not in taken]
+    soon_enough = [row for row in locked if row[3] is None]
+    taken = yield from _taken_keys(soon_enough)
+    free = [str(row[0]) for row in soon_enough if _key_of(row) not in taken]
     if not free:
         return []
     return requeued_rows((yield from execute("revive", ids=free, actor=actor, reason=reason)))

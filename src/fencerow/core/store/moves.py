@@ -8,7 +8,14 @@ from dataclasses import dataclass
 import msgspec
 
 from fencerow.core.db.run import Row, Steps, execute, first_column, operation, text_or_none
-from fencerow.core.errors import FencerowError, IllegalMove, JobGone, JobNotFound, KeyConflict
+from fencerow.core.errors import (
+    FencerowError,
+    IllegalMove,
+    JobGone,
+    JobNotFound,
+    KeyConflict,
+    RevivedTooSoon,
+)
 from fencerow.core.model.job import Fence
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store.attempts import MovedJob, Requeued, archive, read_fences, requeued_rows
@@ -76,19 +83,24 @@ def revive(
 
     Raises:
         IllegalMove: it has not ended, or has ended again since. Wait or cancel.
+        RevivedTooSoon: another job must end before. Wait for it, or cancel it.
         KeyConflict: another job has its key by now.
         JobGone: it is ephemeral and succeeded. Only its failures can be revived.
         JobNotFound: there is no such job.
     """
-    locked = yield from _lock_finished(job_id, ended_by_us)
-    scope, key = text_or_none(locked[1]), text_or_none(locked[2])
-    if scope is not None and key is not None:
-        yield from _take_key_back(job_id, scope, key)
-    rows = yield from execute("revive", ids=[job_id], actor=actor, reason=reason)
-    if not rows:
-        # Its row is locked, but its whole period is being detached: a later statement does not see it any more.
-        raise not_found(job_id)
-    return requeued_rows(rows)[0]
+    for _ in range(ROUNDS_MAX):
+        locked = yield from _lock_finished(job_id, ended_by_us)
+        if locked[3] is not None:
+            raise _too_soon(job_id, str(locked[3]))
+        scope, key = text_or_none(locked[1]), text_or_none(locked[2])
+        if scope is not None and key is not None:
+            yield from _take_key_back(job_id, scope, key)
+        rows = yield from execute("revive", ids=[job_id], actor=actor, reason=reason)
+        if rows:
+            return requeued_rows(rows)[0]
+        # Somebody has revived what must end before, and the next look tells it. Or the row is locked, but its whole
+        # period is being detached: a later statement does not see it any more.
+    raise not_found(job_id)
 
 
 @operation()
@@ -113,6 +125,14 @@ def _lock_finished(job_id: str, ended_by_us: int | None) -> Steps[Row]:
             )
     raise IllegalMove(
         f"job {job_id} kept changing its state", "others change it at the same time", "revive it again"
+    )
+
+
+def _too_soon(job_id: str, before: str) -> RevivedTooSoon:
+    return RevivedTooSoon(
+        f"job {job_id} cannot be revived yet",
+        f"job {before} has not ended or is revived with it, and one undoes what the other does",
+        f"wait for the end of {before} (`fencerow jobs show {before}`), or cancel it; then revive this one",
     )
 
 

@@ -37,8 +37,11 @@ CONDITIONS = (
     "who needs a turn",  # of the row alone, by names of columns: others may go once it does not run
 )
 VALUES = (
-    "where it waits first",
-)  # the place at which `job` waits before it may run; NULL: it waits for nobody
+    "where it waits first",  # the place at which `job` waits before it may run; NULL: it waits for nobody
+    # The id of a job that must end before `job`, which has ended, is queued again; NULL: none. What is revived in the
+    # same statement (:ids) counts. On PostgreSQL it locks what tells it, so that the next statement knows.
+    "what must end before it is revived",
+)
 # The columns of a job that are a wing's, by their names alone. What a statement reads of `job` is said with that name.
 ITEMS = (
     "columns of wings",  # all of them
@@ -62,7 +65,10 @@ NAMES = (
 JOINS = (
     "weights of lanes in turn",
 )  # `known`, which has the weight of the lane of `ring`, in the queue :queue
-PARAMETERS = {"weights of lanes in turn": {":queue"}}  # of the one statement in which a point stands
+PARAMETERS = {  # of the statements in which a point stands
+    "weights of lanes in turn": {":queue"},
+    "what must end before it is revived": {":ids"},
+}
 POINTS = (*LISTS, *CONDITIONS, *VALUES, *ITEMS, *NAMES, *JOINS)
 PARAMETER = re.compile(r"(?<![:\w]):[a-z_]+")
 

@@ -38,6 +38,20 @@ told_of_undoing AS (
 -- Its compensation is queued: its end is announced, so that a worker tells of that at once.
 ended.id IN (SELECT undone.job_id FROM undone)
 
+-- at: what must end before it is revived
+-- A job and its compensation never run at once: the one does by its keys what the other undoes by them. Of both in one
+-- statement the compensation goes first. The saga is locked: whoever revives the other one waits, and then sees this one.
+(SELECT CAST(min(CAST(held.other AS text)) AS uuid)
+ FROM (SELECT saga.undo_id, CASE WHEN saga.job_id = job.id THEN saga.undo_id ELSE saga.job_id END AS other
+       FROM fencerow.sagas AS saga
+       WHERE (saga.job_id = job.id OR saga.undo_id = job.id)
+         AND saga.ended_at IS NOT NULL
+       FOR UPDATE) AS held
+ WHERE EXISTS (SELECT 1 FROM fencerow.jobs AS live WHERE live.id = held.other)
+    OR (held.other = held.undo_id
+        AND held.other = ANY(CAST(:ids AS uuid[]))
+        AND EXISTS (SELECT 1 FROM fencerow.finished_jobs AS asked WHERE asked.id = held.other)))
+
 -- at: when jobs are revived
 -- One whose steps were undone begins anew: it forgets them, once for each compensation, with the signals that they took and the
 -- questions that were answered: its people are asked again.

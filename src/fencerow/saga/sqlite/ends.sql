@@ -32,6 +32,20 @@ WHERE saga.job_id = ended.id
 -- Its compensation is queued: its end is announced, so that a worker tells of that at once.
 EXISTS (SELECT 1 FROM fencerow.sagas AS saga WHERE saga.job_id = ended.id AND saga.ended_at = ended.ended_at)
 
+-- at: what must end before it is revived
+-- A job and its compensation never run at once: the one does by its keys what the other undoes by them. Of both in one
+-- statement the compensation goes first.
+(SELECT CASE WHEN saga.job_id = job.id THEN saga.undo_id ELSE saga.job_id END AS other
+ FROM fencerow.sagas AS saga
+ WHERE (saga.job_id = job.id OR saga.undo_id = job.id)
+   AND saga.ended_at IS NOT NULL
+   AND (EXISTS (SELECT 1 FROM fencerow.jobs AS live
+                WHERE live.id = CASE WHEN saga.job_id = job.id THEN saga.undo_id ELSE saga.job_id END)
+        OR (saga.job_id = job.id
+            AND saga.undo_id IN (SELECT value FROM json_each(:ids))
+            AND EXISTS (SELECT 1 FROM fencerow.finished_jobs AS asked WHERE asked.id = saga.undo_id)))
+ LIMIT 1)
+
 -- at: when jobs are revived
 -- One whose steps were undone begins anew: it forgets them, once for each compensation, with the signals that they took and the
 -- questions that were answered: its people are asked again.

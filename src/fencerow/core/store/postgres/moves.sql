@@ -93,14 +93,16 @@ job.id = ANY(CAST(:ids AS uuid[]))
 
 -- name: lock_finished
 -- Lock finished jobs before their keys are looked at, so that a purge or a second revive waits.
-SELECT job.id, job.scope, job.key
+SELECT job.id, job.scope, job.key,
+       CAST({{what must end before it is revived}} AS text)
 FROM fencerow.finished_jobs AS job
 WHERE {{revivable}}
 FOR UPDATE;
 
 -- name: lock_free_finished
 -- The same for many jobs. Rows that a stranger has locked are left: they are revived alone.
-SELECT job.id, job.scope, job.key
+SELECT job.id, job.scope, job.key,
+       CAST({{what must end before it is revived}} AS text)
 FROM fencerow.finished_jobs AS job
 WHERE {{revivable}}
 FOR UPDATE SKIP LOCKED;
@@ -123,7 +125,7 @@ RETURNING owned.job_id;
 
 -- name: revive
 -- Put finished jobs back into their queues: budgets start anew, the attempt goes on, so no old attempt can touch them.
--- Guard: finished. A person asks for this; the system's own repetition is a retry.
+-- Guard: finished, and no other job must end before. A person asks for this; the system's own repetition is a retry.
 -- A job that needs turns waits for them again. What a wing takes back of the end that
 -- was is said there.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
@@ -131,6 +133,7 @@ revived AS (
     DELETE FROM fencerow.finished_jobs AS job
     WHERE job.id = ANY(CAST(:ids AS uuid[]))
       AND job.state IN ('succeeded', 'failed', 'cancelled')
+      AND {{what must end before it is revived}} IS NULL
     RETURNING job.*
 ),
 noted AS (

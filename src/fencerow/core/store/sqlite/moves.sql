@@ -76,13 +76,15 @@ job.id IN (SELECT value FROM json_each(:ids))
 
 -- name: lock_finished
 -- Finished jobs before their keys are looked at; the write lock is held already.
-SELECT job.id, job.scope, job.key
+SELECT job.id, job.scope, job.key,
+       {{what must end before it is revived}}
 FROM fencerow.finished_jobs AS job
 WHERE {{revivable}};
 
 -- name: lock_free_finished
 -- The same for many jobs. On PostgreSQL it leaves those that a stranger has locked.
-SELECT job.id, job.scope, job.key
+SELECT job.id, job.scope, job.key,
+       {{what must end before it is revived}}
 FROM fencerow.finished_jobs AS job
 WHERE {{revivable}};
 
@@ -104,7 +106,7 @@ RETURNING job_id;
 
 -- name: revive
 -- Put finished jobs back into their queues: budgets start anew, the attempt goes on, so no old attempt can touch them.
--- Guard: finished. A person asks for this; the system's own repetition is a retry.
+-- Guard: finished, and no other job must end before. A person asks for this; the system's own repetition is a retry.
 -- A job that needs turns waits for them again. What a wing takes back of the end that
 -- was is said there. The jobs are found once under the guard, as `revived`, and all that follows reads them there.
 CREATE TEMP TABLE IF NOT EXISTS fencerow.revived ({{job columns}});
@@ -112,7 +114,8 @@ INSERT INTO fencerow.revived ({{job columns}})
 SELECT {{job columns}}
 FROM fencerow.finished_jobs AS job
 WHERE job.id IN (SELECT value FROM json_each(:ids))
-  AND job.state IN ('succeeded', 'failed', 'cancelled');
+  AND job.state IN ('succeeded', 'failed', 'cancelled')
+  AND {{what must end before it is revived}} IS NULL;
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
 SELECT revived.id, revived.attempt, fencerow.now(), 'revived', :actor,
        json_object('was', revived.state, 'reason', :reason, 'ended_at_us', revived.ended_at)
