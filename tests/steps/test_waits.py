@@ -175,6 +175,8 @@ def test_signals_are_bounded_and_one_that_is_sent_again_is_kept_once(
         ada.signal(job_id, "page", 3)
 
     assert [each.data for each in ada.signals(job_id)] == [1, 2]
+    engine.run(store.cancel(job_id, actor=None))
+    assert ada.signal(job_id, "page", 1, signal_id=first.id).replay, "kept, and its job has ended since"
 
 
 def test_a_signal_is_part_of_the_callers_transaction(engine: AnyEngine) -> None:

@@ -71,17 +71,19 @@ def signal(signal_id: str, job_id: str, name: str, data: str, *, actor: str | No
         if fence is None:
             raise not_found(job_id)
         if fence.state in FINAL:
+            if (yield from _counted(job_id, signal_id))[1]:  # sent again: the job may have taken it and ended
+                return Signalled([], True)
             raise _ended(job_id, name, fence.state)
     else:
         raise IllegalMove(
             f"job {job_id} kept changing its state", "others change it at the same time", "send it again"
         )
-    ((waiting, known),) = yield from execute("count_signals", id=job_id, signal_id=signal_id)
+    waiting, known = yield from _counted(job_id, signal_id)
     if known:
         return Signalled([], True)
-    if as_int(waiting) >= SIGNALS_MAX:
+    if waiting >= SIGNALS_MAX:
         raise SignalRefused(
-            f"job {job_id} has {as_int(waiting)} signals that it has not taken",
+            f"job {job_id} has {waiting} signals that it has not taken",
             f"at most {SIGNALS_MAX} are kept",
             "look at what the job does (fencerow steps show), or send fewer",
         )
@@ -121,6 +123,12 @@ def signalling(
     if connection is None:
         yield WakeUp(hints_of_queued(done.woken))
     return SignalAnswer(own, job_id, bool(done.woken), done.replay)
+
+
+def _counted(job_id: str, signal_id: str) -> Steps[tuple[int, bool]]:
+    """How many signals of the job nobody has taken, and whether this one was sent before."""
+    ((waiting, known),) = yield from execute("count_signals", id=job_id, signal_id=signal_id)
+    return as_int(waiting), bool(known)
 
 
 def _ended(job_id: str, name: str, state: object) -> SignalRefused:
