@@ -13,7 +13,7 @@ import pytest
 from fencerow.processes import child, starting
 from tests.core.worker.stage import Stage, until, working
 from tests.kit.jobs import AnyEngine
-from tests.kit.pace import PATIENCE_S
+from tests.kit.pace import PATIENCE_S, slower
 from tests.processes.conftest import settings
 from tests.processes.test_children import crew
 from tests.processes.test_poison import known, nothing_left
@@ -42,7 +42,7 @@ async def run_away(stage: Stage, folder: Path, how: str, end: str) -> str:
             {"folder": str(folder), "how": how, "end": end},
             crashes_max=1,
             attempts_max=1,
-            timeout_s=1.0 if end == "hang" else None,
+            timeout_s=slower(3.0) if end == "hang" else None,
         ),
         within_s=PATIENCE_S,
     )

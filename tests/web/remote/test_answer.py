@@ -10,15 +10,21 @@ from fencerow import App
 from fencerow.errors import AnswerBusy, JobFailed
 from fencerow.web import Answered, Later
 from fencerow.web.remote import RemoteClient
-from tests.kit.pace import PATIENCE_S, slower
+from fencerow.web.remote import client as asking
+from tests.kit.pace import PATIENCE_S
 from tests.web.gateway.conftest import mail
 
 PAGES = {"path": "a.pdf"}
 
 
-async def test_the_result_if_it_comes_in_time_else_a_handle(lite_app: App, client: RemoteClient) -> None:
+async def test_the_result_if_it_comes_in_time_else_a_handle(
+    lite_app: App, client: RemoteClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lite_app.job(name="mail", queue="letters")(mail)
-    later = await client.aanswer("pages", PAGES, within_s=slower(2.0), key="a")
+    with monkeypatch.context() as patch:
+        patch.setattr(asking, "WAITS", 0.0)
+        patch.setattr(asking, "RETURN_S", PATIENCE_S - 1)  # the gateway waits a second, its answer may take long
+        later = await client.aanswer("pages", PAGES, within_s=PATIENCE_S, key="a")
     assert isinstance(later, Later)
     async with lite_app.worker():
         found = await client.aanswer("pages", PAGES, within_s=PATIENCE_S, key="a")

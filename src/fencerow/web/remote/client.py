@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 30.0
 # Of the time in which an answer is wanted, so much is the gateway's: the rest is for the way back.
-RETURN_S = 0.25
+RETURN_S = 0.75  # for the gateway's last look, which may take a quarter of a second, and for the way back
 WAITS = 0.5
 WAIT_S_MAX = 60.0  # of a gateway
 URL = "FENCEROW_GATEWAY_URL"
