@@ -18,7 +18,9 @@ START_S_MAX = 600.0  # a longer one is refused
 def settings(engine: AnyEngine, **changes: Any) -> Config:
     """Short periods, a lease that nobody loses, and the URL of a fixture's engine."""
     url = f"sqlite:///{engine.path}" if isinstance(engine, SqliteEngine) else engine.conninfo
-    return quick(url=url, **{"lease_s": LONG_LEASE_S, "child_start_s": min(PATIENCE_S, START_S_MAX), **changes})
+    return quick(
+        url=url, **{"lease_s": LONG_LEASE_S, "child_start_s": min(PATIENCE_S, START_S_MAX), **changes}
+    )
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ async def test_the_result_if_it_comes_in_time_else_a_handle(
     lite_app.job(name="mail", queue="letters")(mail)
     with monkeypatch.context() as patch:
         patch.setattr(asking, "WAITS", 0.0)
-        patch.setattr(asking, "RETURN_S", PATIENCE_S - 1)  # the gateway waits a second, its answer may take long
+        patch.setattr(asking, "RETURN_S", PATIENCE_S - 1)  # it waits a second, its answer may take long
         later = await client.aanswer("pages", PAGES, within_s=PATIENCE_S, key="a")
     assert isinstance(later, Later)
     async with lite_app.worker():
