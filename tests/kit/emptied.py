@@ -31,7 +31,7 @@ COUNTED: LiteralString = """
 """
 # Not xmin: the collector of garbage writes to these tables, too.
 MADE: LiteralString = """
-    SELECT md5(string_agg(each, ',' ORDER BY each)) FROM (
+    SELECT sum(hashtextextended(each, 0)) FROM (
         SELECT concat_ws(' ', 'class', oid, relfilenode, relowner, relacl, reloptions, relchecks) AS each
         FROM pg_class WHERE oid >= 16384 AND relkind <> 't'
         UNION ALL SELECT concat_ws(' ', 'column', attrelid, attname, atttypid, attnotnull, attisdropped, attacl)
