@@ -65,6 +65,7 @@ async def test_four_workers_sit_out_an_outage_of_three_leases(
     own_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hours = Hours(monkeypatch, own_server)
+    asked, granted = _looks(monkeypatch)
     url = own_server.conninfo(TEMPLATE, ROLE)
     started: list[str] = []
     ran: list[tuple[str, int]] = []
@@ -100,16 +101,19 @@ async def test_four_workers_sit_out_an_outage_of_three_leases(
         assert not any(stage.worker._parts.lease.holds() for stage in stages)
         await asyncio.to_thread(_let_it_sleep, own_server, hours)
         await asyncio.to_thread(own_server.start)
-        await until(lambda: all(stage.worker._parts.lease.holds() for stage in stages), what="all renewed")
+        # The first to be back looks who is dead before any other has renewed: the lease of each of them is over.
+        await until(lambda: _renewed(stages[0]), what="the first renewed")
+        asked.clear()
+        await until(lambda: asked[stages[0].worker._parts.lease] >= 3, what="it has looked twice")
+        await until(lambda: all(_renewed(stage) for stage in stages), what="all renewed")
         probe = job_of("brief", queue="other")
         await first.arun(store.submit([probe]))
         await until(lambda: probe.id in first.run(store.outcomes([probe.id])), what="a new job ran")
         # Long enough for everybody to judge everybody again, and then each does it twice.
         await hours.let_all_judge(stages)
-        judged = _judgements(monkeypatch)
-        await until(
-            lambda: all(judged[stage.worker._parts.lease] >= 3 for stage in stages), what="all have judged"
-        )
+        granted.clear()
+        leases = [stage.worker._parts.lease for stage in stages]
+        await until(lambda: all(granted[lease] >= 3 for lease in leases), what="all have judged")
         back.set()
         found = [await _ended(first, job.id) for job in jobs]
 
@@ -122,17 +126,29 @@ async def test_four_workers_sit_out_an_outage_of_three_leases(
     await first.aclose()
 
 
-def _judgements(patch: pytest.MonkeyPatch) -> Counter[WorkerLease]:
-    """How often each is asked for its right to declare others dead, and has it. Before a third, two were used."""
-    asked, warrant = Counter[WorkerLease](), WorkerLease.warrant
+def _renewed(stage: Stage) -> bool:
+    """Whether it holds its lease again; else it shall renew now, and not after a third of a lease."""
+    if not stage.worker._parts.lease.holds():
+        stage.worker._parts.lease.renew_now()
+    return stage.worker._parts.lease.holds()
+
+
+def _looks(patch: pytest.MonkeyPatch) -> tuple[Counter[WorkerLease], Counter[WorkerLease]]:
+    """How often each lease was asked for the right to declare others dead, and how often it had it.
+
+    Before one is asked a third time, two looks are over.
+    """
+    asked, granted = Counter[WorkerLease](), Counter[WorkerLease]()
+    warrant = WorkerLease.warrant
 
     def counted(lease: WorkerLease, now: float | None = None) -> Warrant | None:
         found = warrant(lease, now)
-        asked[lease] += found is not None
+        asked[lease] += 1
+        granted[lease] += found is not None
         return found
 
     patch.setattr(WorkerLease, "warrant", counted)
-    return asked
+    return asked, granted
 
 
 def _let_it_sleep(server: PostgresServer, hours: Hours) -> None:
