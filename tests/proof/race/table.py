@@ -29,7 +29,7 @@ page from them.
 - **Red** counts the controls: how often the race went wrong, as it should, when a guard was removed or done in the
   wrong order.
 - Every run of the tests plays the races with a star, with whole statements: up to 24 orders of each, which are all of
-  most. `python3 dev.py prove` plays all of them, `python3 dev.py race --long --evidence FILE` with held statements as well.
+  most. `python3 dev.py prove` plays all, `python3 dev.py race --long --evidence FILE` with held statements, too.
   The races have the numbers of the design.
 
 Run on {machine}, {cores} cores, {postgres}, SQLite {sqlite}, Python {python}, commit {commit};
