@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import copy_context
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from fencerow.core.config import CoreConfig
@@ -65,8 +65,13 @@ class Calls:
     def job(self, attempt: Attempt, *, seen: bool = True) -> Job:
         """What the attempt's handler is given of it. With the verbs of wings, unless no code of users sees it."""
         held_max_s, as_stored = self._decider.held_max_s, self.middleware.as_stored
-        kind = job_type() if seen else Job
+        kind = self._job_type if seen else Job
         return kind(attempt, self._engine, self.loop, held_max_s, as_stored, self._config)
+
+    @cached_property
+    def _job_type(self) -> type[Job]:
+        """Loaded by the first attempt whose job is seen."""
+        return job_type()
 
     # --- a call that can be interrupted --------------------------------------------------------------
 
