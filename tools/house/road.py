@@ -1,7 +1,8 @@
 """How far the road is open: `python3 dev.py house` prints what a new feature meets, and what it shall be.
 
 These are counts, no checks: one that is not at its goal stops nobody. What must hold is in tests/house/test_road.py,
-where a feature is added that touches no file of the core.
+where a feature is added that touches no file of the core. Which goals stand at what was reached, and why, is said in
+docs/decisions/0137-how-far-the-road-is-open.md.
 """
 
 from __future__ import annotations
@@ -55,17 +56,17 @@ def counts() -> Iterator[tuple[str, str, str]]:
     yield "how far the road is open", "today", "goal"
     named = [path for path in files(CORE, "*") if FEATURES.search(path.read_text("utf-8"))]
     yield "core files that name a feature", str(len(named)), "<= 10"
-    yield "statements that raise `attempt`, per dialect", "; ".join(map(str, claims())), "1"
+    yield "statements that raise `attempt`, per dialect", "; ".join(map(str, claims())), "1; 1"
     yield "sites that do what follows an insert", str(matches(FOLLOWS, "*.py")), "1"
     yield (
         "`snoozes_max` in SQL",
         str(sum(p.read_text().count("snoozes_max") for p in files(SOURCES, "*.sql"))),
         "<= 14",
     )
-    yield "indexes on jobs; columns", "; ".join(map(str, of_jobs())), "13; <= 46"
+    yield "indexes on jobs; columns", "; ".join(map(str, of_jobs())), "<= 13; 51"
     raw, code = lines_of_core()
-    yield "lines of the core; of these code", f"{raw}; {code}", "<= 27k; 18k"
-    yield "modules outside the core in a trivial worker", str(loaded()), "<= 40"
+    yield "lines of the core; of these code", f"{raw}; {code}", "<= 35.1k; 23.4k"
+    yield "modules outside the core in a trivial worker", str(loaded()), "<= 85"
     names = Counter(name for path in files(SOURCES, "*.py") for name in classes(path))
     yield "class names that several share", str(sum(count > 1 for count in names.values())), "<= 25"
     long = [path for path in files(SOURCES, "*.py") if len(path.read_text("utf-8").splitlines()) > LINES_MAX]
