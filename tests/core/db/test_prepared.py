@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -154,3 +156,28 @@ async def test_wherever_the_message_of_a_submit_breaks_there_is_one_job(
     finally:
         await through.aclose()
         await whole.aclose()
+
+
+WATCHED = """
+import asyncio, sys
+from types import SimpleNamespace
+from fencerow import App
+from fencerow_proof.check.drivers import on_psycopg
+seen = []
+on_psycopg.watch(SimpleNamespace(session=lambda: 0, asked=lambda text, *more: seen.append(text)))
+app = App(sys.argv[1])
+@app.job
+async def noop() -> None: ...
+async def main():
+    async with app:
+        await noop.asubmit()
+asyncio.run(main())
+print(sum("INSERT INTO" in text for text in seen))
+"""
+
+
+def test_a_check_of_handlers_sees_what_is_submitted_in_an_event_loop(pg: PostgresEngine) -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", WATCHED, pg.conninfo], capture_output=True, text=True, check=True
+    )
+    assert told.stdout.strip() == "1"

@@ -10,6 +10,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
+from fencerow.core.db.preparing import Preparing
 from fencerow_proof.check.seam import PLANTED, Seam
 
 # A statement of the server's own that fails: the transaction is then in the state in which a real failure leaves it.
@@ -46,7 +47,8 @@ def lead(conninfo: str) -> None:
 
 
 def watch(seam: Seam) -> None:
-    """Lead every statement through the seam."""
+    """Lead every statement through the seam. What our own engines send past the cursor goes by it then."""
+    setattr(Preparing, "of", _nothing_prepared)  # noqa: B010 (a method, to a type checker)
     connections: dict[int, int] = {}
 
     def session_of(connection: Any) -> int:
@@ -106,6 +108,10 @@ def watch(seam: Seam) -> None:
     BaseCursor._maybe_prepare_gen = maybe_prepare
     BaseCursor._stream_send_gen = stream_send
     BaseCursor._start_copy_gen = start_copy
+
+
+def _nothing_prepared(_preparing: Preparing, _connection: Any) -> None:
+    """No connection has prepared anything."""
 
 
 def _text(query: Any, cursor: Any) -> str:
