@@ -8,7 +8,8 @@ waits, jobs that wait for one limit, schedules, flows. The small one has so litt
 as much as was asked for; all of the goal is `--queued 5000000 --finished 20000000 --keys 100000 --schedules 10000`,
 which wants 40 GB and hours. The operations take turns on the two, in transactions that are rolled back, so that
 each meets the same tables. On PostgreSQL they are measured again after so many jobs were claimed and ended there
-(`--churn`) while somebody holds a snapshot from before it.
+(`--churn`) while somebody holds a snapshot from before it. A claim begins behind its mark, as a worker's does; that
+of a sweep begins with the lane.
 
 Told is the best tenth of each side, in microseconds, and the ratio: on SQLite the time of the thread on a processor, on
 PostgreSQL the time by the clock. What else the machine does can only add to it.
@@ -76,6 +77,7 @@ class Side:
 
     def __init__(self, url: str, holds: Stored) -> None:
         self.holds, self.holder = holds, new_id()
+        self.mark = store.Mark(0)  # behind which a worker looks, but for its sweeps
         self.app = App(config=Config(url=url, pool_max=10))
         self.app.migrate()
         engine = self.app.engine
@@ -119,10 +121,9 @@ class Side:
             flow.add("last", part.call(), needs=[first])
             flow.submit()
 
-    def claim(self, queue: str, count: int) -> Operation[list[Claimed]]:
-        return store.claim(
-            queue, [store.Mark(0)], holder=self.holder, names=["noop"], limit=count, margin_s=60.0
-        )
+    def claim(self, queue: str, count: int, mark: store.Mark | None = None) -> Operation[list[Claimed]]:
+        marks = [mark or store.Mark(0)]
+        return store.claim(queue, marks, holder=self.holder, names=["noop"], limit=count, margin_s=60.0)
 
     def end(self, claimed: Sequence[Claimed]) -> Operation[Any]:
         ends = [store.Success(job.id, job.attempt, "1") for job in claimed]
@@ -150,9 +151,10 @@ def turn(side: Side, run: Callable[[Operation[Any]], Any]) -> Operation[Any]:
 OPERATIONS: dict[str, Measured] = {
     "submit of 1": lambda _side, _run: store.submit(jobs(1)),
     f"submit of {MANY}": lambda _side, _run: store.submit(jobs(MANY)),
-    "claim of 1": lambda side, _run: side.claim(QUEUE, 1),
-    f"claim of {MANY}": lambda side, _run: side.claim(QUEUE, MANY),
-    f"end of {MANY}": lambda side, run: side.end(run(side.claim(QUEUE, MANY))),
+    "claim of 1": lambda side, _run: side.claim(QUEUE, 1, side.mark),
+    "claim of 1 by a sweep": lambda side, _run: side.claim(QUEUE, 1),
+    f"claim of {MANY}": lambda side, _run: side.claim(QUEUE, MANY, side.mark),
+    f"end of {MANY}": lambda side, run: side.end(run(side.claim(QUEUE, MANY, side.mark))),
     "hand-over of a turn": turn,
     "schedules, none due": lambda _side, _run: ticking.tick(),
     "next fire of all": lambda _side, _run: ticking.next_fire(),
@@ -194,8 +196,9 @@ def churned(large: PostgresEngine, side: Side, count: int) -> None:
     """So many jobs are claimed and ended, and as many submitted."""
     for _ in range(count // MANY):
         large.run(store.submit(jobs(MANY)))
-        claim: Operation[Any] = side.claim(QUEUE, MANY)
-        large.run(side.end(large.run(claim)))
+        claimed: list[Claimed] = large.run(side.claim(QUEUE, MANY, side.mark))
+        side.mark = store.Mark(0, claimed[-1].run_at_us, claimed[-1].id)
+        large.run(side.end(claimed))
 
 
 def measured_on(
