@@ -129,7 +129,7 @@ def test_people_cancel_and_revive_by_commands(shop: Shop, engine: AnyEngine, cli
     assert "1 job queued again, 1 behind" in cli("flows", "revive", handle.id, "--url", url_of(engine)).out
 
 
-def test_a_flow_of_many_queues_with_long_names_is_submitted_and_is_in_no_list_for_queues(shop: Shop) -> None:
+def test_a_flow_of_many_queues_with_long_names_is_submitted_and_listed(shop: Shop) -> None:
     """One entry of an index on PostgreSQL holds 2,704 bytes."""
     queues = [f"{number} {sha512(bytes([number])).hexdigest()}"[:100] for number in range(40)]
     many, few = shop.flow(), shop.flow()
@@ -138,5 +138,5 @@ def test_a_flow_of_many_queues_with_long_names_is_submitted_and_is_in_no_list_fo
     few.add("a", shop.say.using(queue=queues[0]).call("x"))
     stored, listed = many.submit(), few.submit()
 
-    assert [each.id for each in shop.app.flows.known(queues=queues)] == [listed.id]
-    assert {each.id for each in shop.app.flows.known()} == {stored.id, listed.id}
+    assert {each.id for each in shop.app.flows.known(queues=queues)} == {stored.id, listed.id}
+    assert [each.id for each in shop.app.flows.known(queues=queues[:-1])] == [listed.id]

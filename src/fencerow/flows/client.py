@@ -82,8 +82,8 @@ class FlowVerbs(Verbs):
         limit: int = 50,
     ) -> Procedure[list[FlowRecord]]:
         """A page of flows, the newest first. `live`: only those that have not ended; `name`: only those of this name;
-        `queues`: only those whose jobs and callbacks were all submitted to these queues, and whose jobs all are there;
-        flows of more than five queues are not among these. Pass the last one of a page as `before` to get the next.
+        `queues`: only those whose jobs and callbacks were all submitted to these queues, and whose jobs all are there.
+        Pass the last one of a page as `before` to get the next.
 
         Raises:
             InvalidInput: the limit is not from 1 to 10,000.

@@ -24,7 +24,7 @@ def list_flows_within(
     limit: int,
 ) -> Steps[list[FlowRecord]]:
     """Flows whose reach is within these queues, the newest first. `before`: the last one of the page before, or
-    its place. Flows of more than five queues are in no list: the index that makes it cheap has no room for them.
+    its place.
 
     It costs a look for each list of queues that flows were submitted to and that begins with one of these, and for each
     flow of the page a look at each of its jobs.

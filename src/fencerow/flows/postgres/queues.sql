@@ -22,32 +22,34 @@ WHERE member.flow_id = CAST(:id AS uuid);
 -- name: list_flows_within
 -- Flows of which all is within these queues, the newest first. It goes from one list of queues to the next by the index,
 -- beginning with those that begin with a queue of these, and of each list that is within them it takes the newest: so the
--- flows of others are not passed over one by one. Flows of more than five queues are in no such list.
+-- flows of others are not passed over one by one. Lists are told apart by a hash of 64 bits, and of each flow the list itself is compared.
 WITH RECURSIVE listed (first, queues) AS (
     SELECT own.name,
            (SELECT flow.queues FROM fencerow.flows AS flow
-            WHERE flow.queues >= ARRAY[own.name] AND cardinality(flow.queues) <= 5
-            ORDER BY flow.queues LIMIT 1)
+            WHERE flow.queues[1] = own.name
+            ORDER BY hash_array_extended(flow.queues, 0) LIMIT 1)
     FROM unnest(CAST(:queues AS text[])) AS own (name)
     UNION ALL
     SELECT listed.first,
            (SELECT flow.queues FROM fencerow.flows AS flow
-            WHERE flow.queues > listed.queues AND cardinality(flow.queues) <= 5
-            ORDER BY flow.queues LIMIT 1)
+            WHERE flow.queues[1] = listed.first
+              AND hash_array_extended(flow.queues, 0) > hash_array_extended(listed.queues, 0)
+            ORDER BY hash_array_extended(flow.queues, 0) LIMIT 1)
     FROM listed
-    WHERE listed.queues[1] = listed.first
+    WHERE listed.queues IS NOT NULL
 )
 SELECT {{columns of a flow}}
 FROM listed
 CROSS JOIN LATERAL (
     SELECT flow.*
     FROM fencerow.flows AS flow
-    WHERE flow.queues = listed.queues AND cardinality(flow.queues) <= 5
+    WHERE flow.queues[1] = listed.first
+      AND hash_array_extended(flow.queues, 0) = hash_array_extended(listed.queues, 0)
       AND {{in the list}}
     ORDER BY flow.submitted_at DESC, flow.id DESC
     LIMIT CAST(:limit AS integer)
 ) AS flow
-WHERE listed.queues[1] = listed.first
-  AND listed.queues <@ CAST(:queues AS text[])
+WHERE listed.queues <@ CAST(:queues AS text[])
+  AND flow.queues <@ CAST(:queues AS text[])
 ORDER BY flow.submitted_at DESC, flow.id DESC
 LIMIT CAST(:limit AS integer);

@@ -22,7 +22,7 @@ WHERE member.flow_id = :id;
 -- name: list_flows_within
 -- Flows of which all is within these queues, the newest first. It goes from one list of queues to the next by the index,
 -- beginning with those that begin with a queue of these, and of each list that is within them it takes the newest: so the
--- flows of others are not passed over one by one. Flows of more than five queues are in no such list.
+-- flows of others are not passed over one by one.
 WITH RECURSIVE listed (first, queues) AS (
     SELECT own.value,
            (SELECT flow.queues FROM fencerow.flows AS flow WHERE flow.queues >= '[' || json_quote(own.value)
@@ -38,7 +38,6 @@ SELECT {{columns of a flow}}
 FROM listed
 CROSS JOIN fencerow.flows AS flow
 WHERE json_extract(listed.queues, '$[0]') = listed.first
-  AND json_array_length(listed.queues) <= 5
   AND NOT EXISTS (SELECT 1 FROM json_each(listed.queues) AS queue
                   WHERE queue.value NOT IN (SELECT value FROM json_each(:queues)))
   AND flow.id IN (

@@ -16,8 +16,8 @@ CREATE TABLE fencerow.flows (
 CREATE INDEX flows_open ON fencerow.flows (submitted_at, id) WHERE ended_at IS NULL;
 CREATE INDEX flows_ended ON fencerow.flows (ended_at, id) WHERE ended_at IS NOT NULL;
 CREATE INDEX flows_submitted ON fencerow.flows (submitted_at, id);
--- An entry of an index holds 2,704 bytes at most, and a name of a queue has up to 400.
-CREATE INDEX flows_queues ON fencerow.flows (queues, submitted_at, id) WHERE cardinality(queues) <= 5;
+-- An entry of an index holds 2,704 bytes at most, and a flow may have any number of queues: they are told apart by a hash.
+CREATE INDEX flows_queues ON fencerow.flows ((queues[1]), (hash_array_extended(queues, 0)), submitted_at, id);
 
 CREATE TABLE fencerow.flow_jobs (
     job_id uuid PRIMARY KEY,
