@@ -23,4 +23,4 @@ class Zeros:
         for key in values:
             if len(told) < self._kept_max:
                 told[key] = 0.0
-        return {**told, **values}
+        return told | dict[tuple[str, ...], float](values.items())
