@@ -6,8 +6,9 @@ from hashlib import sha512
 
 import pytest
 
+from fencerow import Job
 from fencerow.core.store import store
-from fencerow.errors import FlowEnded, FlowNotFound
+from fencerow.errors import FlowEnded, FlowNotFound, RevivedTooSoon
 from fencerow.flows import FlowHandle
 from fencerow.flows.moving import BEHIND_ALL, ask_flow_cancel, revive_portion
 from tests.cli import conftest as command_line
@@ -87,6 +88,38 @@ def test_a_revive_runs_what_failed_and_those_behind_it_in_their_order(shop: Shop
     assert set(shop.run(handle).values()) == {"succeeded"}
     assert shop.heard == ["done", "bad", "join", "last"]  # nothing twice, the callback neither
     assert handle.refresh().state == "succeeded"
+
+
+def test_a_flow_is_not_run_again_while_a_job_of_it_is_undone(shop: Shop, engine: AnyEngine) -> None:
+    """Those behind that job would wait for its end, which nobody tells twice."""
+
+    def pay() -> int:
+        return 5
+
+    def refund(_: int) -> None: ...
+
+    @shop.app.job(attempts_max=1)
+    def order(job: Job) -> None:
+        job.step("pay", pay, undo=refund)
+        job.sleep(3600)
+
+    shop.app.saga(order, undo=[refund])
+    flow = shop.flow()
+    flow.add("behind", shop.say.call("behind"), needs=[flow.add("order", order.call())])
+    handle = flow.submit()
+    shop.run()
+    handle.job_named("order").cancel()
+    advanced(engine)
+    ended = handle.refresh()
+    assert ended.state == "cancelled"
+
+    with pytest.raises(RevivedTooSoon):
+        handle.revive()
+
+    assert states(handle) == {"order": "cancelled", "behind": "cancelled"}
+    assert handle.refresh().ended_at_us == ended.ended_at_us
+    shop.run()
+    assert handle.revive().queued == 1
 
 
 def test_a_revive_that_was_interrupted_is_finished_by_the_next(shop: Shop, engine: AnyEngine) -> None:

@@ -12,6 +12,7 @@ from fencerow.core.model.wakeup import FlowMoved, encode
 from fencerow.core.store.attempts import Requeued
 from fencerow.core.store.hints import hints_of_queued
 from fencerow.core.store.many import revive_many
+from fencerow.core.store.moves import too_soon
 from fencerow.flows.errors import FlowEnded
 from fencerow.flows.reading import reading_flow
 from fencerow.operators.many import BATCH, CancelMany, JobDone, moving
@@ -73,6 +74,9 @@ def revive_portion(
 
     Locks the flow: nobody wakes its jobs meanwhile. Those whose row a stranger has locked are left. What it did and did
     not commit is done once more by repeating it.
+
+    Raises:
+        RevivedTooSoon: another job must end before one of them. Nothing is changed.
     """
     yield from execute("lock_flow", id=flow_id)
     rows = yield from execute("flow_jobs_to_revive", id=flow_id, before=before, limit=limit)
@@ -80,9 +84,14 @@ def revive_portion(
     gone = first_column((yield from execute("gone_flow_jobs", id=flow_id)))
     if gone or not found.ids:
         return RevivedPortion(found, [], [], gone[0] if gone else None)
-    yield from execute("reopen_flow", id=flow_id)
+    if before == BEHIND_ALL:
+        for job_id, first in (yield from execute("flow_jobs_too_soon", id=flow_id, ids=[])):
+            raise too_soon(str(job_id), str(first))
     queued = yield from revive_many(found.ids, actor=actor, reason=reason).steps()
     revived = [each.id for each in queued]
+    if not revived:
+        return RevivedPortion(found, [], [])
+    yield from execute("reopen_flow", id=flow_id)
     yield from execute("reopen_flow_edges", ids=revived)
     held = first_column((yield from execute("hold_flow_jobs", ids=revived, actor=actor)))
     yield from execute("unwake_flow_jobs", ids=held)
@@ -114,6 +123,7 @@ def reviving_flow(flow_id: str, actor: str | None, reason: str | None) -> Proced
 
     Raises:
         FlowEnded: none failed or was cancelled, or one of those is gone. Nothing was changed.
+        RevivedTooSoon: the compensation of one has not ended. Nothing was changed.
         FlowNotFound: there is no such flow.
     """
     check_reason(reason)

@@ -91,7 +91,7 @@ def revive(
     for _ in range(ROUNDS_MAX):
         locked = yield from _lock_finished(job_id, ended_by_us)
         if locked[3] is not None:
-            raise _too_soon(job_id, str(locked[3]))
+            raise too_soon(job_id, str(locked[3]))
         scope, key = text_or_none(locked[1]), text_or_none(locked[2])
         if scope is not None and key is not None:
             yield from _take_key_back(job_id, scope, key)
@@ -128,7 +128,8 @@ def _lock_finished(job_id: str, ended_by_us: int | None) -> Steps[Row]:
     )
 
 
-def _too_soon(job_id: str, before: str) -> RevivedTooSoon:
+def too_soon(job_id: str, before: str) -> RevivedTooSoon:
+    """The error for a job before which another one must end."""
     return RevivedTooSoon(
         f"job {job_id} cannot be revived yet",
         f"job {before} has not ended or is revived with it, and one undoes what the other does",

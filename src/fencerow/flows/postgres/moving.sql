@@ -42,6 +42,17 @@ WHERE member.flow_id = CAST(:id AS uuid)
   AND NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = member.job_id)
 LIMIT 1;
 
+-- name: flow_jobs_too_soon
+-- One before which another job must end (:ids: none is revived in this statement): those behind it would wait until
+-- somebody asks again.
+SELECT CAST(member.job_id AS text), CAST({{what must end before it is revived}} AS text)
+FROM fencerow.flow_jobs AS member
+JOIN fencerow.finished_jobs AS job ON job.id = member.job_id
+WHERE member.flow_id = CAST(:id AS uuid)
+  AND member.state IN ('failed', 'cancelled')
+  AND {{what must end before it is revived}} IS NOT NULL
+LIMIT 1;
+
 -- name: reopen_flow
 -- A flow of which jobs run again has not ended, and nobody asks for its cancel any more. Guard: it is locked.
 UPDATE fencerow.flows AS flow
