@@ -165,9 +165,11 @@ def test_signals_are_bounded_and_one_that_is_sent_again_is_kept_once(
     engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fencerow.steps.signals.SIGNALS_MAX", 2)
-    (job_id,) = submit(engine)
+    job_id, other_id = submit(engine, new_job(), new_job())
     ada = client(engine)
     first = ada.signal(job_id, "page", 1)
+    with pytest.raises(SignalRefused, match="another job"):
+        ada.signal(other_id, "page", 1, signal_id=first.id)
     assert ada.signal(job_id, "page", 1, signal_id=first.id).replay
     ada.signal(job_id, "page", 2)
 

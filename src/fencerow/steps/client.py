@@ -36,7 +36,8 @@ class SignalVerbs(ClientBase):
         again with the same `signal_id`, a UUID of the caller's own for this one signal: it is kept once.
 
         Raises:
-            SignalRefused: the job has ended, or has too many signals that it has not taken. Nothing is kept.
+            SignalRefused: the job has ended, has too many signals that it has not taken, or the id is that of a signal
+                to another job. Nothing is kept.
             InvalidInput: no signal can have such a name, or `data` cannot be kept as JSON.
             JobNotFound: there is no such job. Busy: a transaction of somebody's locks the job. Send it again.
         """

@@ -60,7 +60,8 @@ def signal(signal_id: str, job_id: str, name: str, data: str, *, actor: str | No
     here, or after, and sees the signal. The row stays locked until the transaction ends.
 
     Raises:
-        SignalRefused: the job has ended, or has too many signals that nobody has taken. Nothing is kept.
+        SignalRefused: the job has ended, has too many signals that nobody has taken, or the id is that of a signal to
+            another job. Nothing is kept.
         JobNotFound: there is no such job. Busy: a transaction of somebody's locks the job.
     """
     for _ in range(ROUNDS_MAX):
@@ -90,8 +91,12 @@ def signal(signal_id: str, job_id: str, name: str, data: str, *, actor: str | No
     kept = yield from execute(
         "send_signal", signal_id=signal_id, id=job_id, name=name, data=data, actor=actor
     )
-    if not kept:
-        return Signalled([], True)
+    if not kept:  # none of this job's, whose row is locked
+        raise SignalRefused(
+            f"the signal {signal_id} was sent to another job",
+            "an id names one signal of one job",
+            f"send it to {job_id} under another signal_id",
+        )
     return Signalled((yield from wake_locked([job_id], actor=actor, anyway=False)), False)
 
 
