@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.errors import RevivedTooSoon
 from fencerow_proof.arena.actor import Script, doing
@@ -78,7 +79,7 @@ def both_have_ended() -> Script:
 
 def one_is_revived(story: Story) -> None:
     known = story.run(store.read_fences([JOB, UNDO]))
-    assert [known[JOB].state, known[UNDO].state].count("queued") == 1, "both run at once, or none"
+    assert [known[JOB].state, known[UNDO].state].count(State.QUEUED) == 1, "both run at once, or none"
     assert [type(story.results[name]) for name in ("job", "undo")].count(RevivedTooSoon) == 1
 
 
