@@ -157,15 +157,17 @@ def refuse_unknown(
     Raises:
         DeclarationError, InvalidInput: there is one.
     """
-    for name in given:
-        known = [each for each in inspect.signature(of).parameters if each not in ("self", "unknown")]
-        found = f"{who} was given the option {ascii(name)[:60]}"
-        nearest = next(iter(difflib.get_close_matches(name, (*known, *meant), n=1, cutoff=0.8)), name)
-        if nearest in meant:  # another system's word, perhaps misspelt
-            raise kind(found, *meant[nearest])
-        close = difflib.get_close_matches(name, known, n=2, cutoff=0.6)
-        why = f"did you mean {' or '.join(close)}?" if close else f"it takes {', '.join(known)}"
-        raise kind(found, why, "correct or remove it")
+    if not given:
+        return
+    name = next(iter(given))
+    known = [each for each in inspect.signature(of).parameters if each not in ("self", "unknown")]
+    found = f"{who} was given the option {ascii(name)[:60]}"
+    nearest = next(iter(difflib.get_close_matches(name, (*known, *meant), n=1, cutoff=0.8)), name)
+    if nearest in meant:  # another system's word, perhaps misspelt
+        raise kind(found, *meant[nearest])
+    close = difflib.get_close_matches(name, known, n=2, cutoff=0.6)
+    why = f"did you mean {' or '.join(close)}?" if close else f"it takes {', '.join(known)}"
+    raise kind(found, why, "correct or remove it")
 
 
 def no_attribute(owner: object, it: str, name: str, verbs: Mapping[str, str]) -> AttributeError:
