@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fencerow.core.db.run import Row, Steps, as_int, execute, first_column, operation, text_or_none
+from fencerow.core.db.run import Param, Row, Steps, as_int, execute, first_column, operation, text_or_none
 from fencerow.core.model.job import At, AtOrNone
 from fencerow.core.model.state import State
 from fencerow.core.store.decoding import whole_or_none
@@ -125,15 +125,21 @@ def list_flows(
     limit: int,
 ) -> Steps[list[FlowRecord]]:
     """Flows, the newest first. `before`: the last one of the page before, or its place."""
-    rows = yield from execute(
-        "list_flows",
-        before_us=LATEST_US if before is None else before.submitted_at_us,
-        before=LAST if before is None else before.id,
-        live=int(live),
-        flow=name,
-        limit=limit,
-    )
+    rows = yield from execute("list_flows", **page_of(live, name, before, limit))
     return list(map(flow_record, rows))
+
+
+def page_of(
+    live: bool, name: str | None, before: FlowRecord | FlowPlace | None, limit: int
+) -> dict[str, Param]:
+    """What the statements that list flows read of a page."""
+    return {
+        "before_us": LATEST_US if before is None else before.submitted_at_us,
+        "before": LAST if before is None else before.id,
+        "live": int(live),
+        "flow": name,
+        "limit": limit,
+    }
 
 
 @operation(alone=True, repeatable=True, writes="")

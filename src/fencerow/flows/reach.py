@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fencerow.core.db.run import Steps, execute, first_column, operation
-from fencerow.flows.looking import LAST, LATEST_US, FlowPlace, FlowRecord, flow_record
+from fencerow.flows.looking import FlowPlace, FlowRecord, flow_record, page_of
 
 
 @operation(repeatable=True, writes="")
@@ -29,13 +29,6 @@ def list_flows_within(
     It costs a look for each list of queues that flows were submitted to and that begins with one of these, and for each
     flow of the page a look at each of its jobs.
     """
-    rows = yield from execute(
-        "list_flows_within",
-        queues=sorted(queues),
-        before_us=LATEST_US if before is None else before.submitted_at_us,
-        before=LAST if before is None else before.id,
-        live=int(live),
-        flow=name,
-        limit=limit,
-    )
+    page = page_of(live, name, before, limit)
+    rows = yield from execute("list_flows_within", queues=sorted(queues), **page)
     return list(map(flow_record, rows))
