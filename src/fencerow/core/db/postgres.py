@@ -43,7 +43,7 @@ from fencerow.core.errors import OutcomeUnknown, Unavailable
 
 T = TypeVar("T")
 
-NOTIFY_ALONE = pyformat(NOTIFY)
+NOTIFY_ALONE: Any = pyformat(NOTIFY)  # psycopg wants a literal
 
 
 class PostgresEngine:

@@ -1,4 +1,4 @@
-"""The place in a long list behind which a page begins, as an address says it: an instant and the id of what stood there."""
+"""The place in a long list behind which a page begins: its address says an instant and the id of what stood there."""
 
 from __future__ import annotations
 
