@@ -19,6 +19,7 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=type[Any])
 
 
 def lazily(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
@@ -41,12 +42,16 @@ def lazily(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
     return find
 
 
-def answer(called: type) -> None:
-    """Let a class say what does not fit when one is made of it, or when one of its own public methods is called."""
+def answer(called: C) -> C:
+    """Let a class say what does not fit when one is made of it, or when one of its own public methods is called.
+
+    It decorates a class whose objects users get without importing it.
+    """
     if not getattr(called, "_is_protocol", False) and not isinstance(called, EnumMeta):
         for name, member in [("__init__", getattr(called, "__init__", None)), *vars(called).items()]:
             if isinstance(member, FunctionType) and (name == "__init__" or not name.startswith("_")):
                 setattr(called, name, answering(member))
+    return called
 
 
 def answering(called: F) -> F:

@@ -12,6 +12,7 @@ from fencerow.core.client.base import Verbs
 from fencerow.core.client.submitting import Submits, hints_of
 from fencerow.core.db.run import Procedure, WakeUp, ask
 from fencerow.core.db.verb import averb, verb
+from fencerow.core.lazy import answer
 from fencerow.core.model.control import Suspend
 from fencerow.core.model.ids import new_id, new_ids
 from fencerow.core.model.text import check_text
@@ -40,6 +41,7 @@ NAME_LENGTH_MAX: Final = 200
 CALLBACKS_MAX: Final = 100
 
 
+@answer
 class Flow(Verbs):
     """Jobs that are submitted together, of which some wait for others. Made by `app.flow(name)`; add jobs, then submit.
 

@@ -13,6 +13,7 @@ from fencerow.core.client.waiting import check_wait
 from fencerow.core.db.run import Pause, Procedure, ask
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import NotReady, ResultTimeout
+from fencerow.core.lazy import answer
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.state import FINAL
 from fencerow.flows.errors import NoFlowResult
@@ -37,6 +38,7 @@ PAUSE_S_MAX = 1.0
 JOBS_MAX = 20_000
 
 
+@answer
 class FlowHandle(Verbs):
     """One flow, by its id. Each method has an async twin with an `a` in front. `replay`: it was submitted before."""
 

@@ -19,6 +19,7 @@ from fencerow.core.db.run import Procedure, WakeUp, ask, joining
 from fencerow.core.db.strikes import SHELTER, Doorway
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import Busy, ConfigError, InvalidInput, NotReady, OutcomeUnknown, Unavailable
+from fencerow.core.lazy import answer
 from fencerow.core.model.defaults import DAY_S, check_number
 from fencerow.core.model.ids import new_id, parse_id
 from fencerow.core.model.seconds import Seconds, in_seconds
@@ -47,6 +48,7 @@ class ConfirmAnswer(msgspec.Struct, frozen=True):
     replay: bool = False
 
 
+@answer
 class Receiver(Verbs):
     """Takes the ends of jobs that go to one receiver. Each method has an async twin with an `a` in front.
 

@@ -15,6 +15,7 @@ from fencerow.core.config import CoreConfig
 from fencerow.core.db.blocking import refuse_in_loop
 from fencerow.core.db.run import Procedure, ask
 from fencerow.core.db.verb import averb, verb
+from fencerow.core.lazy import answer
 from fencerow.core.store import store
 from fencerow.schedules.declared import Declarations, DeclaredSchedule, Entities
 from fencerow.schedules.definitions import RowKind, WantedRow
@@ -85,6 +86,7 @@ def program_of(
     )
 
 
+@answer
 class AppSchedules(ScheduleVerbs):
     """The schedules of one app's database. Each method has an async twin with an `a` in front."""
 

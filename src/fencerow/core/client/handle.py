@@ -14,6 +14,7 @@ from fencerow.core.client.refs import CancelAnswer, reading
 from fencerow.core.db.run import Procedure
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import JobCancelled, JobFailed, JobGone, JobNotFound
+from fencerow.core.lazy import answer
 from fencerow.core.model.change import AskedChange, JobChanged
 from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.model.job import EndOfJob, JobRecord
@@ -27,6 +28,7 @@ R_co = TypeVar("R_co", covariant=True)
 MESSAGE_SHOWN = 600
 
 
+@answer
 class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
     """One job, by its id. It has nothing else in it, so it stays valid across retries, restarts and revivals.
 

@@ -24,6 +24,7 @@ from fencerow.core.db.run import arun
 from fencerow.core.db.service import soon
 from fencerow.core.db.trouble import is_shortage, out_of_resources
 from fencerow.core.errors import ConfigError
+from fencerow.core.lazy import answer
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.text import amount
 from fencerow.core.model.wanted import Leave
@@ -42,6 +43,7 @@ log = logging.getLogger("fencerow.worker")
 __all__ = ["Worker", "WorkerDied"]
 
 
+@answer
 class Worker(PlainUse):
     """Claims jobs of the registered names from its queues and runs them until it is stopped.
 
