@@ -113,5 +113,11 @@ SAGA_CASES = [
         remembered(requeue(FIRST), later(1_000.0)),
         disown("mail", 0, age_s=500.0, look=9, actor=None),
     ),
-    Case("revive after a compensation", remembered(fail(FIRST)), revive(), begun_anew, (JOB, UNDO)),
+    Case(
+        "revive after a compensation",
+        remembered(fail(FIRST), cancel(UNDO)),
+        revive(),
+        begun_anew,
+        (JOB, UNDO),
+    ),
 ]
