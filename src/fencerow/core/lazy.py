@@ -48,9 +48,13 @@ def answer(called: C) -> C:
     It decorates a class whose objects users get without importing it.
     """
     if not getattr(called, "_is_protocol", False) and not isinstance(called, EnumMeta):
-        for name, member in [("__init__", getattr(called, "__init__", None)), *vars(called).items()]:
-            if isinstance(member, FunctionType) and (name == "__init__" or not name.startswith("_")):
-                setattr(called, name, answering(member))
+        maker = next(each for each in called.__mro__ if "__init__" in vars(each))
+        for owner, name, member in [
+            (maker, "__init__", vars(maker)["__init__"]),
+            *((called, name, member) for name, member in vars(called).items() if not name.startswith("_")),
+        ]:
+            if isinstance(member, FunctionType) and owner.__module__.startswith("fencerow"):
+                setattr(owner, name, answering(member))
     return called
 
 
@@ -74,7 +78,7 @@ def answering(called: F) -> F:
                 name_of_call,
             )
 
-            raise misfit(called, name_of_call(called), args, kwargs) from None
+            raise misfit(called, name_of_call(called, args), args, kwargs) from None
 
     async def acall(*args: Any, **kwargs: Any) -> Any:
         return await call(*args, **kwargs)

@@ -88,9 +88,10 @@ def misfit(
     )
 
 
-def name_of_call(called: Callable[..., Any]) -> str:
-    """How a program calls it: `Retry` for its `__init__`, `list_jobs` for a verb."""
-    return f"{name_of(called).removesuffix('.__init__').rpartition('.')[2]}()"
+def name_of_call(called: Callable[..., Any], given: Sequence[object]) -> str:
+    """How a program calls it: `Retry()` for the `__init__` of a new one, `list_jobs()` for a verb."""
+    name = name_of(called).rpartition(".")[2]
+    return f"{type(given[0]).__name__ if name == '__init__' else name}()"
 
 
 def _meant(name: str, known: Sequence[str]) -> tuple[str, str]:

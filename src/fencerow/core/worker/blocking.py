@@ -100,12 +100,20 @@ class WorkerThread:
             await self._asked.wait()
 
 
-class PlainUse(AbstractAsyncContextManager["PlainUse"], ABC):
+class PlainUse(ABC):
     """What plain code uses of a worker, where it runs in a thread of its own or until it has ended."""
 
     name: str
     _loop: asyncio.AbstractEventLoop | None
     _ended: threading.Event
+
+    @abstractmethod
+    async def __aenter__(self) -> Self: ...
+
+    @abstractmethod
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
 
     @abstractmethod
     async def run(self, *, until_idle: bool = False) -> None: ...
