@@ -18,6 +18,7 @@ from fencerow.turns import handing, looks
 from fencerow.unique import keys
 from fencerow_proof.arena.crash import Case, Unrecovered, crash_everywhere
 from tests.proof.crash.cases import CASES, ON_POSTGRES, swept
+from tests.proof.crash.operations import is_operation
 from tests.proof.race.people import FIRST, JOB, fail, reclaim, with_running, with_zombie
 
 BY_NAME = {case.name: case for case in (*CASES, *ON_POSTGRES)}
@@ -54,7 +55,7 @@ def test_every_operation_of_the_store_is_among_them() -> None:
         name
         for module in (store, ahead, disown, handing, keys, looks, periods, purging, queues)
         for name, verb in inspect.getmembers(module, inspect.isfunction)
-        if hasattr(verb, "__wrapped__")
+        if is_operation(verb)
     }
 
     assert verbs - {case.operation.name for case in BY_NAME.values()} == ELSEWHERE

@@ -12,6 +12,7 @@ import pytest
 from fencerow.guards.mutex import advisory, mutexes
 from fencerow_proof.arena.crash import Unrecovered, crash_everywhere
 from tests.proof.crash.mutexes import MUTEX_CASES
+from tests.proof.crash.operations import is_operation
 
 BY_NAME = {case.name: case for case in MUTEX_CASES}
 
@@ -32,7 +33,7 @@ def test_every_operation_on_mutexes_is_among_them() -> None:
         name
         for module in (mutexes, advisory)
         for name, verb in inspect.getmembers(module, inspect.isfunction)
-        if hasattr(verb, "__wrapped__") and verb.__module__ == module.__name__
+        if is_operation(verb) and verb.__module__ == module.__name__
     }
 
     assert verbs == {case.operation.name for case in MUTEX_CASES}

@@ -27,6 +27,7 @@ from fencerow.guards.replace.sources import (
 from fencerow.guards.replace.user_table import KnownTable
 from fencerow_proof.arena.actor import Script, later
 from fencerow_proof.arena.crash import Case, Unrecovered, crash_everywhere
+from tests.proof.crash.operations import is_operation
 from tests.proof.race import users
 from tests.proof.race.test_once import WINDOW_S, key, token
 from tests.proof.race.test_replace import OLD, reserve, wanted, write, written
@@ -227,7 +228,7 @@ def test_every_operation_is_among_them() -> None:
         name
         for module in (reserving, sources, window)
         for name, verb in vars(module).items()
-        if hasattr(verb, "__wrapped__") and verb.__module__ == module.__name__
+        if is_operation(verb) and verb.__module__ == module.__name__
     }
 
     # Its statement is the first of replace_rows; the rest of its transaction is the user's.

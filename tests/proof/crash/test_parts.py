@@ -14,6 +14,7 @@ from fencerow.steps import memory, reviving, signals, waker
 from fencerow.web.worked import answers, attempts
 from fencerow.web.worked import waker as overdue
 from fencerow_proof.arena.crash import Unrecovered, crash_everywhere
+from tests.proof.crash.operations import is_operation
 from tests.proof.crash.parts import FLOW_CASES, STEP_CASES
 from tests.proof.crash.sagas import SAGA_CASES
 from tests.proof.crash.worked import WORKED_CASES
@@ -46,7 +47,7 @@ def test_every_operation_of_these_parts_is_among_them() -> None:
         name
         for module in (*modules, attempts, answers, overdue)
         for name, verb in inspect.getmembers(module, inspect.isfunction)
-        if hasattr(verb, "__wrapped__") and verb.__module__ == module.__name__
+        if is_operation(verb) and verb.__module__ == module.__name__
     }
 
     assert verbs - {case.operation.name for case in BY_NAME.values()} == ELSEWHERE

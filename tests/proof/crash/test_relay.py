@@ -14,6 +14,7 @@ from fencerow.relay import parts, relays
 from fencerow.relay.parts import PartLease
 from fencerow_proof.arena.actor import Script, later
 from fencerow_proof.arena.crash import Case, Unrecovered, crash_everywhere
+from tests.proof.crash.operations import is_operation
 from tests.proof.race.people import FIRST, LEASE_S, SECOND, uid
 from tests.proof.race.test_relay import RELAY, alive, intake, one_reader
 
@@ -120,7 +121,7 @@ def test_every_operation_of_relays_is_among_them() -> None:
         name
         for module in (parts, relays)
         for name, verb in inspect.getmembers(module, inspect.isfunction)
-        if hasattr(verb, "__wrapped__") and verb.__module__ == module.__name__
+        if is_operation(verb) and verb.__module__ == module.__name__
     }
 
     assert verbs - {case.operation.name for case in CASES.values()} == READS

@@ -29,8 +29,11 @@ def refuse_in_loop() -> None:
 
 def _refusal(frame: FrameType) -> BlockingCall:
     """The verb is the outermost function of ours: what the caller wrote."""
-    while frame.f_back is not None and _is_ours(frame.f_back):
-        frame = frame.f_back
+    outer = frame.f_back
+    while outer is not None and _is_ours(outer):
+        if outer.f_globals.get("__name__") != DOOR:
+            frame = outer
+        outer = outer.f_back
     verb = _name_of(frame)
     if verb == "__enter__":
         called, instead = "a `with` block", "write `async with`"
@@ -60,4 +63,4 @@ def _instead(frame: FrameType, verb: str) -> str:
 
 def _is_ours(frame: FrameType) -> bool:
     name = str(frame.f_globals.get("__name__", ""))
-    return (name == PACKAGE or name.startswith(f"{PACKAGE}.")) and name != DOOR
+    return name == PACKAGE or name.startswith(f"{PACKAGE}.")
