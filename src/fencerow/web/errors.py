@@ -51,7 +51,7 @@ class UnsupportedBody(InvalidInput):
 
 
 class InvalidRequest(InvalidInput):
-    """A request's body or one of its headers cannot be read, or may be read in two ways. Nothing was stored."""
+    """A request's address, body or one of its headers cannot be read, or in two ways. Nothing was stored."""
 
     code = "FR-858"
     status: int = 400

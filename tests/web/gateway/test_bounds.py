@@ -1,4 +1,4 @@
-"""How much one caller may ask over HTTP: how often, how many at once, and how many that wait. Others are served."""
+"""How much one caller may ask over HTTP, and by which names: how often, how many at once, and how many that wait."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import httpx
 import pytest
 
 from fencerow import App
+from fencerow.web.dashboard.asgi import Dashboard
+from fencerow.web.dashboard.roles import Role
 from fencerow.web.gateway.asgi import Gateway
 from tests.kit.pace import PATIENCE_S
+from tests.web.dashboard.visiting import Doorkeeper
 from tests.web.gateway.conftest import Door, calling
 from tests.web.gateway.serving import until, waited_for
 
@@ -97,3 +100,26 @@ async def test_who_asks_under_a_name_that_is_not_ours_is_refused(app: App, door:
     async with bounded(app, door) as http:
         foreign = await http.get("/v1/jobs", headers={"host": "evil.example"})
     assert (foreign.status_code, foreign.json()["code"]) == (421, "FR-858")
+
+
+async def test_an_address_that_is_no_text_is_refused_and_nothing_is_stored(app: App, door: Door) -> None:
+    async with bounded(app, door) as http:
+        at = (await http.post("/v1/jobs", json={"job": "pages", "args": {"path": "a"}})).json()["url"]
+        refused = [
+            await http.post(f"{at}/signals/%FF", json={}),
+            await http.get("/v1/jobs?tag=%C3%28"),
+            await http.get("/livez?%ED%A0%80"),
+            await http.get("/v1/jobs?tag=a%C3&limit=1"),
+        ]
+        kept = await http.post(f"{at}/signals/%C3%A9", json={})
+        sent = (await http.get(f"{at}/signals")).json()["signals"]
+        board = Dashboard(app, authorize=Doorkeeper(Role.READ))
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(board), base_url="http://127.0.0.1"
+        ) as page:
+            pages = [await page.get("/jobs/%FF"), await page.get("/jobs?q=%FF"), await page.get("/none/%FF")]
+        await board.aclose()
+
+    assert [(each.status_code, each.json()["code"]) for each in refused] == [(400, "FR-858")] * 4
+    assert kept.status_code == 202 and [each["name"] for each in sent] == ["é"]
+    assert [(each.status_code, "FR-858" in each.text) for each in pages] == [(400, True)] * 3

@@ -29,6 +29,7 @@ from fencerow.web.dashboard.screen import Screen
 from fencerow.web.errors import NoSuchRoute, NotAllowed, NotAuthenticated
 from fencerow.web.gateway.problem import problem_of, retry_after_of
 from fencerow.web.reading import headers as read
+from fencerow.web.reading.addresses import check_address
 from fencerow.web.reading.body import Gone
 from fencerow.web.reading.callers import caller_of
 from fencerow.web.reading.origins import address_of, check_host
@@ -159,9 +160,10 @@ class Door:
 
         Raises:
             NotAuthenticated: nobody that we know. NotAllowed: their role is too low.
-            InvalidRequest, TooManyRequests: the host is not ours, or they come too often.
+            InvalidRequest, TooManyRequests: the host is not ours, the address is no text, or they come too often.
         """
         read.check_headers(request.scope["headers"], self.settings)
+        check_address(request.scope)
         check_host(request.headers.getlist("host"), self.settings)
         address = address_of(request.client, request.headers.getlist("x-forwarded-for"), self.settings)
         self._rates.check(caller_of("", address), asyncio.get_running_loop().time())

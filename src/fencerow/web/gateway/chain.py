@@ -37,6 +37,7 @@ from fencerow.web.gateway.cuts import Cuts
 from fencerow.web.gateway.problem import placed
 from fencerow.web.gateway.route import WAIT_S_MAX, Answer, Call, Origin, Route
 from fencerow.web.reading import headers as read
+from fencerow.web.reading.addresses import check_address
 from fencerow.web.reading.bodies import Bodies, Body
 from fencerow.web.reading.body import Gone, body_by_settings
 from fencerow.web.reading.callers import caller_of
@@ -131,6 +132,7 @@ class RouteApp:
         if not route.of_itself:
             house.standing.check()
         read.check_headers(request.scope["headers"], house.settings)
+        check_address(request.scope)
         check_host(headers.getlist("host"), house.settings)
         if not route.of_itself and not route.in_maintenance:
             await house.closing.check()
