@@ -279,24 +279,6 @@ def requeue(outcomes: Sequence[Requeue], *, holder: str) -> Steps[list[Requeued]
     return requeued_rows(rows)
 
 
-@operation(alone=True)
-def park(outcomes: Sequence[Failure], *, holder: str) -> Steps[list[MovedJob]]:
-    """End the jobs as failed where they are, for the database refuses to move them; see `move_parked`."""
-    return moved_rows((yield from execute("park", outcomes=_document(outcomes), holder=holder)))
-
-
-@operation(alone=True, repeatable=True, writes="")
-def parked(*, limit: int) -> Steps[list[str]]:
-    """Jobs that have ended and lie among the live ones still, the oldest first, at most `limit`."""
-    return first_column((yield from execute("parked", limit=limit)))
-
-
-@operation()
-def move_parked(job_id: str) -> Steps[list[MovedJob]]:
-    """Move a job that was parked to the finished ones, if nobody has. Refused again, it stays where it is."""
-    return (yield from archive([job_id]))
-
-
 @operation(alone=True, repeatable=True, writes="")
 def read_fences(ids: Sequence[str]) -> Steps[dict[str, Fence]]:
     """State, holder and attempt of each job, live or finished; a job that is nowhere is not in the answer.

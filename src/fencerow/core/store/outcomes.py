@@ -33,12 +33,12 @@ from fencerow.core.store.attempts import (
     Stop,
     Success,
     fail,
-    park,
     requeue,
     stop,
     succeed,
 )
 from fencerow.core.store.following import FollowedSuccess, MovedAndMade, succeed_with_follow_ups
+from fencerow.core.store.parking import park
 from fencerow.core.store.reap import Crash, Reclaimed, crash
 from fencerow.core.store.suspending import SuspendedAttempt, Suspending, suspend
 from fencerow.core.telemetry import Fact

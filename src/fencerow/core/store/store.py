@@ -21,9 +21,6 @@ from fencerow.core.store.attempts import (
     Stop as Stop,
     Success as Success,
     fail as fail,
-    move_parked as move_parked,
-    park as park,
-    parked as parked,
     read_fences as read_fences,
     requeue as requeue,
     stop as stop,
@@ -66,6 +63,11 @@ from fencerow.core.store.orders import (
     Order as Order,
     order_worker as order_worker,
     ordering as ordering,
+)
+from fencerow.core.store.parking import (
+    move_parked as move_parked,
+    park as park,
+    parked as parked,
 )
 from fencerow.core.store.passed_over import claim_passed_over as claim_passed_over
 from fencerow.core.store.read import (

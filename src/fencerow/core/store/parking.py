@@ -1,0 +1,29 @@
+"""Jobs whose end the database refuses to move: they fail where they lie, and are moved once it takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from fencerow.core.db.run import Steps, execute, first_column, operation
+from fencerow.core.store.attempts import Failure, MovedJob, archive, moved_rows
+
+
+@operation(alone=True)
+def park(outcomes: Sequence[Failure], *, holder: str) -> Steps[list[MovedJob]]:
+    """End the jobs as failed where they are, for the database refuses to move them; see `move_parked`."""
+    document = msgspec.json.encode(outcomes).decode()
+    return moved_rows((yield from execute("park", outcomes=document, holder=holder)))
+
+
+@operation(alone=True, repeatable=True, writes="")
+def parked(*, limit: int) -> Steps[list[str]]:
+    """Jobs that have ended and lie among the live ones still, the oldest first, at most `limit`."""
+    return first_column((yield from execute("parked", limit=limit)))
+
+
+@operation()
+def move_parked(job_id: str) -> Steps[list[MovedJob]]:
+    """Move a job that was parked to the finished ones, if nobody has. Refused again, it stays where it is."""
+    return (yield from archive([job_id]))
