@@ -9,9 +9,9 @@ import pytest
 
 from fencerow import App
 from fencerow.core.client.base import ClientBase
-from fencerow.core.client.submitting import ARRIVED, hints_of
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Requeue, Success
+from fencerow.core.store.hints import ARRIVED, hints_of
 from fencerow.errors import InvalidEntities, InvalidInput, InvalidSchedule
 from fencerow.schedules import ticking
 from fencerow.schedules.definition import Overlap

@@ -18,7 +18,7 @@ from django.core import checks
 from django.db import connections, transaction
 
 from fencerow.app import App
-from fencerow.core.client.submitting import hints_of
+from fencerow.core.store.hints import hints_of
 from fencerow.django.declaring import TaskOptions, declare, declared_job
 from fencerow.django.interface import (
     BaseTaskBackend,

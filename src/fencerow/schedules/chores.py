@@ -15,11 +15,11 @@ import fencerow.schedules.following as following
 import fencerow.schedules.ticking as ticking
 from fencerow.core.chore import Chore
 from fencerow.core.client.base import ClientBase
-from fencerow.core.client.submitting import hints_of
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.trouble import is_shortage, is_trouble
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.wakeup import Rescheduled, WakeUp
+from fencerow.core.store.hints import hints_of
 from fencerow.core.telemetry import Telemetry, clean
 from fencerow.schedules.appside import Program, reconciling, refreshing
 from fencerow.schedules.declared import DeclaredSchedule

@@ -10,7 +10,7 @@ import asyncio
 import copy
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary, proxy
@@ -20,12 +20,11 @@ from fencerow.core.db.apart import apart
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Operation, Pause, Procedure, Tells, ask, joining
 from fencerow.core.errors import DatabaseError, InvalidInput, OutcomeUnknown, StorageFull
-from fencerow.core.model.job import NewJob, Template
-from fencerow.core.model.lane import lane_of
+from fencerow.core.model.job import NewJob
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.submission import Submission, SubmitResult
-from fencerow.core.model.wakeup import Arrived, Queued, encode
 from fencerow.core.store import store
+from fencerow.core.store.hints import hints_of
 from fencerow.core.store.storing import answered_each, once_each, storing_once
 from fencerow.core.store.terms import is_settled
 from fencerow.core.telemetry import Fact, Telemetry
@@ -38,7 +37,6 @@ T = TypeVar("T")
 PATIENCE_S = 5.0
 IDS_SHOWN = 3
 COPY_ROWS_MIN = 500  # below, what COPY asks first costs more than it saves: decision 28 has both prices
-ARRIVED = encode(Arrived())
 FIRST_PAUSE_S = 0.05
 PAUSE_S_MAX = 1.0
 GROUP_ROWS_MAX = 500
@@ -248,41 +246,6 @@ def _pauses(patience_s: float) -> Iterator[float]:
     while (left_s := deadline - time.monotonic()) > 0:
         yield min(pause_s, left_s)
         pause_s = min(pause_s * 2, PAUSE_S_MAX)
-
-
-def hints_of(jobs: Iterable[NewJob]) -> list[str]:
-    """The wake-ups for jobs that were stored now: one per lane where some are due, all shares being one, and one if
-    some wait for turns."""
-    # By identity: comparing templates costs more than the rest, and jobs that are alike have the same.
-    free: dict[tuple[int, str], Template] = {}
-    waits = False
-    for job in jobs:
-        if job.needs_turn:
-            waits = True
-        else:
-            free[id(job.template), lane_of(job.share, job.affinity)] = job.template
-    now_us = time.time_ns() // 1000  # this host's: whatever starts later needs no hint
-    hints = _due_lanes(((template, lane) for (_, lane), template in free.items()), now_us)
-    return [*hints, ARRIVED] if waits else hints
-
-
-def _due_lanes(templates: Iterable[tuple[Template, str]], now_us: int) -> list[str]:
-    """One per queue, priority and name of a lane. Workers find later ones in time themselves.
-
-    Of what is due at once no instant is told: the job has one by the database's clock, and by this host's it might seem
-    to be before its own job, or to come.
-    """
-    first: dict[tuple[str, int, str], int | None] = {}
-    for template, name in templates:
-        due_us = template.run_at_us
-        if template.delay_s > 0 or (due_us is not None and due_us > now_us):
-            continue
-        lane = (template.queue, template.priority, name)
-        known_us = first.get(lane)
-        first[lane] = known_us if due_us is None else min(due_us, known_us or due_us)
-    return [
-        encode(Queued(queue, priority, due_us, lane)) for (queue, priority, lane), due_us in first.items()
-    ]
 
 
 def in_doubt(ids: Sequence[str], why: str) -> OutcomeUnknown:
