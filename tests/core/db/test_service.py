@@ -119,6 +119,19 @@ def test_a_silent_server_is_given_up_without_a_descriptor_and_the_next_one_too()
         dog.close()
 
 
+def test_who_has_less_time_than_the_others_wakes_the_dog() -> None:
+    dog = Watchdog(10 * WAIT_S)
+    here, there = socket.socketpair()
+    here.settimeout(WAIT_S)
+    with here, there, dog.watch(there.fileno(), None) as patient:
+        patient.busy()
+        until(lambda: dog._looks_at > time.monotonic())  # it sleeps, and for long
+        with dog.watch(here.fileno(), None, limit_s=0.01) as watched:
+            watched.busy()
+            assert here.recv(1) == b"", "its end was shut"
+    dog.close()
+
+
 def test_one_that_cannot_be_given_up_keeps_no_other_waiting() -> None:
     def broken() -> None:
         raise RuntimeError("can't start new thread")

@@ -23,7 +23,7 @@ from fencerow.core.db.service import Service
 
 log = logging.getLogger("fencerow.db")
 
-LOOK_S = 1.0  # a limit may be overrun by this
+LOOK_S = 1.0  # until one is tried again that could not be given up
 CANCEL_S = 1.0  # what a cancel may take before the socket is shut
 OVERRUN_S = LOOK_S + CANCEL_S + 0.5  # how long after its limit a wait has ended, at the latest
 
@@ -35,18 +35,18 @@ class Watched:
     would then belong to somebody else.
     """
 
-    __slots__ = ("_cancel", "_dog", "_fd", "_limit_s", "due")
+    __slots__ = ("_cancel", "_dog", "_fd", "due", "limit_s")
 
     def __init__(self, dog: Watchdog, fd: int, limit_s: float, cancel: Callable[[], None] | None) -> None:
         self._dog = dog
         self._fd = os.dup(fd)
-        self._limit_s = limit_s
+        self.limit_s = limit_s
         self._cancel = cancel
         self.due = math.inf
 
     def busy(self) -> None:
         """The server has a whole limit's time to answer from now on."""
-        self.due = time.monotonic() + self._limit_s
+        self.due = time.monotonic() + self.limit_s
 
     def rest(self) -> None:
         """Nothing is expected of the server."""
@@ -66,7 +66,7 @@ class Watched:
             return
         self.due = math.inf
         if self.shut():
-            log.warning("PostgreSQL did not answer for %g s; gave that connection up", self._limit_s)
+            log.warning("PostgreSQL did not answer for %g s; gave that connection up", self.limit_s)
 
     def cancel(self) -> bool:
         """Ask the server to stop what it does; false when that was asked before, or cannot be."""
@@ -111,6 +111,9 @@ class Watchdog:
         self._lock = threading.Lock()
         self._watched: set[Watched] = set()
         self._look = threading.Event()
+        self._looks_at = -math.inf  # monotonic: when the thread looks next
+        # Of those that began since it looked last, so that each of many that are short does not wake it.
+        self._least_s = limit_s
         self._closed = False
         self._service = Service("fencerow-watchdog", self._turn)
 
@@ -122,6 +125,9 @@ class Watchdog:
         with self._lock:
             self._service.need()
             self._watched.add(watched)
+            self._least_s = min(self._least_s, watched.limit_s)
+            if time.monotonic() + watched.limit_s < self._looks_at:
+                self._look.set()
 
     def end(self, watched: Watched) -> None:
         with self._lock:  # nobody shuts a descriptor that is closed next
@@ -160,14 +166,19 @@ class Watchdog:
             return True
 
     def _pause_s(self) -> float:
-        """Lose patience where it is due; returns how long to sleep: what begins meanwhile does not wake us."""
+        """Lose patience where it is due; returns how long to sleep.
+
+        A wait that begins meanwhile is due a whole limit later, so it need not wake us: we look no later than that.
+        """
         with self._lock:
             now = time.monotonic()
             for watched in [each for each in self._watched if each.due <= now]:
                 self.gave_up_at = now
                 self._give_up(watched)
-            due = min((each.due for each in self._watched), default=math.inf)
-        return max(0.0, min(due - now, self.limit_s, LOOK_S))
+            least_s = min((self._least_s, *(each.limit_s for each in self._watched)))
+            self._least_s = self.limit_s
+            self._looks_at = min((now + least_s, *(each.due for each in self._watched)))
+            return max(0.0, self._looks_at - now)
 
     def _give_up(self, watched: Watched) -> None:
         """One connection that cannot be given up keeps no other from it; its turn comes again."""
