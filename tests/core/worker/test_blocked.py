@@ -253,7 +253,7 @@ def test_a_loop_that_got_no_processor_is_blocked_by_no_code(
     scene = Scene(monkeypatch, timeout_s=None)
     scene.watch._held = {}  # no job is in it
     began = scene.clock.now
-    monkeypatch.setattr(blocked, "waited_s", lambda _: share * (scene.clock.now - began))
+    monkeypatch.setattr(scene.watch._processor, "seconds", lambda: share * (scene.clock.now - began))
     scene.after(5.0)
 
     stated = scene.watch._block.last

@@ -35,7 +35,7 @@ from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.on_loop import OnLoop
 from fencerow.core.worker.pending import Pending, batches
 from fencerow.core.worker.roster import Key, Roster
-from fencerow.core.worker.starved import is_starved, waited_s
+from fencerow.core.worker.starved import ProcessorWait, is_starved
 
 log = logging.getLogger("fencerow.worker")
 
@@ -155,7 +155,8 @@ class LoopWatch:
         kill_s: float,
     ) -> None:
         self._loop = loop
-        self._loop_thread, self._loop_task = threading.get_ident(), threading.get_native_id()
+        self._loop_thread = threading.get_ident()
+        self._processor = ProcessorWait(threading.get_native_id())
         self._on_loop = on_loop
         self._held = held
         self._telemetry = telemetry
@@ -163,7 +164,9 @@ class LoopWatch:
         self._ending = ending
         self._kill_s = kill_s
         self._stopped = threading.Event()
-        self._service = Service("fencerow-blocked", self._turn, rest=self._stopped.wait)
+        self._service = Service(
+            "fencerow-blocked", self._turn, rest=self._stopped.wait, over=self._processor.close
+        )
         self._pinged_at: float | None = None
         self._waited_s: float | None = None  # for a processor, when it was pinged
         self._seen_since = time.monotonic()  # this thread has looked without a gap since then
@@ -201,7 +204,7 @@ class LoopWatch:
         if now - due > LATE_S:
             self._seen_since = now  # what it did meanwhile, nobody can say: it may have been stopped
         if self._pinged_at is None:
-            self._pinged_at, self._waited_s = now, waited_s(self._loop_task)
+            self._pinged_at, self._waited_s = now, self._processor.seconds()
             try:
                 self._loop.call_soon_threadsafe(self._answered)
             except RuntimeError:
@@ -254,7 +257,7 @@ class LoopWatch:
     def _described(self, blocked_s: float, attempts: tuple[Attempt, ...]) -> Blocked:
         where = _where(self._frame())
         if not attempts:
-            starved = is_starved(self._waited_s, waited_s(self._loop_task), blocked_s)
+            starved = is_starved(self._waited_s, self._processor.seconds(), blocked_s)
             return Blocked(round(blocked_s, 1), where=where, is_starved=starved)
         first = attempts[0].claimed
         return Blocked(round(blocked_s, 1), first.id, first.name, where)
