@@ -6,7 +6,6 @@ import asyncio
 import contextvars
 import platform
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -23,14 +22,7 @@ from tests.whole.systems.stage import Stage
 KEY = "sp:sp-1"
 # What a machine with other work to do may add to a bound; a recovery that does not happen exceeds any.
 ALLOWANCE_S = slower(60.0)
-
-
-@pytest.fixture
-async def stage(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    made = Stage(dealbot, url, monkeypatch)
-    await made.open()
-    yield made
-    await made.close()
+SYSTEM = dealbot  # which `stage` opens
 
 
 def standing() -> mutexes.MutexRecord:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -24,14 +23,7 @@ from tests.whole.systems.stage import QUICK, STEADY, Stage
 
 # What a machine with other work to do may add to a bound; a recovery that does not happen exceeds any.
 ALLOWANCE_S = slower(60.0)
-
-
-@pytest.fixture
-async def stage(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    made = Stage(flydocs, url, monkeypatch)
-    await made.open()
-    yield made
-    await made.close()
+SYSTEM = flydocs  # which `stage` opens
 
 
 @pytest.mark.scenario("A.3")

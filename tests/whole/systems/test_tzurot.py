@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -27,14 +26,7 @@ from tests.whole.systems.stage import ROOT, STEADY, Stage
 from tests.whole.systems.tzurot import BUSY, CENSORED, POSTS_S
 
 HOUR_S = 3600.0
-
-
-@pytest.fixture
-async def stage(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    made = Stage(tzurot, url, monkeypatch)
-    await made.open()
-    yield made
-    await made.close()
+SYSTEM = tzurot  # which `stage` opens
 
 
 def posted(stage: Stage, channel: str = "room") -> tuple[str, bool]:

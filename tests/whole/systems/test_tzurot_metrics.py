@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
 
 import httpx
 import pytest
@@ -20,13 +19,7 @@ from tests.whole.systems.outside import until
 from tests.whole.systems.stage import Stage
 from tests.whole.systems.watching import Page, Watch
 
-
-@pytest.fixture
-async def stage(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    made = Stage(tzurot, url, monkeypatch)
-    await made.open()
-    yield made
-    await made.close()
+SYSTEM = tzurot  # which `stage` opens
 
 
 class Lines(logging.Handler):

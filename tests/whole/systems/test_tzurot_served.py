@@ -17,13 +17,7 @@ from tests.whole.systems.outside import until
 from tests.whole.systems.serving import posted, serving
 from tests.whole.systems.stage import Stage
 
-
-@pytest.fixture
-async def stage(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    made = Stage(tzurot, url, monkeypatch)
-    await made.open()
-    yield made
-    await made.close()
+SYSTEM = tzurot  # which `stage` opens
 
 
 @pytest.mark.scenario("C.1")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from fencerow import App, JobFailed
@@ -12,13 +10,7 @@ from tests.kit.plainly import plainly
 from tests.whole.systems import tzurot_signed
 from tests.whole.systems.stage import Stage
 
-
-@pytest.fixture
-async def stage(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    made = Stage(tzurot_signed, url, monkeypatch)
-    await made.open()
-    yield made
-    await made.close()
+SYSTEM = tzurot_signed  # which `stage` opens
 
 
 def altered(stage: Stage, job_id: str) -> None:
