@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import sha512
 
+import psycopg
 import pytest
 
 from fencerow import Job
+from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
-from fencerow.errors import FlowEnded, FlowNotFound, RevivedTooSoon
+from fencerow.errors import Busy, FlowEnded, FlowNotFound, RevivedTooSoon
 from fencerow.flows import FlowHandle
 from fencerow.flows.moving import BEHIND_ALL, ask_flow_cancel, revive_portion
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
-from tests.events.conftest import url_of
+from tests.events.conftest import app_on, url_of
 from tests.flows.stage import Shop, advanced, end
 from tests.kit import jobs
 from tests.kit.jobs import AnyEngine
@@ -135,6 +138,28 @@ def test_a_revive_that_was_interrupted_is_finished_by_the_next(shop: Shop, engin
 
     assert handle.revive().queued == 1
     assert set(shop.run(handle).values()) == {"succeeded"}
+
+
+def test_a_job_that_a_stranger_has_locked_is_waited_for_so_nobody_is_revived_behind_it(
+    pg: PostgresEngine,
+) -> None:
+    with app_on(pg) as app:
+        shop = Shop(app)
+        flow = shop.flow()
+        flow.chain(("a", shop.say.call("a")), ("b", shop.say.call("b")))
+        handle = flow.submit()
+        handle.cancel()
+        advanced(pg)
+        revive = revive_portion(handle.id, before=BEHIND_ALL, limit=9, actor=None, reason=None)
+
+        with psycopg.connect(pg.conninfo) as stranger:
+            locked = [handle.job_named("a").id]
+            stranger.execute("SELECT 1 FROM fencerow.finished_jobs WHERE id = %s FOR UPDATE", locked)
+            with pytest.raises(Busy):
+                pg.run(replace(revive, patience_s=0.2))
+
+        assert states(handle) == {"a": "cancelled", "b": "cancelled"}
+        assert handle.revive().waiting == 1
 
 
 def test_a_flow_of_which_a_job_is_gone_is_not_run_again(shop: Shop, engine: AnyEngine) -> None:

@@ -151,7 +151,7 @@ def revive(context: click.Context, flow: str, reason: str | None = None) -> None
     if asked(context).json:
         output.say_json({"id": handle.id, **plain(answer)})
         return
-    left = f", {answer.left} left as others have locked them: ask again" if answer.left else ""
+    left = f", {answer.left} left as others move them: ask again" if answer.left else ""
     output.say(f"{amount(answer.queued, 'job')} queued again, {answer.waiting} behind them{left}")
 
 

@@ -151,6 +151,8 @@ class FlowHandle(Verbs):
 
         Raises:
             FlowEnded: none failed or was cancelled, or one of those is gone. Nothing was changed.
+            RevivedTooSoon: the compensation of one has not ended. Nothing was changed; wait for its end, or cancel it.
+            Busy: somebody has locked one of them. Those of its portion (500) and before it were not revived; ask again.
             FlowNotFound: it is not there.
         """
         from fencerow.flows.moving import reviving_flow

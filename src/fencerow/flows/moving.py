@@ -12,7 +12,7 @@ from fencerow.core.model.wakeup import FlowMoved, encode
 from fencerow.core.store.attempts import Requeued
 from fencerow.core.store.hints import hints_of_queued
 from fencerow.core.store.many import revive_many
-from fencerow.core.store.moves import too_soon
+from fencerow.core.store.moves import CANCEL_PATIENCE_S, too_soon
 from fencerow.flows.errors import FlowEnded
 from fencerow.flows.reading import reading_flow
 from fencerow.operators.many import BATCH, CancelMany, JobDone, moving
@@ -29,8 +29,8 @@ class FlowCancelAnswer(msgspec.Struct, frozen=True):
 
 
 class FlowReviveAnswer(msgspec.Struct, frozen=True):
-    """What a revive of a flow did: jobs that run again at once, jobs that wait for these, and jobs that could not be
-    revived now as somebody else has locked them: ask again."""
+    """What a revive of a flow did: jobs that run again at once, jobs that wait for these, and jobs that were left, for
+    somebody else moved them at the same time: ask again."""
 
     queued: int
     waiting: int
@@ -66,21 +66,23 @@ def live_flow_jobs(flow_id: str, *, before: int, limit: int) -> Steps[FlowPortio
     return FlowPortion(first_column(rows), as_int(rows[-1][1]) if rows else 0)
 
 
-@operation()
+@operation(patience_s=CANCEL_PATIENCE_S)
 def revive_portion(
     flow_id: str, *, before: int, limit: int, actor: str | None, reason: str | None
 ) -> Steps[RevivedPortion]:
     """Run jobs of a flow again that failed or were cancelled, those behind first; each waits for those before it again.
 
-    Locks the flow: nobody wakes its jobs meanwhile. Those whose row a stranger has locked are left. What it did and did
-    not commit is done once more by repeating it.
+    Locks the flow: nobody wakes its jobs meanwhile. Then their rows, for which it waits: one that was left would let
+    those behind it wait. What it did and did not commit is done once more by repeating it.
 
     Raises:
         RevivedTooSoon: another job must end before one of them. Nothing is changed.
+        Busy: a transaction of somebody's locks one of them. Nothing is changed; try again.
     """
     yield from execute("lock_flow", id=flow_id)
     rows = yield from execute("flow_jobs_to_revive", id=flow_id, before=before, limit=limit)
     found = FlowPortion(first_column(rows), as_int(rows[-1][1]) if rows else 0)
+    yield from execute("lock_flow_jobs_to_revive", ids=found.ids)
     gone = first_column((yield from execute("gone_flow_jobs", id=flow_id)))
     if gone or not found.ids:
         return RevivedPortion(found, [], [], gone[0] if gone else None)
@@ -124,6 +126,7 @@ def reviving_flow(flow_id: str, actor: str | None, reason: str | None) -> Proced
     Raises:
         FlowEnded: none failed or was cancelled, or one of those is gone. Nothing was changed.
         RevivedTooSoon: the compensation of one has not ended. Nothing was changed.
+        Busy: somebody has locked one of them. Those of its portion and before it were not revived; ask again.
         FlowNotFound: there is no such flow.
     """
     check_reason(reason)

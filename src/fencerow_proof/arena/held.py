@@ -65,6 +65,7 @@ HELD_SELECTS = {
             "lock_removable",
             "lock_waiters",
             "lock_free_waiters",
+            "lock_flow_jobs_to_revive",
         ),
         ("WHERE ", "WHERE fencerow.hold() AND "),
     ),

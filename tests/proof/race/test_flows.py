@@ -372,6 +372,28 @@ purge_revive = Scenario(
 )
 
 
+def behind_what_runs(story: Story) -> None:
+    """Whoever came first: the one that failed runs again, and the one behind it waits for it."""
+    told(story)
+    assert (state(story, JOB), state(story, THIRD_JOB)) == (State.QUEUED, State.WAITING)
+
+
+alone_revive = Scenario(
+    "revive of one job × revive of the flow",
+    has_failed,
+    [
+        doing("stranger", store.revive(JOB, actor=None)),
+        doing("person", revive_portion(FLOW, before=BEHIND_ALL, limit=9, actor=None, reason=None)),
+    ],
+    behind_what_runs,
+)
+
+
+@pytest.mark.prove
+def test_nobody_waits_behind_a_job_that_was_left(race: Race) -> None:
+    race(alone_revive)
+
+
 @named(79)
 def test_a_flow_is_run_again_as_a_whole_or_gone(race: Race) -> None:
     race(purge_revive)

@@ -33,6 +33,15 @@ WHERE member.flow_id = CAST(:id AS uuid)
 ORDER BY member.place DESC
 LIMIT CAST(:limit AS integer);
 
+-- name: lock_flow_jobs_to_revive
+-- Lock what a portion revives, and wait for whoever has locked one of them: without it those behind would wait for ever.
+-- Guard for the revive: nobody else revives or removes one of them from here on.
+SELECT CAST(job.id AS text)
+FROM fencerow.finished_jobs AS job
+WHERE job.id = ANY(CAST(:ids AS uuid[]))
+ORDER BY job.id
+FOR UPDATE;
+
 -- name: gone_flow_jobs
 -- One that failed or was cancelled and is no longer there: those behind it would wait for ever.
 SELECT CAST(member.job_id AS text)

@@ -33,6 +33,13 @@ WHERE member.flow_id = :id
 ORDER BY member.place DESC
 LIMIT :limit;
 
+-- name: lock_flow_jobs_to_revive
+-- What a portion revives; the write lock is held already.
+SELECT job.id
+FROM fencerow.finished_jobs AS job
+WHERE job.id IN (SELECT value FROM json_each(:ids))
+ORDER BY job.id;
+
 -- name: gone_flow_jobs
 -- One that failed or was cancelled and is no longer there: those behind it would wait for ever.
 SELECT member.job_id

@@ -211,11 +211,7 @@ async def cancel(act: Act) -> PressAnswer:
 async def revive(act: Act) -> PressAnswer:
     """Run again what of it failed or was cancelled."""
     done = await act.client.flows.handle(act.params["id"]).arevive(reason=act.reason)
-    left = (
-        f" {amount(done.left, 'job')} could not be revived, as others lock them: press again."
-        if done.left
-        else ""
-    )
+    left = f" {amount(done.left, 'job')} were left, as others move them: press again." if done.left else ""
     return PressAnswer(
         f"{amount(done.queued, 'job')} queued again, and {done.waiting} that wait for these.{left}"
     )
