@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from fencerow.errors import DeclarationError, InboundRefused, InboundUnfit, InvalidRequest, SecretMissing
+from fencerow.errors import (
+    DeclarationError,
+    InboundRefused,
+    InboundUnfit,
+    InvalidRequest,
+    SecretMissing,
+    WrongCall,
+)
 from fencerow.web import GitHub, StandardWebhooks, Stripe
 from fencerow.web.inbound.scheme import Came, Scheme
 from fencerow.web.reading.headers import HeaderValues
@@ -182,4 +189,6 @@ def test_secrets_come_from_the_environment_and_are_shown_nowhere(name: str) -> N
     with pytest.raises(DeclarationError) as told:
         type(scheme)(secret + " as it is")
     assert secret not in str(told.value)
+    with pytest.raises(WrongCall, match=rf"{type(scheme).__name__}\(\) was given 'tolerance'"):
+        type(scheme)("NEW", tolerance=3)  # type: ignore[call-arg]
     assert len(scheme.keys({"NEW": f" {secret}\n", "OLD": OLD[name]})) == 2
