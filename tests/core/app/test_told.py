@@ -142,7 +142,7 @@ def test_so_it_does_behind_using_and_on_the_app(lite_app: App) -> None:
 
 @pytest.mark.parametrize(
     ("option", "ours"),
-    [("countdown", "delay_s"), ("eta", "run_at"), ("task_id", "id"), ("expires", "expires_s")],
+    [("countdown", "delay_s"), ("eta", "run_at"), ("task_id", "key"), ("ttl", "expires_s")],
 )
 def test_an_option_of_another_system_says_what_to_write(lite_app: App, option: str, ours: str) -> None:
     @lite_app.job
