@@ -14,7 +14,7 @@ import pytest
 
 from fencerow.core.client.client import JobsClient
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.prepared import Prepared, values
+from fencerow.core.db.prepared import PreparedStatements, values
 from fencerow.core.db.queries import Query
 from fencerow.core.db.run import Operation, Tells
 from fencerow.core.model.submission import Submission
@@ -70,7 +70,7 @@ async def test_values_of_all_kinds_arrive_as_they_are(pg: PostgresEngine) -> Non
         "us": 2**62,
     }
     async with pg._pools.aconnection() as connection:
-        prepared = Prepared(1)
+        prepared = PreparedStatements(1)
         assert await prepared.execute(connection.pgconn, ALL_KINDS, given) == [
             (True, True, True, True, True, 2**62)
         ]
@@ -121,9 +121,11 @@ async def test_what_breaks_off_leaves_a_closed_connection(pg: PostgresEngine, ho
     async with pg._pools.aconnection() as connection:
         if how == "ended":
             with pytest.raises(psycopg.Error):
-                await Prepared(1).execute(connection.pgconn, END, {})
+                await PreparedStatements(1).execute(connection.pgconn, END, {})
         else:
-            running = asyncio.create_task(Prepared(1).execute(connection.pgconn, SIZE, {"text": ""}))
+            running = asyncio.create_task(
+                PreparedStatements(1).execute(connection.pgconn, SIZE, {"text": ""})
+            )
             await asyncio.sleep(0)
             running.cancel()
             with pytest.raises(asyncio.CancelledError):

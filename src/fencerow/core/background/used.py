@@ -20,7 +20,7 @@ def which_are_used(asked: Query) -> Steps[list[str]]:
     return first_column((yield Statement(asked.name, {}, asked)))
 
 
-class Looks:
+class SharedLooks:
     """The looks of one event loop at one database.
 
     Each answer is for one question: who asks again causes a look, which answers all others as well.
@@ -62,10 +62,12 @@ def _asking(engine: Engine, names: Sequence[str]) -> Query:
     return Query("which_are_used", ("\nUNION ALL\n".join(parts),), ())
 
 
-_looks: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakKeyDictionary[Engine, Looks]] = WeakKeyDictionary()
+_looks: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakKeyDictionary[Engine, SharedLooks]] = (
+    WeakKeyDictionary()
+)
 
 
-def looks_at(engine: Engine) -> Looks:
+def looks_at(engine: Engine) -> SharedLooks:
     """Those of the event loop that runs here."""
     of_loop = _looks.setdefault(asyncio.get_running_loop(), WeakKeyDictionary())
-    return of_loop.setdefault(engine, Looks())
+    return of_loop.setdefault(engine, SharedLooks())

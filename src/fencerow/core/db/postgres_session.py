@@ -12,7 +12,7 @@ from psycopg import errors as pg
 from psycopg.pq import TransactionStatus
 
 from fencerow.core.db.faults import not_permitted, translated
-from fencerow.core.db.prepared import Prepared
+from fencerow.core.db.prepared import PreparedStatements
 from fencerow.core.db.queries import Queries, Query, pyformat, written
 from fencerow.core.db.run import Operation, Rows, Statement, Tells, arun, run
 from fencerow.core.db.strikes import sheltered
@@ -89,7 +89,7 @@ class AsyncPostgresSession:
         queries: Queries,
         watched: Watched,
         *,
-        prepared: Prepared | None = None,
+        prepared: PreparedStatements | None = None,
         tells: Tells | None = None,
         channel: str = "",
     ) -> None:
@@ -138,7 +138,7 @@ class AsyncPostgresSession:
         """The server sees its client gone, and rolls back."""
         self._watched.abandon()
 
-    async def _run_prepared(self, prepared: Prepared, query: Query, statement: Statement) -> Rows:
+    async def _run_prepared(self, prepared: PreparedStatements, query: Query, statement: Statement) -> Rows:
         self._watched.busy()
         pgconn, tells = self.connection.pgconn, self._tells
         if tells is None:

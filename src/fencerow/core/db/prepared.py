@@ -36,7 +36,7 @@ NOTIFIES = Query("notify", (NOTIFY,), ("channel", "messages"))
 TAKES_TWO = capabilities.has_pipeline()
 
 
-class Prepared:
+class PreparedStatements:
     """What one connection has prepared: names by text. It is given the connection each time, and does not keep it."""
 
     __slots__ = ("_names", "_reader", "_token")

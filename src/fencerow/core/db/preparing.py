@@ -23,7 +23,7 @@ from weakref import WeakKeyDictionary
 from psycopg import AsyncConnection, BaseConnection, Connection, Error
 from psycopg.errors import DuplicatePreparedStatement, FeatureNotSupported, InvalidSqlStatementName
 
-from fencerow.core.db.prepared import Prepared
+from fencerow.core.db.prepared import PreparedStatements
 
 log = logging.getLogger("fencerow.db")
 
@@ -49,9 +49,9 @@ class Preparing:
 
     def __init__(self, wanted: bool) -> None:
         self.wanted = wanted
-        self._kept: WeakKeyDictionary[BaseConnection[Any], Prepared] = WeakKeyDictionary()
+        self._kept: WeakKeyDictionary[BaseConnection[Any], PreparedStatements] = WeakKeyDictionary()
 
-    def of(self, connection: AsyncConnection[Any]) -> Prepared | None:
+    def of(self, connection: AsyncConnection[Any]) -> PreparedStatements | None:
         """What this connection has prepared, if it may."""
         return self._kept.get(connection) if self.wanted else None
 
@@ -75,7 +75,7 @@ class Preparing:
                 self._not_met(connection, error)
             else:
                 if answer is not None:
-                    self._kept[connection] = Prepared(secrets.randbits(60))
+                    self._kept[connection] = PreparedStatements(secrets.randbits(60))
 
     def failed(self, error: Error) -> bool:
         """Whether a prepared statement was not what it was prepared as. It changed nothing; repeat it.

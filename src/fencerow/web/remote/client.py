@@ -41,7 +41,7 @@ URL = "FENCEROW_GATEWAY_URL"
 TOKEN = "FENCEROW_TOKEN"  # noqa: S105 - the name of a variable
 
 
-class Submitted(msgspec.Struct, frozen=True):
+class SubmitReply(msgspec.Struct, frozen=True):
     """What a submit is answered with; the state is told of a job that has ended within the wait."""
 
     id: str
@@ -107,7 +107,7 @@ class RemoteClient(RemoteSteps):
             OutcomeUnknown: it may have been stored. Submit again under the same key, or with `id=` of `job_ids`.
         """
         reply = yield from self._submitting(job, args, options)
-        return self._handle_of(reply, reply.decoded(Submitted).id)
+        return self._handle_of(reply, reply.decoded(SubmitReply).id)
 
     asubmit = averb(submit)
 
@@ -140,7 +140,7 @@ class RemoteClient(RemoteSteps):
             reply = yield from self._submitting(job, args, named, within_s=within)
         except OutcomeUnknown:
             raise busy(own, within) from None
-        told = reply.decoded(Submitted)
+        told = reply.decoded(SubmitReply)
         if not told.state:
             return Later(self._handle_of(reply, told.id))
         return Answered(told.id, told.succeeded())
