@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import math
+import selectors
+import socket
+import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -18,6 +23,7 @@ from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.blocked import LastBlock, LoopWatch
 from fencerow.core.worker.on_loop import OnLoop
 from tests.batches.test_batches import batch
+from tests.core.db.test_service import until
 from tests.core.worker.stage import Stage, handler, quick, working
 from tests.core.worker.test_parts import claimed
 from tests.kit.jobs import AnyEngine
@@ -258,6 +264,34 @@ def test_a_loop_that_got_no_processor_is_blocked_by_no_code(
 
     stated = scene.watch._block.last
     assert stated is not None and stated[0].by == by
+
+
+def test_a_loop_that_waits_for_events_is_told_from_a_handler_that_waits_for_its_own() -> None:
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    here, there = socket.socketpair()
+
+    def waits() -> None:
+        with selectors.DefaultSelector() as own:
+            own.register(here, selectors.EVENT_READ)
+            entered.set()
+            own.select()
+
+    def frame() -> FrameType | None:
+        return sys._current_frames().get(thread.ident or 0)
+
+    entered = threading.Event()
+    thread.start()
+    until(lambda: blocked._waits_for_events(frame(), loop))
+    with here, there:
+        loop.call_soon_threadsafe(waits)
+        assert entered.wait(BOUND_S)
+        until(lambda: (at := frame()) is not None and at.f_code.co_name == "select")
+        assert not blocked._waits_for_events(frame(), loop), "it would not answer"
+        there.send(b"x")
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+    loop.close()
 
 
 def test_asked_to_end_the_loop_has_its_grace_and_less_in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -204,6 +204,8 @@ class LoopWatch:
         if now - due > LATE_S:
             self._seen_since = now  # what it did meanwhile, nobody can say: it may have been stopped
         if self._pinged_at is None:
+            if _waits_for_events(self._frame(), self._loop):
+                return True  # it would answer at once: it is not woken for that
             self._pinged_at, self._waited_s = now, self._processor.seconds()
             try:
                 self._loop.call_soon_threadsafe(self._answered)
@@ -298,6 +300,17 @@ def _named(attempts: tuple[Attempt, ...]) -> str:
         return "code that is no job's"
     first = attempts[0].claimed
     return f"job {first.id} ({first.name}) attempt {first.attempt}"
+
+
+def _waits_for_events(frame: FrameType | None, loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether a thread that stands there waits in this loop for what comes next, and not in code that the loop runs.
+
+    Of a loop that is not written in Python nobody can say so.
+    """
+    turn = frame.f_back if frame is not None and frame.f_code.co_name == "select" else None
+    if turn is None or turn.f_code is not asyncio.BaseEventLoop._run_once.__code__:  # type: ignore[attr-defined]
+        return False
+    return turn.f_locals.get("self") is loop
 
 
 def _running_in(frame: FrameType | None) -> Running | None:
