@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import psycopg
 
 from fencerow import Config, FencerowError, Handle, JobCancelled, JobFailed, ResultTimeout
-from tests.proof.storm.plan import CLIENT_SETTINGS
+from tests.proof.storm.plan import CLIENT_SETTINGS, PAUSED
 from tests.proof.storm.post import Post
 from tests.proof.storm.record import Record
 from tests.proof.storm.work import HEAVY, Work, arguments_of, loaded, number_in
@@ -28,11 +28,11 @@ ASYNC_KINDS = {
     "pay": 16, "pay_plain": 8, "pay_again": 8, "look": 16, "read": 8, "nap": 7, "slow": 10, "slow_plain": 10, "long": 8,
     "doomed": 2, "parcel": 12, "keyed": 10, "bulk": 1, "limited": 8, "limited_plain": 6, "guarded": 10,
     "wedge": 1, "turn": 12, "strict": 8, "pair": 6, "metered": 10, "both": 6, "narrow": 8, "labelled": 8,
-    "heavy": 10, "heavy_plain": 6,
+    "heavy": 13, "heavy_plain": 8, "shared": 10, "fragile": 4, "elsewhere": 6, "paused": 2,
 }  # fmt: skip
 CHANGED = ("pay", "nap", "parcel", "turn", "heavy")
 CANCELLED = {"slow": 0.6, "slow_plain": 0.6, "strict": 0.15, "both": 0.15}  # how many of them
-PLAIN_KINDS = {"pay": 6, "read": 6, "keyed": 4, "bulk": 1, "borrowed": 4, "turn": 3, "metered": 2, "heavy": 2}
+PLAIN_KINDS = {"pay": 6, "read": 6, "keyed": 4, "bulk": 1, "borrowed": 4, "turn": 3, "metered": 2, "heavy": 3}
 RESULT_S = 10.0
 
 
@@ -81,6 +81,8 @@ class Client:
             await self._told(
                 "submit", lambda: keyed.asubmit(number), _id, kind="pay", numbers=[number], key=key
             )
+        elif kind == "paused":
+            await self._pause()
         else:
             number = next(self._numbers)
             job, arguments = getattr(self._work, kind), arguments_of(kind, number)
@@ -89,6 +91,13 @@ class Client:
             )
             if handle is not None:
                 await self._afterwards(kind, handle, number)
+
+    async def _pause(self) -> None:
+        """A queue stands still for a moment: if this process is killed meanwhile, until another one has paused it."""
+        client = self._work.app.client
+        await self._told("pause", lambda: client.apause_queue(PAUSED), _nothing)
+        await asyncio.sleep(self._chance.random() / 2)
+        await self._told("resume", lambda: client.aresume_queue(PAUSED), _nothing)
 
     async def _afterwards(self, kind: str, handle: Handle[Any], number: int) -> None:
         if self._chance.random() < CANCELLED.get(kind, 0.0):

@@ -17,7 +17,7 @@ from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.network.proxy import FaultProxy
 from tests.kit.databases import scratch_folder
 from tests.proof.storm import ledger
-from tests.proof.storm.plan import LIMITS
+from tests.proof.storm.plan import FRAGILE, LIMITS
 from tests.whole.outages.disk import Disk, small_disk
 
 SERVER = {
@@ -127,4 +127,5 @@ def _prepare(ground: Ground) -> None:
     store.migrate(ground.engine)
     for name, slots in LIMITS.items():
         ground.engine.run(define(Limit(name, at_once=slots), actor="storm", reason=None))
+    ground.engine.run(define(Limit("fragile", breaker=FRAGILE), actor="storm", reason=None))
     ledger.prepare(ground.engine)

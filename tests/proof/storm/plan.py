@@ -8,6 +8,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fencerow.limits import Breaker
+
 LEASE_S = 2.0
 SWEEP_S = 0.4
 RENEW_S = 0.25
@@ -40,6 +42,9 @@ QUEUES: Mapping[str, int] = {
     "default": 8,
     "narrow": 2,
 }  # of each worker: all of them together exceed that limit
+
+PAUSED = "narrow"  # the queue that clients pause for a moment
+FRAGILE = Breaker(2, within_s=1.0, stop_s=0.3)  # of the limit of this name
 
 LABEL = "gpu"  # that every worker carries
 ROUND = 120  # faults after which all kinds come again

@@ -18,14 +18,14 @@ from typing import Any
 import psycopg
 
 from fencerow.errors import DatabaseError, FencerowError
-from fencerow.operators import looking
+from fencerow.operators import looking, queues
 from tests.proof.storm import faults_outside, faults_postgres, faults_sqlite, ledger
 from tests.proof.storm.books import Books, reckon
 from tests.proof.storm.bugs import spoil
 from tests.proof.storm.ground import Ground, PostgresGround, SqliteGround, postgres_ground, sqlite_ground
 from tests.proof.storm.outside import StormStore, keep_sweeping, left_outside
 from tests.proof.storm.pace import pace_of
-from tests.proof.storm.plan import STORE_ORPHAN_S, Plan, deck
+from tests.proof.storm.plan import PAUSED, STORE_ORPHAN_S, Plan, deck
 from tests.proof.storm.post import HISTORY
 from tests.proof.storm.recovery import Recovery, recoveries
 from tests.proof.storm.scene import Kind, Scene, Tally, Trouble
@@ -209,6 +209,7 @@ def _calm(scene: Scene[Any], plan: Plan, tally: Tally) -> None:
         time.sleep(0.2)
     scene.team.board.allow(0)
     late = scene.team.end(workers=False, within_s=45)
+    scene.ground.engine.run(queues.resume_queue(PAUSED))  # who paused it may have been killed
     ending = Progress()
     while (left := _live(scene.ground)) > 0:
         ending.look(left, f"{left} jobs had not ended", scene.ground)

@@ -212,7 +212,26 @@ class Work:
             await asyncio.sleep(0.01)
             return job.attempt
 
-        self.labelled = labelled
+        @self.app.job(queue="narrow", exclusive=lambda n: f"turn {n % 4}")
+        async def elsewhere(job: Job, n: int) -> int:
+            # Its queue is paused at times, and then gives the turns it has of these keys to those of the other queue.
+            sink(job.id, job.attempt)
+            await asyncio.sleep(TURN_S)
+            return job.attempt
+
+        @self.app.job(share=lambda n: f"share {n % 5}")
+        async def shared(job: Job, n: int) -> int:
+            sink(job.id, job.attempt)
+            await asyncio.sleep(0.005)
+            return job.attempt
+
+        @self.app.job(limits="fragile")
+        async def fragile(job: Job, n: int) -> int:
+            # Two failures close the limit, for whoever comes next, and a trial that fails closes it again.
+            sink(job.id, job.attempt)
+            return _at_last(job, n)
+
+        self.labelled, self.shared, self.fragile, self.elsewhere = labelled, shared, fragile, elsewhere
         self.heavy, self.heavy_plain = heavy, heavy_plain
         self.turn, self.strict, self.pair = turn, strict, pair
         self.metered, self.both, self.narrow = metered, both, narrow
@@ -242,6 +261,8 @@ HEALTHY = frozenset(
         "metered",
         "narrow",
         "labelled",
+        "shared",
+        "elsewhere",
         *HEAVY,
     }
 )
