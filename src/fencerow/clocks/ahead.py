@@ -44,7 +44,7 @@ def find_ahead(after: str, *, reached_us: int, limit: int) -> Steps[AheadPart]:
     return AheadPart(found, str(last) if as_int(count) == limit else FIRST)
 
 
-@operation(alone=True, repeatable=True, writes="")
+@operation(alone=True, repeatable=True, writes="", reads="workers")
 def clock_reached() -> Steps[int]:
     """How far any living worker has seen the database's clock, in its microseconds; 0 without a worker."""
     ((reached_us,),) = yield from execute("clock_reached")

@@ -28,7 +28,7 @@ WORKERS_MAX = 1_000
 AHEAD_US = 2_000_000  # a row that was renewed later than now
 
 
-@operation(alone=True, repeatable=True, writes="", both_files=True)
+@operation(alone=True, repeatable=True, writes="", reads="both")
 def orphans() -> Steps[tuple[int, float]]:
     """How many running jobs have a holder whose lease is over, and for how many seconds the oldest."""
     rows = yield from execute("orphans")

@@ -45,7 +45,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     conditions: list[Condition]
 
 
-@operation(repeatable=True, writes="", both_files=True)
+@operation(repeatable=True, writes="", reads="both")
 def why(job_id: str) -> Steps[Diagnosis]:
     """Look at every condition of the job's claim.
 

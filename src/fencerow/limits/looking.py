@@ -51,7 +51,7 @@ class LimitTurns(msgspec.Struct, frozen=True, kw_only=True):
         return Held(len(self.holders), unclaimed if queue_of(self.limit.name) is None else None)
 
 
-@operation(repeatable=True, writes="")
+@operation(repeatable=True, writes="", reads="both")
 def look(name: str, *, limit: int) -> Steps[LimitTurns | None]:
     """Who has the turns of this limit, and the first `limit` who wait for one; None if nobody defined it."""
     found = yield from _defined(name)

@@ -108,7 +108,7 @@ def _cap_all(seen: MetricsSeen, state: str, jobs: Iterable[int], jobs_max: int) 
         seen.capped |= {each for each in seen.jobs if each[1] == state}
 
 
-@operation(alone=True, repeatable=True, writes="", patience_s=PATIENCE_S)
+@operation(alone=True, repeatable=True, writes="", reads="workers", patience_s=PATIENCE_S)
 def _workers() -> Steps[tuple[int, int]]:
     ((alive, late),) = yield from execute("metrics_workers")
     return as_int(alive), as_int(late)

@@ -41,7 +41,7 @@ def jobs_ending(end: str, *, look: int, limit: int) -> Steps[Ending]:
     return Ending([str(each) for _, each in rows if each is not None], not_all=as_int(rows[0][0]) >= look)
 
 
-@operation(alone=True, repeatable=True, writes="workers")
+@operation(alone=True, repeatable=True, writes="", reads="workers")
 def workers_between(first: str, last: str, *, state: str | None = None, limit: int) -> Steps[list[str]]:
     """The ids of registrations in this range, both ends included, in order: all, or those in this state."""
     rows = yield from execute("workers_between", first=first, last=last, state=state, limit=limit)

@@ -123,7 +123,7 @@ def known_keys(*, limit: int, look: int = LOOK_MAX) -> Steps[KeyList]:
     return KeyList([_summary(row) for row in rows], is_whole=not any(bool(row[9]) for row in rows))
 
 
-@operation(repeatable=True, writes="")
+@operation(repeatable=True, writes="", reads="both")
 def look(key: str, *, limit: int) -> Steps[ExclusiveKey]:
     """Who has the turns of a key, and the first `limit` that wait for one."""
     holders = read(Holder, (yield from execute("key_holders", key=key, limit=HOLDERS_MAX)))

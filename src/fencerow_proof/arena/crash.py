@@ -137,6 +137,18 @@ def drain() -> Script:
     raise AssertionError("some job does not come to its end")
 
 
+def replaced(operation: Operation[T], start: Callable[[], Steps[T]]) -> Operation[T]:
+    """An operation that touches what `operation` does, with other steps."""
+    return Operation(
+        operation.name,
+        start,
+        operation.alone,
+        operation.repeatable,
+        operation.writes,
+        reads=operation.reads,
+    )
+
+
 def ending(operation: Operation[T], point: Point, end: Callable[[], NoReturn]) -> Operation[T]:
     """The same operation, which calls `end` at the point. `committed` is up to the caller, after its run."""
 
@@ -155,7 +167,7 @@ def ending(operation: Operation[T], point: Point, end: Callable[[], NoReturn]) -
                 return stop.value  # type: ignore[no-any-return]
             number += 1
 
-    return Operation(operation.name, steps, operation.alone, operation.repeatable, operation.writes)
+    return replaced(operation, steps)
 
 
 def _work_off(queue: str, holder: str) -> Script:
@@ -203,7 +215,7 @@ def _count(arena: CrashArena, case: Case) -> int:
     arena.clear()
     _play(arena, case.setup(), History())
     operation = case.operation
-    arena.run(Operation(operation.name, counted, operation.alone, operation.repeatable, operation.writes))
+    arena.run(replaced(operation, counted))
     return seen
 
 

@@ -95,11 +95,13 @@ class SqliteArena:
             pass  # rolled back, as the next opener of the file would do
 
     def invariants(self) -> list[str]:
-        rows = self._engine.run(Operation("look", lambda: execute("race_invariants"), writes=""))
+        rows = self._engine.run(
+            Operation("look", lambda: execute("race_invariants"), writes="", reads="both")
+        )
         return [f"invariant {row[0]} does not hold" for row in rows]
 
     def look(self, history: History, *, moves: int = 1) -> None:
-        rows = self._engine.run(Operation("look", lambda: execute("race_snapshot"), writes=""))
+        rows = self._engine.run(Operation("look", lambda: execute("race_snapshot"), writes="", reads="both"))
         history.look(rows, moves=moves)
 
     def _open(self) -> SqliteEngine:

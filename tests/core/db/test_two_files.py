@@ -8,22 +8,31 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fencerow.core.db.run import Operation, Steps
+from fencerow.clocks.ahead import clock_reached
+from fencerow.core.db.run import Operation, Steps, execute
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
+from fencerow.core.store.attempts import Mark
+from fencerow.core.store.workers import last_renewal
 from fencerow.doctor.why import why
 from fencerow.errors import Busy
-from fencerow_proof.arena.crash import Case
+from fencerow.operators.prefixes import workers_between
+from fencerow.turns import keys
+from fencerow_proof.arena.crash import Case, replaced
 from fencerow_proof.arena.race import perform
 from fencerow_proof.arena.sqlite import SqliteArena
 from tests.kit.databases import copy_files, scratch_folder
-from tests.kit.jobs import claim, register, running, submit
+from tests.kit.jobs import NAME, QUEUE, claim, register, running, submit
+from tests.kit.pace import PATIENCE_S
 from tests.proof.crash.cases import CASES
 from tests.proof.race.people import FIRST, JOB, nothing, with_jobs, with_running
 
@@ -32,6 +41,12 @@ READING: list[tuple[str, Any, Operation[Any]]] = [
     ("why of a running job", with_running(), why(JOB)),
     ("holdings", with_running(), store.holdings(holder=FIRST)),
     ("list_workers", with_running(), store.list_workers()),
+    ("workers_between", with_running(), workers_between("0", "f", limit=9)),
+    ("unaware_workers", with_running(), store.unaware_workers("limits")),
+    ("last_renewal", with_running(), last_renewal(holder=FIRST)),
+    ("leases_ahead", with_running(), store.leases_ahead()),
+    ("clock_reached", with_running(), clock_reached()),
+    ("who has a key", with_running(), keys.look("k", limit=9)),
     ("dead_holders", with_running(), store.dead_holders()),
     ("lost_holders", with_running(), store.lost_holders()),
     ("spent_workers", with_running(), store.spent_workers(age_s=1.0)),
@@ -63,7 +78,7 @@ def traced(operation: Operation[Any], seen: list[str]) -> Operation[Any]:
             seen.append(statement.name)
             answer = yield statement
 
-    return Operation(operation.name, steps, operation.alone, operation.repeatable, operation.writes)
+    return replaced(operation, steps)
 
 
 def files(names: list[str]) -> set[str]:
@@ -82,9 +97,9 @@ def test_who_touches_both_files_takes_the_jobs_first(case: Case, arena: SqliteAr
     arena.run(traced(case.operation, seen))
     touched = files(seen)
     if touched == {"jobs", "workers"}:
-        assert case.operation.writes == "jobs" or (case.operation.writes == "" and case.operation.both_files)
-    if case.operation.writes == "workers":
-        assert touched == {"workers"}
+        assert case.operation.writes == "jobs" or case.operation.reads == "both"
+    elif touched:
+        assert case.operation.of_workers == (touched == {"workers"})
 
 
 def test_reading_the_jobs_and_then_waiting_stops_a_claim(lite: SqliteEngine) -> None:
@@ -104,3 +119,75 @@ def test_reading_the_jobs_and_then_waiting_stops_a_claim(lite: SqliteEngine) -> 
     assert len(claim(hasty, holder)) == 1
     reader.close()
     hasty.close()
+
+
+@pytest.mark.parametrize(
+    ("writes", "reads", "name"),
+    [("", "jobs", "list_workers"), ("", "jobs", "spent_workers"), ("", "workers", "spent_workers"),
+     ("workers", "jobs", "spent_workers")],
+)  # fmt: skip
+def test_an_operation_that_does_not_say_what_it_touches_is_refused(
+    lite: SqliteEngine, writes: str, reads: str, name: str
+) -> None:
+    params = dict.fromkeys(lite.queries[name].parameters)
+    operation: Operation[Any] = Operation(name, lambda: execute(name, params), writes=writes, reads=reads)
+
+    with pytest.raises(AssertionError, match="touches"):
+        lite.run(operation)
+
+
+def test_a_claim_a_renewal_and_a_look_at_the_workers_do_not_wait_in_a_circle(lite: SqliteEngine) -> None:
+    """The claim has read the worker rows, so the renewal waits for it, and the look for the renewal. For the look the
+    claim must not wait in its turn: all three would stand until their patience ends."""
+    holder, asked, goes_on = register(lite), threading.Event(), threading.Event()
+    submit(lite)
+    claimer, looker = (SqliteEngine(lite.path, lite.queries, busy_timeout_s=5.0) for _ in range(2))
+    assert looker.run(store.leases_ahead()) == []  # its connections are open now
+    claiming = store.claim(QUEUE, (Mark(0),), holder=holder, names=(NAME,), limit=1, margin_s=60.0)
+
+    with ThreadPoolExecutor(3) as threads:
+        claims = threads.submit(claimer.run, told(claiming, after=asked, then=goes_on))
+        assert asked.wait(PATIENCE_S)
+        renews = threads.submit(lite.run, store.renew(holder=holder))
+        wait_until_shut(Path(f"{lite.path}-workers"))
+        begun = threading.Event()
+        looks = threads.submit(looker.run, told(store.leases_ahead(), before=begun))
+        assert begun.wait(PATIENCE_S)
+        goes_on.set()
+
+        assert len(claims.result()) == 1
+        assert renews.result() is not None
+        assert looks.result() == []
+    claimer.close()
+    looker.close()
+
+
+def told(
+    operation: Operation[Any],
+    *,
+    before: threading.Event | None = None,
+    after: threading.Event | None = None,
+    then: threading.Event | None = None,
+) -> Operation[Any]:
+    """The same operation, which tells before its first statement, and after its last, where it waits."""
+
+    def steps() -> Steps[Any]:
+        if before is not None:
+            before.set()
+        answer = yield from operation.steps()
+        if after is not None and then is not None:
+            after.set()
+            assert then.wait(PATIENCE_S)
+        return answer
+
+    return replaced(operation, steps)
+
+
+def wait_until_shut(path: Path) -> None:
+    """Until somebody waits for those who read this file: they are the last whom it lets in."""
+    with (
+        closing(sqlite3.connect(path, timeout=0)) as watch,
+        pytest.raises(sqlite3.OperationalError, match="locked"),
+    ):
+        while True:
+            watch.execute("SELECT 1 FROM sqlite_master").fetchall()

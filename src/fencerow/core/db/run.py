@@ -70,7 +70,7 @@ class Operation(Generic[T]):
     trips of BEGIN and COMMIT. `repeatable`: running it again after an unknown outcome changes nothing
     more, so a runner may do so by itself. `writes` names what it writes, see `operation`.
     `patience_s`: how long PostgreSQL may take for a statement of it, where that is not the engine's limit.
-    `both_files`: it reads jobs and worker rows, see `operation`. `inside`: what it does lasts as long as the
+    `reads` names what one that writes nothing reads, see `operation`. `inside`: what it does lasts as long as the
     transaction, so it is refused on a connection that has none open. `prepared`: PostgreSQL plans its one statement
     once for each connection, see `operation`. `computes`: between its statements it computes for longer than an event
     loop may stand still. `tells`: wake-ups of what it stores, which its runner may send together with it.
@@ -82,11 +82,16 @@ class Operation(Generic[T]):
     repeatable: bool = False
     writes: str = "jobs"
     patience_s: float | None = None
-    both_files: bool = False
+    reads: str = "jobs"
     inside: bool = False
     prepared: bool = False
     computes: bool = False
     tells: Tells | None = None
+
+    @property
+    def of_workers(self) -> bool:
+        """Whether it touches worker rows alone."""
+        return self.writes == "workers" or (self.writes == "" and self.reads == "workers")
 
     def steps(self) -> Steps[T]:
         """A fresh run, for `yield from` inside another operation."""
@@ -104,7 +109,7 @@ def operation(
     repeatable: bool = False,
     writes: str = "jobs",
     patience_s: float | None = None,
-    both_files: bool = False,
+    reads: str = "jobs",
     inside: bool = False,
     prepared: bool = False,
     computes: bool = False,
@@ -112,11 +117,12 @@ def operation(
     """Turn a generator function into one that returns an `Operation`.
 
     `writes` is "jobs", "workers" or "" (reads only): SQLite keeps worker rows in a file of their own,
-    so that a long transaction on the jobs never delays the renewal of a lease. What reads of both files says
-    so and takes its turn as a writer of jobs does; what writes worker rows must not touch the jobs. Otherwise
-    one would hold the first file and wait for the second while another does it the other way round, which
-    SQLite does not notice. A statement that PostgreSQL
-    refuses inside a transaction (DETACH ... CONCURRENTLY) is an operation `alone`.
+    so that a long transaction on the jobs never delays the renewal of a lease. What writes nothing says what it
+    `reads`: "jobs", "workers" or "both". Who reads both takes its turn as a writer of jobs does. Who reads or
+    writes worker rows alone holds nothing of the jobs. Otherwise one would hold the jobs' file and wait for the
+    other while somebody does it the other way round, which SQLite does not notice: the engine refuses a statement
+    of the file that was not named. A statement that PostgreSQL refuses inside a transaction
+    (DETACH ... CONCURRENTLY) is an operation `alone`.
 
     `prepared` is for statements of every job, and only for those `alone`: where what was prepared turns out not to be
     there, they are simply sent again. Their one plan must serve an empty table and a full one, whatever the parameters
@@ -134,7 +140,7 @@ def operation(
                 repeatable,
                 writes,
                 patience_s,
-                both_files,
+                reads,
                 inside,
                 prepared,
                 computes,

@@ -87,7 +87,7 @@ class SqliteEngine:
             return self._run(operation)
 
     async def arun(self, operation: Operation[T]) -> T:
-        thread = self._thread("fencerow-leases" if operation.writes == "workers" else "fencerow-sqlite")
+        thread = self._thread("fencerow-leases" if operation.of_workers else "fencerow-sqlite")
         running: asyncio.Future[T] = thread.call(self._run, operation)
         if standing_apart() is not None:
             return await running
@@ -99,10 +99,10 @@ class SqliteEngine:
 
     def _run(self, operation: Operation[T]) -> T:
         try:
-            if operation.writes == "workers":
+            if operation.of_workers:
                 self._check_process()
                 with self._workers_lock:
-                    return run(operation.start(), self._connected_to_workers().execute)
+                    return run(operation.start(), self._connected_to_workers().execute_on_workers)
             self._take_turn(operation.patience_s)
             try:
                 return self._connected_to_jobs().run_alone(operation, self._jobs_timeout_s)

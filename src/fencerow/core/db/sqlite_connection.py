@@ -38,6 +38,7 @@ class SqliteConnection:
         self.queries = queries
         self._clock = clock
         self._query_us: int | None = None  # when the query that runs just now began
+        self._prefix, self._worker_rows = prefix, f"{prefix}file.{prefix}workers"
         self._touch = f"DELETE FROM main.{prefix}queues WHERE 0"  # noqa: S608 (a checked identifier)
         self.connection = open_file(
             path, queries, self._now_us, prefix=prefix, journal_mode=journal, timeout_s=timeout_s
@@ -68,12 +69,30 @@ class SqliteConnection:
             self._query_us = None
         return rows
 
+    def execute_on_workers(self, statement: Statement) -> Rows:
+        """Run a query of worker rows alone: who waited for the jobs would keep a renewal waiting."""
+        for text in self._texts(statement):
+            left = text.replace(self._worker_rows, "").replace(f"{self._prefix}now()", "")
+            assert self._prefix not in left, f"{statement.name!r} touches the jobs: see `operation`"
+        return self.execute(statement)
+
+    def _execute_on_jobs(self, statement: Statement) -> Rows:
+        """Run a query of the jobs alone: who waited for worker rows would keep a commit waiting, which keeps a renewal
+        waiting, which keeps the worker rows."""
+        for text in self._texts(statement):
+            assert self._worker_rows not in text, f"{statement.name!r} touches worker rows: see `operation`"
+        return self.execute(statement)
+
+    def _texts(self, statement: Statement) -> tuple[str, ...]:
+        return (statement.query or self.queries[statement.name]).statements
+
     def run_alone(self, operation: Operation[T], timeout_s: float) -> T:
         """Run an operation in a transaction of its own."""
         connection, commits = self.connection, False
         try:
-            self.begin(timeout_s, writes=operation.writes != "" or operation.both_files)
-            answer = run(operation.start(), self.execute)
+            takes_turn = operation.writes != "" or operation.reads == "both"
+            self.begin(timeout_s, writes=takes_turn)
+            answer = run(operation.start(), self.execute if takes_turn else self._execute_on_jobs)
             commits = connection.in_transaction
             if commits:
                 connection.execute("COMMIT")

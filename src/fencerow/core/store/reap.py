@@ -45,7 +45,7 @@ def die(*, judge: str, until_us: int) -> Steps[list[str]]:
     return first_column((yield from execute("die", judge=judge, until_us=until_us)))
 
 
-@operation(alone=True, repeatable=True, writes="")
+@operation(alone=True, repeatable=True, writes="", reads="workers")
 def leases_ahead() -> Steps[list[LeaseAhead]]:
     """Living workers whose lease lies further ahead than a renewal of now would put it."""
     rows = yield from execute("leases_ahead")
@@ -63,7 +63,7 @@ def die_ahead(silent: Sequence[LeaseAhead], *, judge: str, until_us: int) -> Ste
     return first_column((yield from execute("die_ahead", silent=named, judge=judge, until_us=until_us)))
 
 
-@operation(alone=True, repeatable=True, writes="", both_files=True)
+@operation(alone=True, repeatable=True, writes="", reads="both")
 def lost_holders() -> Steps[list[str]]:
     """Holders of running jobs that have no row at all: after a restore, a failover, a lost file of workers."""
     return first_column((yield from execute("lost_holders")))
@@ -75,7 +75,7 @@ def adopt(holders: Sequence[str]) -> Steps[list[str]]:
     return first_column((yield from execute("adopt", holders=list(holders))))
 
 
-@operation(alone=True, repeatable=True, writes="", both_files=True)
+@operation(alone=True, repeatable=True, writes="", reads="both")
 def dead_holders() -> Steps[list[str]]:
     """Dead or retired workers that still hold running jobs, at most 100."""
     return first_column((yield from execute("dead_holders")))

@@ -92,7 +92,7 @@ def retire(*, holder: str) -> Steps[bool]:
     return bool((yield from execute("retire", holder=holder)))
 
 
-@operation(alone=True, repeatable=True, writes="")
+@operation(alone=True, repeatable=True, writes="", reads="workers")
 def last_renewal(*, holder: str) -> Steps[int | None]:
     """The database's instant of the last renewal it has, in microseconds; None when it has no such worker."""
     rows = yield from execute("last_renewal", holder=holder)
@@ -145,7 +145,7 @@ def held_counts(holders: Sequence[str]) -> Steps[dict[str, int]]:
     return {str(row[0]): as_int(row[1]) for row in rows}
 
 
-@operation(alone=True, repeatable=True, writes="workers")
+@operation(alone=True, repeatable=True, writes="", reads="workers")
 def list_workers(
     *, state: str | None = None, holder: str | None = None, limit: int = 100
 ) -> Steps[list[WorkerRecord]]:
@@ -154,7 +154,7 @@ def list_workers(
     return [worker_of(str(row[0])) for row in rows]
 
 
-@operation(alone=True, repeatable=True, writes="", both_files=True)
+@operation(alone=True, repeatable=True, writes="", reads="both")
 def spent_workers(*, age_s: float) -> Steps[list[str]]:
     """Workers that ended longer ago than this and hold nothing."""
     return first_column((yield from execute("spent_workers", age_s=age_s)))
@@ -166,7 +166,7 @@ def forget_workers(ids: Sequence[str], *, age_s: float) -> Steps[list[str]]:
     return first_column((yield from execute("forget_workers", ids=list(ids), age_s=age_s)))
 
 
-@operation(alone=True, repeatable=True, writes="")
+@operation(alone=True, repeatable=True, writes="", reads="workers")
 def unaware_workers(rule: str) -> Steps[list[Unaware]]:
     """The living workers that do not say that they know this rule, at most 100."""
     rows = yield from execute("unaware_workers", rule=rule)

@@ -44,7 +44,7 @@ class LentSqlite(Lent):
         self._checked = False
 
     def frame(self, operation: Operation[Any], standing: ConnectionStanding) -> Frame:
-        if operation.writes == "workers":
+        if operation.of_workers:
             raise _no_workers(operation.name)
         if standing is ConnectionStanding.OPEN:
             return INSIDE
