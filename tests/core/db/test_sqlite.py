@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db import sqlite_connection
-from fencerow.core.db.run import Steps, execute, operation
+from fencerow.core.db import sqlite_locks
+from fencerow.core.db.run import Operation, Steps, execute, operation
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.db.sqlite_file import fault, translated, wal_is_safe
 from fencerow.core.model.ids import new_id
@@ -146,7 +146,7 @@ def test_a_locked_file_is_busy_within_the_allowed_wait(
     clock = SimpleNamespace(
         monotonic=lambda: 1000.0 + sum(slept_s), sleep=slept_s.append, time_ns=time.time_ns
     )
-    monkeypatch.setattr(sqlite_connection, "time", clock)
+    monkeypatch.setattr(sqlite_locks, "time", clock)
     with pytest.raises(Busy, match="locked by another writer"):
         hasty.run(store.submit([new_job()]))
     assert 0.1 < sum(slept_s) < 0.3
@@ -502,7 +502,7 @@ def test_whoever_waits_for_the_write_lock_looks_as_often_at_the_end_as_at_the_be
             stranger.execute("ROLLBACK")
 
     clock = SimpleNamespace(sleep=sleep, monotonic=time.monotonic, time_ns=time.time_ns)
-    monkeypatch.setattr(sqlite_connection, "time", clock)
+    monkeypatch.setattr(sqlite_locks, "time", clock)
     submit(lite)
     stranger.close()
 
@@ -524,9 +524,34 @@ def test_a_reader_beside_writers_without_a_pause_looks_as_often_as_they_do(
             stranger.execute("ROLLBACK")
 
     clock = SimpleNamespace(sleep=sleep, monotonic=time.monotonic, time_ns=time.time_ns)
-    monkeypatch.setattr(sqlite_connection, "time", clock)
+    monkeypatch.setattr(sqlite_locks, "time", clock)
     assert engine.run(looking.list_jobs()) == []
     stranger.close()
     engine.close()
+
+    assert len(pauses) == 200 and max(pauses) < 0.002
+
+
+@pytest.mark.parametrize("first", [looking.list_jobs(), store.list_workers()], ids=["jobs", "workers"])
+def test_who_opens_a_file_beside_writers_without_a_pause_looks_as_often_as_they_do(
+    sqlite_path: Path, monkeypatch: pytest.MonkeyPatch, first: Operation[Any]
+) -> None:
+    """It reads the file to open it, and with SQLite's own pauses came to nothing until it gave up."""
+    maker = SqliteEngine(sqlite_path, store.sqlite_queries(), journal_mode="truncate")
+    store.migrate(maker)
+    stranger, pauses = sqlite3.connect(sqlite_path, isolation_level=None), list[float]()
+    stranger.execute("BEGIN EXCLUSIVE")
+
+    def sleep(pause_s: float) -> None:
+        pauses.append(pause_s)
+        if len(pauses) == 200:
+            stranger.execute("ROLLBACK")
+
+    clock = SimpleNamespace(sleep=sleep, monotonic=time.monotonic)
+    monkeypatch.setattr(sqlite_locks, "time", clock)
+    newcomer = SqliteEngine(sqlite_path, store.sqlite_queries(), journal_mode="truncate")
+    assert newcomer.run(first) == []
+    for each in (stranger, maker, newcomer):
+        each.close()
 
     assert len(pauses) == 200 and max(pauses) < 0.002

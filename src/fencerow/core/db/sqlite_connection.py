@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping
@@ -12,11 +11,10 @@ from typing import Any, TypeVar
 
 from fencerow.core.db.queries import Queries
 from fencerow.core.db.run import Operation, Param, Rows, Statement, run
-from fencerow.core.db.sqlite_file import in_doubt, is_locked, open_file
+from fencerow.core.db.sqlite_file import in_doubt, open_file
+from fencerow.core.db.sqlite_locks import after, evenly
 
 T = TypeVar("T")
-
-LOCK_LOOK_S = 0.001  # between two looks for a lock
 
 
 class HostClock:
@@ -114,40 +112,28 @@ class SqliteConnection:
             raise unknown from error
 
     def begin(self, timeout_s: float, *, writes: bool) -> None:
-        """Take the lock before anything is read: one taken later fails at once.
-
-        SQLite waits longer after each try, so that whoever has waited longest looks least often, and beside a process
-        that writes without a pause comes to nothing for seconds. Here everybody looks equally often.
-        """
-        until = time.monotonic() + timeout_s
+        """Take the lock before anything is read: one taken later fails at once."""
+        until = after(timeout_s)
         self._wait_for_locks(0.0)
         try:
             self.connection.execute("BEGIN")
-            while not self._took_lock(timeout_s, writes, time.monotonic() >= until):
-                time.sleep(random.uniform(0.5, 1.5) * LOCK_LOOK_S)  # noqa: S311 (jitter, not a secret)
+            try:
+                evenly(lambda: self._take_lock(writes=writes), until)
+            except sqlite3.OperationalError as error:
+                if not writes or "no such table" not in str(error):
+                    raise
+                self.connection.execute("ROLLBACK")  # before the first migration there is no table to touch
+                evenly(lambda: self.connection.execute("BEGIN IMMEDIATE"), until)
         finally:
             self._wait_for_locks(timeout_s)
 
-    def _took_lock(self, timeout_s: float, writes: bool, is_last: bool) -> bool:
-        """Try to take the lock, which stays until the transaction ends; the last time raise what keeps it away.
-
-        By a write that changes no row, or a read that finds none: in a rollback journal each commit elsewhere shuts
-        readers out too. Before the first migration there is no table to touch.
-        """
-        try:
-            if writes:
-                self.connection.execute(self._touch)
-            else:
-                self.connection.execute("SELECT 1 FROM main.sqlite_master LIMIT 0").fetchall()
-        except sqlite3.OperationalError as error:
-            if not is_last and is_locked(error):
-                return False
-            if not writes or "no such table" not in str(error):
-                raise
-            self.connection.execute("ROLLBACK")
-            self._wait_for_locks(timeout_s)
-            self.connection.execute("BEGIN IMMEDIATE")
-        return True
+    def _take_lock(self, *, writes: bool) -> None:
+        """Take the lock, which stays until the transaction ends, by a write that changes no row, or a read that finds
+        none: in a rollback journal each commit elsewhere shuts readers out too."""
+        if writes:
+            self.connection.execute(self._touch)
+        else:
+            self.connection.execute("SELECT 1 FROM main.sqlite_master LIMIT 0").fetchall()
 
     def _wait_for_locks(self, timeout_s: float) -> None:
         """How long SQLite itself waits for a lock from now on."""

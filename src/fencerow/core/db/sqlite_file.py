@@ -6,9 +6,11 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from fencerow.core.db.filesystem import refuse_network
 from fencerow.core.db.queries import Queries
+from fencerow.core.db.sqlite_locks import after, evenly, is_locked
 from fencerow.core.db.trouble import is_out_of_descriptors
 from fencerow.core.errors import (
     Busy,
@@ -27,6 +29,7 @@ from fencerow.core.errors import (
 # "WAL-reset bug", fixed in 3.51.3 of 2026-03-13 and all later releases, and in these two older branches.
 # Source: https://www.sqlite.org/wal.html#walresetbug
 WAL_FIXED = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
+Execute = Callable[..., list[tuple[Any, ...]]]  # a statement and its values
 VERSION_MIN = (3, 35, 0)  # RETURNING
 # With what a trigger says that closes a file from which jobs are moved; where to follows.
 MOVED = "fencerow moved to "
@@ -61,38 +64,45 @@ def open_file(
         Busy: it is ours, in WAL mode, and open elsewhere.
     """
     refuse_network(path)
-    connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+    execute = _executing(connection, after(timeout_s))
     try:
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA temp_store = MEMORY")  # of what a script keeps for itself, see `ended`
-        _set_journal(connection, path, journal_mode, prefix)
-        connection.execute(f"ATTACH DATABASE ? AS {prefix}file", (f"{path}-workers",))
-        connection.execute(f"PRAGMA {prefix}file.journal_mode = {journal_mode}")
-        connection.execute(f"PRAGMA {prefix}file.synchronous = NORMAL")
+        execute("PRAGMA synchronous = FULL")
+        execute("PRAGMA temp_store = MEMORY")  # of what a script keeps for itself, see `ended`
+        _set_journal(execute, path, journal_mode, prefix)
+        execute(f"ATTACH DATABASE ? AS {prefix}file", (f"{path}-workers",))
+        execute(f"PRAGMA {prefix}file.journal_mode = {journal_mode}")
+        execute(f"PRAGMA {prefix}file.synchronous = NORMAL")
         connection.create_function(f"{prefix}now", 0, now_us)
         for text in queries["ensure_workers"].statements:
-            connection.execute(text)
+            execute(text)
+        execute(f"PRAGMA busy_timeout = {round(timeout_s * 1000)}")
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _set_journal(connection: sqlite3.Connection, path: Path, wanted: str, prefix: str) -> None:
+def _executing(connection: sqlite3.Connection, until: float) -> Execute:
+    """Runs one statement alone, and waits for its locks: who opens a file reads it, which a commit elsewhere shuts."""
+    return lambda text, values=(): evenly(lambda: connection.execute(text, values).fetchall(), until)
+
+
+def _set_journal(execute: Execute, path: Path, wanted: str, prefix: str) -> None:
     """A file of an application that keeps it in WAL mode stays as it is: the mode belongs to the file, so to all.
 
     Raises:
         ConfigError, Busy: see `open_file`.
     """
-    (found,) = connection.execute("PRAGMA main.journal_mode").fetchone()
-    if found == "wal" != wanted and _has_other_tables(connection, prefix):
+    ((found,),) = execute("PRAGMA main.journal_mode")
+    if found == "wal" != wanted and _has_other_tables(execute, prefix):
         raise ConfigError(
             f"an application keeps {path} in the journal mode wal",
             f"SQLite {sqlite3.sqlite_version} can damage such a file when several programs write to it",
             "name a file of its own for the jobs, or use SQLite 3.51.3 or newer",
         )
     try:
-        connection.execute(f"PRAGMA main.journal_mode = {wanted}")
+        execute(f"PRAGMA main.journal_mode = {wanted}")
     except sqlite3.OperationalError as error:
         if found == "wal" and is_locked(error):
             raise Busy(
@@ -103,8 +113,8 @@ def _set_journal(connection: sqlite3.Connection, path: Path, wanted: str, prefix
         raise
 
 
-def _has_other_tables(connection: sqlite3.Connection, prefix: str) -> bool:
-    names = connection.execute("SELECT name FROM main.sqlite_master WHERE type = 'table'").fetchall()
+def _has_other_tables(execute: Execute, prefix: str) -> bool:
+    names = execute("SELECT name FROM main.sqlite_master WHERE type = 'table'")
     return any(not name.startswith((prefix, "sqlite_")) for (name,) in names)
 
 
@@ -153,11 +163,6 @@ def in_doubt(error: BaseException, path: Path) -> OutcomeUnknown | None:
         f"it may have happened or not ({error})",
         "check the disk; ask by id or key before repeating it",
     )
-
-
-def is_locked(error: sqlite3.OperationalError) -> bool:
-    """Whether another connection has the file."""
-    return _code(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
 def fault(error: sqlite3.DatabaseError, path: Path) -> FencerowError | None:
