@@ -20,7 +20,7 @@ from fencerow_proof.servers.pgbouncer import PgBouncer, is_pooled
 from tests.conftest import ROLE, postgres_engine
 from tests.kit.jobs import new_job, register
 
-OWN = ("enable_seqscan", "jit", "plan_cache_mode")
+OWN = ("enable_seqscan", "jit", "plan_cache_mode", "seq_page_cost")
 CHANGED = "SELECT name FROM pg_settings WHERE source = 'session' AND name = ANY(%s) ORDER BY name"
 PREPARED = "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%INSERT INTO%'"
 # As if the pooler had told the server's own process id; the settings stay away from the server's sessions.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from fencerow.core.db.queries import numbered
 from fencerow.core.store import store
 from fencerow.core.store.attempts import NIL, Mark, Success
 from fencerow_proof.servers.pgbouncer import is_pooled
-from tests.core.store.test_plans import FILL, OWN_CLOCK, flat, scans, touched
+from tests.core.store.test_plans import FILL, OWN_CLOCK, RUNNING, flat, scans, touched
 from tests.kit.jobs import new_job, register
 
 BACKLOG = 20_000
@@ -47,6 +48,24 @@ def grown(pg: PostgresEngine) -> PostgresEngine:
     return pg
 
 
+@pytest.fixture(params=[0, 3])
+def idle(pg: PostgresEngine, request: pytest.FixtureRequest) -> PostgresEngine:
+    """The same where the queue was in use and was analyzed when it was idle: of 10,000 jobs few are left, for later."""
+    if is_pooled(pg.conninfo):
+        pytest.skip("nothing is prepared through a pooler")
+    left, backlog = ({"queue": "mail", "start": start, "days": 1} for start in (700_000, 0))
+    with psycopg.connect(pg.conninfo, autocommit=True) as connection:
+        connection.execute('ALTER TABLE "fencerow".jobs SET (autovacuum_enabled = false)')
+        connection.execute(FILL.format(number=10_000, sign="-", **backlog).encode())
+        connection.execute(FILL.format(number=request.param, sign="+", **left).encode())
+        connection.execute('DELETE FROM "fencerow".jobs WHERE run_at < clock_timestamp()')
+        connection.execute('VACUUM ANALYZE "fencerow".jobs')
+        run_through(pg)
+        connection.execute(FILL.format(number=BACKLOG, sign="-", **backlog).encode())
+        connection.execute(RUNNING)
+    return pg
+
+
 def run_through(engine: PostgresEngine) -> None:
     """One job's life, twice: every statement of it is prepared."""
     holder = register(engine)
@@ -66,10 +85,12 @@ def prepared(engine: PostgresEngine) -> Iterator[psycopg.Connection[Any]]:
         yield connection
 
 
-def kept_plan(connection: psycopg.Connection[Any], engine: PostgresEngine, name: str) -> list[dict[str, Any]]:
+def kept_plan(
+    connection: psycopg.Connection[Any], engine: PostgresEngine, name: str, **given: str
+) -> list[dict[str, Any]]:
     """The nodes of the plan that is kept for a statement, run once."""
     mark, own = MARKS[name]
-    values = [{**NUMBERS, **own}[each] for each in engine.queries[name].parameters]
+    values = [{**NUMBERS, **own, **given}[each] for each in engine.queries[name].parameters]
     found = connection.execute(
         "SELECT name FROM pg_prepared_statements WHERE statement LIKE %s", (f"%{mark}%",)
     ).fetchall()
@@ -83,11 +104,40 @@ def kept_plan(connection: psycopg.Connection[Any], engine: PostgresEngine, name:
 
 
 def test_a_plan_made_when_the_tables_were_empty_reads_no_table_whole(grown: PostgresEngine) -> None:
+    holder = register(grown)
     with prepared(grown) as connection:
-        plans = {name: kept_plan(connection, grown, name) for name in MARKS}
+        plans = {name: kept_plan(connection, grown, name, holder=holder) for name in MARKS}
     for name, plan in plans.items():
         assert not [node for node in scans(plan, "jobs") if node["Node Type"] == "Seq Scan"], name
         assert touched(plan) < 400, name
+
+
+@pytest.mark.parametrize("name", ["claim", "lanes"])
+def test_a_plan_made_when_the_queue_was_idle_reads_no_backlog(idle: PostgresEngine, name: str) -> None:
+    holder = register(idle)
+
+    with prepared(idle) as connection:
+        plan = kept_plan(connection, idle, name, holder=holder)
+
+    walked = sum(
+        (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+        for node in scans(plan, "jobs")
+    )
+    assert walked < 100 and touched(plan) < 400
+
+
+def test_a_plan_made_when_the_queue_was_idle_compares_each_job_with_its_own_outcome(
+    idle: PostgresEngine,
+) -> None:
+    ids = [f"{number + 900_000:032x}" for number in range(7, 2_000, 50)]
+    outcomes = json.dumps([{"id": each, "attempt": 1, "result": "1"} for each in ids])
+
+    with prepared(idle) as connection:
+        succeed = kept_plan(connection, idle, "succeed", outcomes=outcomes, holder=f"{7:032x}")
+
+    (kept,) = [node for node in succeed if node.get("Relation Name") == "finished_jobs"]
+    assert kept["Tuples Inserted"] == len(ids)
+    assert sum(node.get("Rows Removed by Join Filter", 0) for node in succeed) == 0
 
 
 def test_a_plan_is_made_once(pg: PostgresEngine) -> None:

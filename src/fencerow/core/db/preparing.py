@@ -6,8 +6,8 @@ something else. And a plan that was made while a table was empty reads all of it
 
 So it is done only where a connection leads to the server itself: there the process id that the connection was told at
 its start is the one that its statements run in, while a pooler must tell one of its own, by which it is asked to
-cancel. On such a connection alone we set three settings for the session, in the very statement that compares the ids:
-plans are kept, they walk indexes whatever the size of a table is when they are made, and none is compiled.
+cancel. On such a connection alone we set four settings for the session, in the very statement that compares the ids:
+plans are kept, they walk indexes in their order whatever a table holds when they are made, and none is compiled.
 
 Where a pooler is not noticed all the same, names that nobody else uses turn what was meant for a prepared statement
 into an error that has changed nothing; the statement is repeated, and nothing is prepared from then on.
@@ -27,11 +27,14 @@ from fencerow.core.db.prepared import PreparedStatements
 
 log = logging.getLogger("fencerow.db")
 
-# Says nothing, and sets nothing, where the ids differ. All three may be set by any role. Without the last, what
-# cannot be had from an index looks so dear that the server would compile it.
+# Says nothing, and sets nothing, where the ids differ. All four may be set by any role. Where a table has many pages
+# and few rows, the server takes a walk in the order of an index for one through many pages: without the third a claim
+# that was planned while its queue was idle gathers all that is queued since and sorts it, each time. Without the
+# last, what cannot be had from an index looks so dear that the server would compile it.
 MEET = """
 SELECT set_config('plan_cache_mode', 'force_generic_plan', false),
        set_config('enable_seqscan', 'off', false),
+       set_config('seq_page_cost', '0', false),
        set_config('jit', 'off', false)
 WHERE pg_backend_pid() = %s
 """

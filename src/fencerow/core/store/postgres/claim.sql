@@ -26,8 +26,9 @@ AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
                 FOR KEY SHARE)
 
 -- fragment: claim guard
--- The guard of a claim: whoever locked the row first may have claimed it.
-job.state = 'queued'
+-- The guard of a claim: whoever locked the row first may have claimed it. The row is found by its id: a plain
+-- `state = 'queued'` would let the planner walk the lanes for it, all of them, when it believes that they are nearly empty.
+job.state IS NOT DISTINCT FROM 'queued'
 AND {{may claim}}
 
 -- fragment: started

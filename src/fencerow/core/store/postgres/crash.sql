@@ -7,8 +7,8 @@
 -- Guard: still running, under this holder, in this attempt.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 outcome AS MATERIALIZED (
-    SELECT *
-    FROM json_to_recordset(CAST(:outcomes AS json)) AS o (id uuid, attempt bigint, delay_s double precision, reason text)
+    SELECT o.*
+    FROM {{outcomes}} AS o (id uuid, attempt bigint, delay_s double precision, reason text)
 ),
 moved AS (
     UPDATE fencerow.jobs AS job
@@ -31,16 +31,7 @@ moved AS (
                         OR job.crashes + 1 >= job.crashes_max THEN job.holder END,
         deadline_at = NULL
     FROM outcome, clock
-    WHERE job.id = ANY(ARRAY(
-            SELECT locked.id
-            FROM fencerow.jobs AS locked
-            WHERE locked.id IN (SELECT outcome.id FROM outcome)
-            FOR UPDATE SKIP LOCKED
-        ))
-      AND job.id = outcome.id
-      AND job.state = 'running'
-      AND job.holder = CAST(:holder AS uuid)
-      AND job.attempt = outcome.attempt
+    WHERE {{fence of outcome}}
     RETURNING job.id, job.state, job.queue, job.priority, job.run_at, job.attempt, job.claimed_at, job.crashes,
               outcome.reason, clock.now AS at{{job.columns of the moved}}
 ){{when jobs wait again}},

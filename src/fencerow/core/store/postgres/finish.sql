@@ -4,6 +4,12 @@
 -- Rows are found by id: a plain `state = 'running'` would let the planner walk jobs_holder, where every job that this
 -- worker ever ran leaves a dead entry for as long as anybody holds an old snapshot.
 
+-- fragment: outcomes
+-- The document of the outcomes. The planner takes a document for a hundred rows, and thinks of the jobs that they are joined to
+-- as one, wherever few lay in the table when it was last analyzed: then it would compare each job with each outcome, five
+-- hundred times five hundred. One more list, of one entry, which it takes for a hundred as well, makes it hash.
+json_array_elements('[1]') AS once CROSS JOIN json_to_recordset(CAST(:outcomes AS json))
+
 -- fragment: fence of outcome
 -- The jobs of the outcomes, each still running, under this holder, in its attempt. Rows that a stranger has locked are left.
 job.id = ANY(ARRAY(
@@ -51,7 +57,7 @@ opened AS MATERIALIZED (
       AND period.closed_at IS NULL
 ),
 outcome AS MATERIALIZED (
-    SELECT * FROM json_to_recordset(CAST(:outcomes AS json)) AS o (id uuid, attempt bigint, result text)
+    SELECT o.* FROM {{outcomes}} AS o (id uuid, attempt bigint, result text)
 ),
 ended AS (
     DELETE FROM fencerow.jobs AS job
@@ -89,7 +95,7 @@ kept AS (
 -- Guard: still running, under this holder, in this attempt.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 outcome AS MATERIALIZED (
-    SELECT * FROM json_to_recordset(CAST(:outcomes AS json)) AS o (id uuid, attempt bigint, error text)
+    SELECT o.* FROM {{outcomes}} AS o (id uuid, attempt bigint, error text)
 ),
 moved AS (
     UPDATE fencerow.jobs AS job
@@ -117,8 +123,8 @@ SELECT id FROM moved;
 -- With a delay it gives up the turns that it needs to run, unless it is strict, and waits for them again.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 outcome AS MATERIALIZED (
-    SELECT *
-    FROM json_to_recordset(CAST(:outcomes AS json)) AS o (
+    SELECT o.*
+    FROM {{outcomes}} AS o (
         id uuid, attempt bigint, kind text, delay_s double precision, failures integer, snoozes integer, detail text
     )
 ),
@@ -152,7 +158,7 @@ SELECT id, queue, priority, fencerow.us(run_at), state = 'waiting', lane FROM mo
 -- Guard: still running, under this holder, in this attempt, and a cancel was asked.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 outcome AS MATERIALIZED (
-    SELECT * FROM json_to_recordset(CAST(:outcomes AS json)) AS o (id uuid, attempt bigint, detail text)
+    SELECT o.* FROM {{outcomes}} AS o (id uuid, attempt bigint, detail text)
 ),
 moved AS (
     UPDATE fencerow.jobs AS job
@@ -177,7 +183,7 @@ SELECT id FROM moved;
 -- nothing else is written, so that nothing else can refuse it. They are moved later, one by one (archive).
 -- Guard: still running, under this holder, in this attempt.
 WITH outcome AS MATERIALIZED (
-    SELECT * FROM json_to_recordset(CAST(:outcomes AS json)) AS o (id uuid, attempt bigint, error text)
+    SELECT o.* FROM {{outcomes}} AS o (id uuid, attempt bigint, error text)
 )
 UPDATE fencerow.jobs AS job
 SET state = 'failed',

@@ -12,7 +12,7 @@
 -- Guard: still running, under this holder, in this attempt, and nobody asked for a cancel.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 outcome AS MATERIALIZED (
-    SELECT * FROM json_to_recordset(CAST(:outcomes AS json)) AS o (id uuid, attempt bigint, detail text)
+    SELECT o.* FROM {{outcomes}} AS o (id uuid, attempt bigint, detail text)
 ),
 moved AS (
     UPDATE fencerow.jobs AS job
