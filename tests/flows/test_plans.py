@@ -13,8 +13,10 @@ from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.db.sqlite_connection import bound
 from fencerow.flows.looking import LAST, LATEST_US
 from fencerow.testing.postgres import PostgresServer
+from fencerow_proof.servers.pgbouncer import is_pooled
 from tests.conftest import ROLE, postgres_engine
-from tests.core.store.test_plans import nodes, touched
+from tests.core.store.test_kept_plans import kept_plan, prepared, run_through
+from tests.core.store.test_plans import RUNNING, nodes, scans, touched
 
 NAME = "list_flows_within"
 PARAMS: Mapping[str, Param] = {
@@ -36,6 +38,8 @@ INSERT INTO fencerow.flow_jobs (job_id, flow_id, name, job_name, place, level, s
 SELECT flow.id, flow.id, 'a', 'a', 0, 0, false, false FROM fencerow.flows AS flow;
 ANALYZE fencerow.flows; ANALYZE fencerow.flow_jobs
 """
+HOLDER = f"{7:032x}"
+OUTCOME = f'[{{"id": "{900_007:032x}", "attempt": 1, "result": "1"}}]'
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +61,22 @@ def test_it_goes_from_list_to_list_by_the_index(crowded: PostgresEngine) -> None
         each for each in plan if each.get("Relation Name") == "flows" and each["Node Type"] == "Seq Scan"
     ] == []
     assert touched(plan) < 1_000, "20 steps from list to list, 20 flows, and a job of each"
+
+
+def test_an_end_that_was_planned_before_the_first_flow_walks_none_of_their_jobs(pg: PostgresEngine) -> None:
+    if is_pooled(pg.conninfo):
+        pytest.skip("nothing is prepared through a pooler")
+    run_through(pg)
+    with psycopg.connect(pg.conninfo, autocommit=True) as connection:
+        connection.execute(FLOWS.partition("ANALYZE")[0].encode())
+
+    with prepared(pg) as connection:
+        connection.execute(RUNNING)
+        plan = kept_plan(connection, pg, "succeed", outcomes=OUTCOME, holder=HOLDER)
+
+    (looked,) = scans(plan, "flow_jobs")
+    assert looked["Actual Loops"] == 1, "it looked for the one that ended"
+    assert looked["Actual Rows"] + looked.get("Rows Removed by Filter", 0) == 0
 
 
 def test_sqlite_goes_by_the_index(lite: SqliteEngine) -> None:

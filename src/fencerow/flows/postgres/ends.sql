@@ -2,13 +2,15 @@
 
 -- at: when jobs have ended
 -- The end lies with the job's flow, and is to be told to those that wait for it: it is its own arrival, so none is lost.
+-- Jobs of flows are found by their ids: a plain `state IS NULL` would let a plan that was made when there were few walk all
+-- that have not ended, once for each job that ends.
 ended_in_flows AS (
     UPDATE fencerow.flow_jobs AS member
     SET state = ended.state, attempt = ended.attempt, ended_at = ended.ended_at, error = ended.error,
         result = CASE WHEN member.is_read THEN ended.result END
     FROM ended
     WHERE member.job_id = ended.id
-      AND member.state IS NULL
+      AND COALESCE(member.state, '') = ''
     RETURNING member.job_id
 )
 
