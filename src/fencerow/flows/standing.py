@@ -32,12 +32,12 @@ class FlowChore(Dormant):
         super().__init__("flows", engine, USED, make, every_s=LOOK_S, hears=(FlowMoved,))
 
     def for_worker(self) -> Chore:
-        return FlowChore(self._engine, self._make)
+        return FlowChore(self.engine, self._make)
 
     def is_for(self, message: WakeUp | None) -> bool:
         hears = super().is_for(message)
         return hears or (
-            isinstance(message, JobsEnded) and _expected.get(self._engine(), 0.0) > time.monotonic()
+            isinstance(message, JobsEnded) and _expected.get(self.engine(), 0.0) > time.monotonic()
         )
 
 

@@ -118,6 +118,9 @@ class RecordingEngine:
     def listen(self, callback: Callable[[str | None], None]) -> Callable[[], None]:
         return self.inner.listen(callback)
 
+    def imprint(self) -> object | None:
+        return self.inner.imprint()
+
     def flush(self, timeout_s: float) -> None:
         self.inner.flush(timeout_s)
 

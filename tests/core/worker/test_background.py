@@ -12,7 +12,7 @@ import pytest
 
 from fencerow.core.background import loop
 from fencerow.core.background.dormant import Dormant
-from fencerow.core.background.loop import Loop
+from fencerow.core.background.loop import Fatal, Loop, Loops
 from fencerow.core.background.reaper import JobReaper
 from fencerow.core.chore import Chore, Ticking
 from fencerow.core.errors import OutOfResources
@@ -186,6 +186,17 @@ async def test_a_chore_is_made_once_there_is_something_for_it(engine: AnyEngine)
     engine.run(admit("mails", "a", "1", new_id(), window_s=60.0))
     assert [await dormant.tick() for _ in "12"] == [7.0, 7.0]
     assert len(made) == 1
+
+
+async def test_a_loop_that_comes_after_the_end_does_not_begin() -> None:
+    """A chore may be roused by a look that was under way."""
+    loops = Loops(Fatal("w", asyncio.get_running_loop()))
+    loops.start()
+    loops.stop()
+
+    loops.add(Loop("late", asyncio.Event().wait, Telemetry()))  # it is never called
+
+    assert loops.tasks == {}
 
 
 # --- the core ------------------------------------------------------------------------------------------

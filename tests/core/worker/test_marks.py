@@ -32,6 +32,7 @@ clock = Clock()
 @pytest.fixture(autouse=True)
 def _no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(marks, "time", clock)
+    monkeypatch.setattr(marks, "by_beat", lambda now, pause_s: now + pause_s)  # the next may come at once
 
 
 def view_of_an_empty_queue() -> QueueView:

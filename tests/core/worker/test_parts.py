@@ -363,6 +363,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     clock = [100.0]
     fake: Any = type("Time", (), {"monotonic": staticmethod(lambda: clock[0])})
     monkeypatch.setattr(marks_module, "time", fake)
+    monkeypatch.setattr(marks_module, "by_beat", lambda now, pause_s: now + pause_s)
     return clock
 
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from fencerow.core.background.dormant import Dormant
 from fencerow.core.background.loop import Loop
+from fencerow.core.background.sleepers import Sleepers
 from fencerow.core.chore import Chore, Ticking, chore_of
 from fencerow.core.model.wakeup import WakeUp
 from fencerow.core.telemetry import Telemetry
@@ -18,27 +20,42 @@ log = logging.getLogger("fencerow.worker")
 
 
 class Chores:
-    """Wakes them, ends them, and knows whether they are idle. Used on the event loop only."""
+    """Wakes them, ends them, and knows whether they are idle. Used on the event loop only.
 
-    def __init__(self, chores: Sequence[Chore | Ticking], telemetry: Telemetry) -> None:
+    `start` is called with the loop of each that has slept: it runs from then on.
+    """
+
+    def __init__(
+        self, chores: Sequence[Chore | Ticking], telemetry: Telemetry, start: Callable[[Loop], None]
+    ) -> None:
         self._telemetry = telemetry
+        self._start = start
+        self._sleepers = Sleepers(self._roused)
+        self._asleep = Loop(
+            "dormant chores", self._sleepers.tick, telemetry, background=True, stands_apart=True
+        )
         self._hearing: list[tuple[Chore, Loop]] = []
-        self._given = [self._looped(chore_of(each).for_worker()) for each in chores]
+        self._given = [chore_of(each).for_worker() for each in chores]
+        self.add(self._given)
         self._ending: list[asyncio.Task[None]] = []
 
     @property
     def loops(self) -> list[Loop]:
-        """All of them."""
-        return [loop for _, loop in self._hearing]
+        """All of them; those that sleep have one together."""
+        return list(dict.fromkeys(loop for _, loop in self._hearing))
 
     def add(self, chores: Sequence[Chore]) -> None:
         """Those of wings, made for this worker: they hear wake-ups as the others do, and hold nothing, so they go on
         for as long as the worker has loops."""
         for each in chores:
-            self._looped(each)
+            if isinstance(each, Dormant):
+                self._sleepers.add(each)
+                self._hearing.append((each, self._asleep))
+            else:
+                self._hearing.append((each, self._loop_of(each)))
 
-    def _looped(self, chore: Chore) -> tuple[Chore, Loop]:
-        loop = Loop(
+    def _loop_of(self, chore: Chore) -> Loop:
+        return Loop(
             chore.name,
             chore.tick,
             self._telemetry,
@@ -46,8 +63,12 @@ class Chores:
             background=True,
             portion=chore.portion,
         )
-        self._hearing.append((chore, loop))
-        return self._hearing[-1]
+
+    def _roused(self, chore: Dormant) -> None:
+        chore.rouse()
+        loop = self._loop_of(chore)
+        self._hearing = [(each, loop if each is chore else known) for each, known in self._hearing]
+        self._start(loop)
 
     def tell(self, message: WakeUp | None) -> None:
         """Wake those that a message is for."""
@@ -56,16 +77,19 @@ class Chores:
                 if chore.is_for(message):
                     loop.wake()
             except Exception:
-                log.exception("chore %s could not hear a wake-up; it looks by itself", loop.name)
+                log.exception("chore %s could not hear a wake-up; it looks by itself", chore.name)
 
     def are_idle(self) -> bool:
         """Whether those that come to an end have come to it."""
-        return all(each.is_idle for each, _ in self._given)
+        return all(each.is_idle for each in self._given)
 
     def end(self, within_s: float) -> None:
         """Stop their loops, and let those that hold something give it back within this time."""
-        for chore, loop in self._given:
-            loop.stop()
+        for chore, loop in self._hearing[: len(self._given)]:
+            if loop is not self._asleep:
+                loop.stop()
+            elif isinstance(chore, Dormant):
+                self._sleepers.dismiss(chore)
             self._ending.append(asyncio.create_task(chore.end(within_s), name=f"fencerow-end-{chore.name}"))
 
     async def ended(self) -> None:

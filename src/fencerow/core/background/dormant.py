@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fencerow.core.background.used import looks_at
 from fencerow.core.chore import Chore
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Steps, execute, operation
@@ -20,7 +19,7 @@ def is_used(statement: str) -> Steps[bool]:
 class Dormant(Chore):
     """Looks every `every_s` seconds whether its wing's tables have rows; then it is that chore.
 
-    Those that look at about the same time do so in one statement.
+    All that sleep in a worker are looked for together, see `Sleepers`.
 
     `used`: the statement. `make`: makes the chore, and is the first to load it. `wanted`: whether the program itself
     has something for it, whatever the tables have. `hears`: the wake-ups after which it looks at once.
@@ -40,57 +39,59 @@ class Dormant(Chore):
     ) -> None:
         self.name = name
         self.jitter = jitter
-        self._engine = engine
-        self._used = used
+        self.engine = engine
+        self.used = used
+        self.every_s = every_s
+        self.is_wanted = wanted
         self._make = make
-        self._every_s = every_s
-        self._wanted = wanted
         self._hears = hears
         self._chore: Chore | None = None  # from the first time on that there was something for it
         self._looked = False
-        self._heard = False  # since it looked last
+        self._is_roused = False
 
     def for_worker(self) -> Chore:
         return Dormant(
             self.name,
-            self._engine,
-            self._used,
+            self.engine,
+            self.used,
             self._make,
-            every_s=self._every_s,
+            every_s=self.every_s,
             jitter=self.jitter,
-            wanted=self._wanted,
+            wanted=self.is_wanted,
             hears=self._hears,
         )
+
+    def looked_at(self) -> None:
+        """Somebody has looked for it."""
+        self._looked = True
+
+    def rouse(self) -> None:
+        """There is something for it: its next tick is that of its chore."""
+        self._is_roused = True
 
     async def tick(self) -> float:
         """Look, or do the chore's work."""
         if self._chore is None:
-            if not self._wanted() and not await self._is_used():
+            if not self._is_roused and not self.is_wanted() and not await self._is_used():
                 self._looked = True
-                return self._every_s
+                return self.every_s
             self._chore = self._make().for_worker()
         return await self._chore.tick()
 
     async def _is_used(self) -> bool:
-        engine, heard = self._engine(), self._heard
-        self._heard = False
-        looks = looks_at(engine)
-        used = await looks.is_used(engine, self._used, afresh=heard)
-        if used:
-            looks.forget(self._used)
-        return used
+        return await self.engine().arun(is_used(self.used))
 
     def is_for(self, message: WakeUp | None) -> bool:
         if self._chore is not None:
             return self._chore.is_for(message)
-        hears = message is None or isinstance(message, self._hears)
-        self._heard |= hears
-        return hears
+        return message is None or isinstance(message, self._hears)
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing was there when it looked last."""
-        return self._looked if self._chore is None else self._chore.is_idle
+        if self._chore is not None:
+            return self._chore.is_idle
+        return self._looked and not self._is_roused
 
     async def end(self, within_s: float) -> None:
         if self._chore is not None:

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from fencerow.core.background.outage import Outage
+from fencerow.core.db.apart import apart
 from fencerow.core.db.portion import Portion
 from fencerow.core.db.trouble import is_out_of_descriptors, is_shortage, is_trouble, out_of_resources
 from fencerow.core.errors import FencerowError, OutOfResources
@@ -37,7 +38,7 @@ class Loop:
 
     `background`: an error of it is no reason to stop the jobs. `endures_s`: how long a loop of the core goes on while
     its process is short of descriptors or threads. `woken`: whoever sets it wakes the loop. `portion`: how much of its
-    work it does at once.
+    work it does at once. `stands_apart`: a statement of it may break off when the worker has ended, see `apart`.
     """
 
     def __init__(
@@ -51,8 +52,10 @@ class Loop:
         endures_s: float = math.inf,
         woken: asyncio.Event | None = None,
         portion: Portion | None = None,
+        stands_apart: bool = False,
     ) -> None:
         self.name = name
+        self.stands_apart = stands_apart
         self._tick = tick
         self._telemetry = telemetry
         self._jitter = jitter
@@ -269,14 +272,14 @@ class Loops:
         self._loops: list[Loop] = []
         self._others: list[Endurance] = []
         self._outage = Outage()
-        self._started = False
+        self._started = self._stopped = False
 
     def add(self, *loops: Loop) -> None:
         """They run from now on, or from the start on."""
         for loop in loops:
             loop.outage = self._outage
         self._loops += loops
-        if self._started:
+        if self._started and not self._stopped:
             self._run(*loops)
 
     def watch(self, endurance: Endurance) -> None:
@@ -288,7 +291,8 @@ class Loops:
         self._run(*self._loops)
 
     def stop(self) -> None:
-        """Each ends after the tick that is under way."""
+        """Each ends after the tick that is under way; none begins any more."""
+        self._stopped = True
         for loop in self._loops:
             loop.stop()
 
@@ -326,7 +330,9 @@ class Loops:
 
     def _run(self, *loops: Loop) -> None:
         for loop in loops:
-            self.tasks[loop] = asyncio.create_task(self._guarded(loop), name=f"fencerow-{loop.name}")
+            make = apart if loop.stands_apart else asyncio.create_task
+            self.tasks[loop] = make(self._guarded(loop))
+            self.tasks[loop].set_name(f"fencerow-{loop.name}")
 
     async def _guarded(self, loop: Loop) -> None:
         try:

@@ -120,6 +120,16 @@ class Engine(Protocol):
         """
         ...
 
+    def imprint(self) -> object | None:
+        """What is another after each commit of anybody, and after a leap of the clock: who reads the imprint that
+        was there before an earlier look would find what that look found. None where it cannot be told. Asks no
+        database, and waits for nobody.
+
+        It tells nothing of the workers' rows, and where commits become visible by shared memory nobody relies on it for
+        long: see `Seen`.
+        """
+        ...
+
     def flush(self, timeout_s: float) -> None:
         """Send the wake-ups that are still waiting."""
 

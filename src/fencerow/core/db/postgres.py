@@ -245,6 +245,9 @@ class PostgresEngine:
         listener.start()
         return listener.stop
 
+    def imprint(self) -> None:
+        """Only the server could say."""
+
     @sheltered
     def flush(self, timeout_s: float) -> None:
         if self._sender is not None:

@@ -20,6 +20,7 @@ from typing import TypeVar
 from fencerow.core.db.apart import standing_apart
 from fencerow.core.db.engine import Traits
 from fencerow.core.db.file_thread import FileThread
+from fencerow.core.db.imprint import imprint
 from fencerow.core.db.queries import Queries, identifier
 from fencerow.core.db.run import Operation, run
 from fencerow.core.db.sqlite_connection import HostClock, SqliteConnection
@@ -154,6 +155,9 @@ class SqliteEngine:
     def listen(self, callback: Callback) -> Callable[[], None]:
         self._check_process()
         return self._wakes.listen(callback)
+
+    def imprint(self) -> object | None:
+        return imprint(self.path, self.clock.now_us())
 
     @sheltered
     def flush(self, timeout_s: float) -> None:

@@ -76,7 +76,7 @@ class Assembly:
         # What is believed, and what is beside the jobs.
         self.fatal = Fatal(name, loop)
         self.loops = Loops(self.fatal)
-        self.chores = Chores(chores, telemetry)
+        self.chores = Chores(chores, telemetry, self.loops.add)
         self.lease = WorkerLease(config.lease_s, config.renew_s)
         self.clock = CarriedClock()
         self.block = LastBlock()

@@ -40,6 +40,7 @@ from fencerow.core.worker.starved import ProcessorWait, is_starved
 log = logging.getLogger("fencerow.worker")
 
 LOOK_S = 0.5
+IDLE_LOOK_S = 1.0  # while no job is held
 BLOCKED_S = 1.0  # from then on it is said
 LATE_S = 1.0  # beyond what a busy machine does to a thread: this process itself stood still
 AGAIN_FACTOR = 4  # it is said again when it has lasted so many times as long
@@ -197,8 +198,9 @@ class LoopWatch:
     # --- in its thread ---------------------------------------------------------------------------------
 
     def _turn(self) -> bool:
-        due = time.monotonic() + LOOK_S
-        if self._stopped.wait(LOOK_S):
+        pause_s = IDLE_LOOK_S if self._pinged_at is None and not self._held else LOOK_S
+        due = time.monotonic() + pause_s
+        if self._stopped.wait(pause_s):
             return False
         now = time.monotonic()
         if now - due > LATE_S:

@@ -136,11 +136,16 @@ class Claimer:
     async def _sweep(self, view: QueueView) -> None:
         """Look at the lanes from the beginning."""
         is_untold = view.is_untold(time.monotonic())
+        imprint = None if self._clock.is_behind else self._engine.imprint()
+        if is_untold and view.seen.is_still(imprint):
+            view.rest(time.monotonic())
+            return
         began, sent = time.monotonic(), steady()
         lanes, now_us = await self._engine.arun(store.lanes(view.queue, self._labels))
         if now_us:
             self._clock.read(sent, now_us)
         view.swept(lanes, now_us, began, due_us=self._clock.due().until_us)
+        view.seen.note(None if view.has_more or view.suspects.due_at is not None else imprint, began)
         self._untold_us = now_us - UNTOLD_US if is_untold else None
 
     def _due(self) -> Due:

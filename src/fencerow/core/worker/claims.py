@@ -75,6 +75,7 @@ class Claims:
             endures_s=config.lease_s,
             woken=woken,
             portion=claimer.portion,
+            stands_apart=True,  # the worker waits for its last answer
         )
         self.claimers[claimer] = loop
         self._loops.add(loop)

@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from fencerow.core.background.beat import by_beat
+from fencerow.core.db.imprint import Seen
 from fencerow.core.model.job import Claimed, QueueLane
 from fencerow.core.model.lane import ANYBODYS, SHARE, SUSPECT, family_of, label_of
 from fencerow.core.model.turns import LaneTurns, Ring
@@ -49,13 +51,14 @@ class QueueView:
         self._hinted_at = 0.0
         self._costs_s = (0.0, 0.0)  # of the last two looks
         self._time = DatabaseTime()
-        # What hints told of, and when the last of them came: an answer that was on its way then knows nothing of it.
+        # What hints told of, and when the last came: an answer that was on its way then knows nothing of it.
         self._hinted: dict[Key, tuple[Mark, float]] = {}
         self._hinted_due: tuple[float, float] | None = None
         self.limit = QueueLimit(poll_max_s)
         self._turns: dict[int, LaneTurns] = {}  # of priorities in which shares have, or had, jobs
         self._in_turn: int | None = None  # the priority whose turns the lanes of the last claim were
         self.heads = Heads()
+        self.seen = Seen()  # of the database, by the last look from the beginning
 
     def wants_sweep(self, now: float) -> bool:
         """Whether the lanes should be looked at from the beginning."""
@@ -65,6 +68,10 @@ class QueueView:
         """Whether nothing but its interval asks for a look from the beginning now: no hint has come, nothing was known
         to become due, and it is neither the first look nor one after hints may have been lost."""
         return self._dry and self._sweep_at > 0 and (self._due_at is None or now < self._due_at)
+
+    def rest(self, now: float) -> None:
+        """A look from the beginning would find nothing new."""
+        self._sweep_at = by_beat(now, self._poll_max_s)
 
     def swept(self, lanes: Iterable[QueueLane], now_us: int, began: float, due_us: int = 0) -> None:
         """Start every lane from its first queued job, and note what is due later; `due_us` may lie beyond now."""
@@ -95,8 +102,7 @@ class QueueView:
                 later.append(due_at)
         if self._hinted_due is not None and self._hinted_due[1] >= began:
             later.append(self._hinted_due[0])
-        self._hinted_due = None
-        self._marks, self._left_us = marks, {}
+        self._hinted_due, self._marks, self._left_us = None, marks, {}
         self._looked_us = self._time.least_us(began)
         self._lower_to_hints(began)
         self._dry = not self._marks
@@ -106,7 +112,7 @@ class QueueView:
             later.append(self._next_look())
         self._due_at = min(later, default=None)
         self._costs_s = (self._costs_s[1], now - began)
-        self._sweep_at = now + self._sweep_pause_s(self._poll_max_s if self._dry else SWEEP_S_MIN)
+        self._sweep_at = by_beat(now, self._sweep_pause_s(self._poll_max_s if self._dry else SWEEP_S_MIN))
 
     def hint(self, priority: int, run_at_us: int | None, lane: str = ANYBODYS) -> None:
         """Somebody queued a job in this lane: lower its mark, or remember when it is due. None: just now, and due."""
@@ -280,21 +286,22 @@ class QueueView:
 
     def _note_dry(self, jobs: Sequence[Claimed], cost_s: float) -> None:
         """When to look again, if nothing is thought to be due any more."""
-        if jobs:
-            # What the hint told of was not locked. The quick look would only stand in the way of the next claim.
+        if (
+            jobs
+        ):  # what the hint told of was not locked: the quick look would stand in the way of the next claim
             self._looks_left = self._looks_left[-1:]
-        if self._dry and self._looks_left:
-            self._look_by(self._next_look())
         if self._dry:
+            if self._looks_left:
+                self._look_by(self._next_look())
             self._costs_s = (self._costs_s[0], self._costs_s[1] + cost_s)
-            self._sweep_at = time.monotonic() + self._sweep_pause_s(self._poll_max_s)
+            self._sweep_at = by_beat(time.monotonic(), self._sweep_pause_s(self._poll_max_s))
 
     def takes_turns(self, key: Key) -> bool:
         """Whether turns decide who is next there."""
         return (key[0], SHARE) in self._marks or key[1].startswith(SHARE)
 
     def stays_locked(self) -> None:
-        """What was passed over could not be had: look again, but not at once."""
+        """What was passed over could not be had: look again, not at once."""
         self._look_by(time.monotonic() + LOCKED_AGAIN_S)
 
     def _look_by(self, at: float) -> float:
