@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import tomllib
 
-from tests.house.tree import python_files, short
+from tests.house.tree import ROOT, python_files, short
 
 
 def test_nobody_decides_by_the_name_of_an_engine() -> None:
@@ -33,3 +34,14 @@ def test_no_test_looks_for_a_few_digits_in_what_was_said() -> None:
     assert not by_luck.search('assert "visa of Ada" not in page.text')
     places = [path for path in python_files("tests") if path.name != "test_layout.py"]
     assert [short(path) for path in places if by_luck.search(path.read_text("utf-8"))] == []
+
+
+def test_every_folder_of_the_package_stands_on_a_floor() -> None:
+    """What no contract names may import whatever it likes, and nobody would see it."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    named = set(re.findall(r"fencerow\.(\w+)", " ".join(contracts[0]["layers"])))
+    folders = {path.parent.name for path in (ROOT / "src" / "fencerow").glob("*/__init__.py")}
+
+    assert folders - named == set()

@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 
 from fencerow import App, Config
+from fencerow.cli.grants import grants
 from fencerow.core import offered, wing
 from fencerow.core.client.submitting import COPY_ROWS_MIN
 from fencerow.core.db import query_files
@@ -173,6 +174,14 @@ def test_type_checkers_know_the_options_of_all_wings() -> None:
     assert offers
     assert offers <= GivenSubmitOptions.__annotations__.keys()
     assert offers <= GivenOptions.__annotations__.keys()
+
+
+def test_a_role_that_only_submits_is_granted_what_the_options_of_wings_write() -> None:
+    """`flows` has a part of its own there: whoever submits flows may do more."""
+    silent = {each.name for each in wing.wings() if each.stored is not None and not each.granted}
+
+    assert silent == {"flows"}
+    assert 'ON "a".handovers TO "b";' in grants("a", worker="w", submit="b")
 
 
 def test_it_writes_where_jobs_are_stored_in_whichever_form(app: App) -> None:

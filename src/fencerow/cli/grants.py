@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 from fencerow.core.db.queries import identifier
+from fencerow.core.wing import wings
+
+
+def _of_wings(*, keyed: bool) -> tuple[str, ...]:
+    """What the tables of wings need, so that their options can be submitted."""
+    return tuple(
+        f"GRANT {grant.what.replace(' ON ', ' ON {schema}.')} TO {{role}};"
+        for wing in wings()
+        for grant in wing.granted
+        if grant.keyed == keyed
+    )
+
 
 # What a submit writes. Column by column: a submitter reads no payload, and writes nothing that makes a job look as
 # if it had run: of the states, those of finished jobs are refused by a constraint. Counters and holders are the
@@ -22,8 +34,8 @@ SUBMIT = (
     "GRANT INSERT (gate) ON {schema}.gate_arrivals TO {role};",
     "GRANT SELECT (name, state, info, lease_until, registered_at) ON {schema}.workers TO {role};",
     "GRANT SELECT ON {schema}.limits TO {role};",
-    "GRANT INSERT (job_id, receiver, key, hold_s, name, lined_at) ON {schema}.handovers TO {role};",
     "GRANT SELECT (id) ON {schema}.payload_owner TO {role};",
+    *_of_wings(keyed=False),
 )
 KEYED = (
     "GRANT SELECT (id, state, attempt), DELETE ON {schema}.jobs TO {role};",
@@ -31,7 +43,7 @@ KEYED = (
     "GRANT SELECT (id) ON {schema}.spent_ids TO {role};",
     "GRANT INSERT ON {schema}.repeated_ids TO {role};",
     "GRANT SELECT, INSERT, DELETE ON {schema}.keys TO {role};",
-    "GRANT SELECT (job_id) ON {schema}.handovers TO {role};",
+    *_of_wings(keyed=True),
 )
 REPEATED = (
     "GRANT SELECT (id, name, args, scope, key) ON {schema}.all_jobs TO {role};",

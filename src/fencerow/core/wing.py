@@ -63,6 +63,17 @@ class ChangeByHand:
     shown: tuple[str, ...] = ("reason",)
 
 
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A right that a role needs which submits jobs and owns no table: `what`, such as `INSERT (job_id) ON receipts`.
+
+    `keyed`: only to submit under keys, and under ids of its own, that may be stored already.
+    """
+
+    what: str
+    keyed: bool = False
+
+
 def _none(*_: object) -> tuple[()]:
     return ()
 
@@ -76,7 +87,8 @@ class Wing:
     that make its tables, and `shape.json` beside it what they make.
     `options`: those of jobs and of submits that it offers, by their names, and `offers` what they mean; what a submit
     says with them becomes its term of the job. `settles`: what it decides, under its locks, before jobs with its term
-    are stored: that one is there already. `stored`: what it writes where jobs are stored that have its term.
+    are stored: that one is there already. `stored`: what it writes where jobs are stored that have its term; `granted`:
+    what a role that only submits must be granted for that on PostgreSQL.
     `chores`: what each worker does for it beside its jobs. `together`, `processes`: how a worker runs several attempts
     in one call, and some in other processes. `hold`: what keeps a claimed job from starting for a while.
     `bound_claim`: how it claims from a queue that has a limit. `gating`: who knows the places where jobs wait.
@@ -97,6 +109,7 @@ class Wing:
     offers: Callable[[], Options] | None = None
     settles: Settle | None = None
     stored: WhenStored | None = None
+    granted: tuple[Grant, ...] = ()
     chores: Callable[[Site], Sequence[Chore]] | None = None
     together: MakeTogether | None = None
     processes: Processes | None = None
