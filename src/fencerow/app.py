@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Never, NoReturn, ParamSpec, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, Unpack, cast
 
 from fencerow.client import Client
 from fencerow.config import Config
+from fencerow.core.answering import answer
 from fencerow.core.app import Call, Draft, LocalDatabaseWarning, UntypedParameters
 from fencerow.core.app.contract import Contract, declared_apart, handling_options
 from fencerow.core.app.job_options import HandlingOptions
 from fencerow.core.app.submitter import Submittable
 from fencerow.core.config import CoreConfig, Defaults
-from fencerow.core.errors import DeclarationError
 from fencerow.core.lazy import lazily
 from fencerow.core.model.packing import Packing, PayloadSeal, PayloadSign, packing_of
 from fencerow.core.telemetry import Telemetry
@@ -59,6 +59,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@answer
 class App(LimitedApp):
     """The jobs of one program, and the database that keeps them.
 
@@ -76,7 +77,7 @@ class App(LimitedApp):
 
     Raises:
         ConfigError: a setting cannot be used. UrlError: the URL names no database that Fencerow can use.
-        LimitConflict: one limit is declared in two ways. DeclarationError: an option is `unknown`.
+        LimitConflict: one limit is declared in two ways.
     """
 
     client_type = Client
@@ -99,12 +100,7 @@ class App(LimitedApp):
         telemetry: Telemetry | None = None,
         seal: PayloadSeal | PayloadSign | None = None,
         outside: PayloadStore | None = None,
-        **unknown: Never,
     ) -> None:
-        if unknown:
-            from fencerow.core.app.foreign import OF_AN_APP, refuse_unknown
-
-            refuse_unknown(unknown, type(self), "an app", OF_AN_APP, DeclarationError)
         super().__init__(
             url,
             config=config,

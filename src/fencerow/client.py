@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fencerow.core.answering import answer
 from fencerow.core.client.client import JobsClient
 from fencerow.core.client.refs import CancelAnswer
 from fencerow.core.db.run import Procedure
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["CancelAnswer", "Client", "JobChanged"]
 
 
+@answer
 class Client(JobsClient, JobVerbs, ChangeVerbs, QueueVerbs, SignalVerbs, OutputReads):
     """Submits jobs, reads them and their output, waits for them, signals them and changes their state; pauses queues;
     `audit`, `exclusive`, `flows`, `handovers`, `limits`, `shares`, `workers`, `mutexes`, `schedules`, `tokens` and

@@ -9,7 +9,7 @@ import pytest
 
 from fencerow import Config
 from fencerow.core.config import RESERVED_NAMES, CoreConfig, settings
-from fencerow.errors import ConfigError
+from fencerow.errors import ConfigError, WrongCall
 from fencerow.retention.settings import RetentionSettings
 from fencerow.wings import WINGS
 
@@ -49,7 +49,7 @@ def test_an_unknown_variable_is_refused_with_the_nearest_names(name: str, neares
 
 
 def test_an_unknown_option_is_refused_with_the_nearest_names() -> None:
-    with pytest.raises(ConfigError, match="lease_s"):
+    with pytest.raises(WrongCall, match="did you mean lease_s"):
         Config.load({}, lease=3)
 
 

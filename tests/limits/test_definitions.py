@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fencerow import InvalidInput
+from fencerow.errors import WrongCall
 from fencerow.limits import Limit, Rate
 from fencerow.limits.client import once_each
 from fencerow.limits.errors import LimitConflict
@@ -112,5 +113,5 @@ def test_one_program_declares_a_limit_once() -> None:
 
 @pytest.mark.parametrize("word", ["slots", "concurrency"])
 def test_the_word_for_a_worker_is_answered_with_that_for_a_limit(word: str) -> None:
-    with pytest.raises(InvalidInput, match=f"(?s)a limit has no {word}.*write at_once="):
+    with pytest.raises(WrongCall, match=rf"(?s)Limit\(\) was given '{word}'.*write at_once="):
         Limit("github", **{word: 4})  # type: ignore[arg-type]

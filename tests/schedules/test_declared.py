@@ -18,6 +18,7 @@ from fencerow.errors import (
     ScheduleTaken,
     UnknownSchedule,
     UnknownZone,
+    WrongCall,
 )
 from fencerow.schedules import Entity
 from fencerow.schedules.definitions import RowKind, RowOrigin
@@ -269,7 +270,7 @@ def test_two_declarations_of_one_name_are_refused(app: App) -> None:
         ({"rate": -1}, InvalidSchedule, "rate"),
         ({"interval_s": 0.1}, InvalidSchedule, "1 s"),
         ({"interval_s": 60, "cron": "* * * * *"}, InvalidSchedule, "cron and"),
-        ({"interval_s": 60, "every": 1}, InvalidSchedule, "every"),
+        ({"interval_s": 60, "every": 1}, WrongCall, "every"),
         ({"interval_s": 60, "misfire": "some"}, InvalidSchedule, "misfire"),
         ({"interval_s": 60, "misfire": "all", "overlap": "skip"}, InvalidSchedule, "overlap"),
         ({"interval_s": 60, "catchup_max": 0}, InvalidSchedule, "catchup_max"),

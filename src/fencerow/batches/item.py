@@ -6,6 +6,7 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
+from fencerow.core.answering import answer
 from fencerow.core.db.strikes import sheltered
 from fencerow.core.errors import DecidedTwice, InvalidInput
 from fencerow.core.model.control import Fail, Retry, Snooze
@@ -25,6 +26,7 @@ R = TypeVar("R")  # what the job results in
 Said = bytes | BaseException  # the encoded result, or the error to decide the job by
 
 
+@answer
 class BatchItem(Generic[V, R]):
     """One job of a batch: say its outcome once, with `succeed`, `fail`, `retry` or `snooze`.
 

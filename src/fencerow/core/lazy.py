@@ -3,8 +3,7 @@
 Who submits jobs never pays for the worker, and a program on SQLite never for the driver of PostgreSQL. The package
 says the same names under `TYPE_CHECKING`, for editors and type checkers; a test compares the two.
 
-What is handed out here is called by users, so it answers a call that does not fit with our own error: Python's names
-neither the closest word nor what another system's word is here. Verbs do so by themselves (`db/verb.py`).
+What is handed out here is called by users, so it answers a call that does not fit with our own error: `answering.py`.
 """
 
 from __future__ import annotations
@@ -12,14 +11,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from enum import EnumMeta
-from functools import wraps
 from importlib import import_module
-from inspect import iscoroutinefunction
 from types import FunctionType
-from typing import Any, TypeVar
 
-F = TypeVar("F", bound=Callable[..., Any])
-C = TypeVar("C", bound=type[Any])
+from fencerow.core.answering import answer_when_made, answering
 
 
 def lazily(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
@@ -32,7 +27,8 @@ def lazily(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
         module = import_module(where)
         found = module if where == f"{package}.{name}" else getattr(module, name)
         if isinstance(found, type):
-            answer(found)
+            if not getattr(found, "_is_protocol", False) and not isinstance(found, EnumMeta):
+                answer_when_made(found)
         elif isinstance(found, FunctionType):
             found = answering(found)
             setattr(module, name, found)  # one function under one name, also for pickle
@@ -40,47 +36,3 @@ def lazily(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
         return found
 
     return find
-
-
-def answer(called: C) -> C:
-    """Let a class say what does not fit when one is made of it, or when one of its own public methods is called.
-
-    It decorates a class whose objects users get without importing it.
-    """
-    if not getattr(called, "_is_protocol", False) and not isinstance(called, EnumMeta):
-        maker = next(each for each in called.__mro__ if "__init__" in vars(each))
-        for owner, name, member in [
-            (maker, "__init__", vars(maker)["__init__"]),
-            *((called, name, member) for name, member in vars(called).items() if not name.startswith("_")),
-        ]:
-            if isinstance(member, FunctionType) and owner.__module__.startswith("fencerow"):
-                setattr(owner, name, answering(member))
-    return called
-
-
-def answering(called: F) -> F:
-    """The same function, which says what does not fit when it is called.
-
-    Raises, when it is called:
-        WrongCall: an argument is unknown, or lacks.
-    """
-    if hasattr(called, "__wrapped__"):
-        return called  # it does so already, or what stands around it takes everything
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return called(*args, **kwargs)
-        except TypeError as error:
-            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
-                raise  # it was called, and something in it failed
-            from fencerow.core.model.misfit import (  # who writes no wrong call never loads it
-                misfit,
-                name_of_call,
-            )
-
-            raise misfit(called, name_of_call(called, args), args, kwargs) from None
-
-    async def acall(*args: Any, **kwargs: Any) -> Any:
-        return await call(*args, **kwargs)
-
-    return wraps(called)(acall if iscoroutinefunction(called) else call)  # type: ignore[return-value]

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
+from fencerow.core.answering import answer
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Operation
 from fencerow.core.errors import MalformedPayload
@@ -22,6 +23,7 @@ from fencerow.events.transaction import EventTransaction
 T = TypeVar("T")
 
 
+@answer
 class Event:
     """One delivery of an event to one group.
 

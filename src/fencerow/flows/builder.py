@@ -6,13 +6,13 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from fencerow.core.answering import answer
 from fencerow.core.app.calls import Call
 from fencerow.core.app.submitter import Submitter
 from fencerow.core.client.base import Verbs
 from fencerow.core.client.submitting import Submits
 from fencerow.core.db.run import Procedure, WakeUp, ask
 from fencerow.core.db.verb import averb, verb
-from fencerow.core.lazy import answer
 from fencerow.core.model.control import Suspend
 from fencerow.core.model.ids import new_id, new_ids
 from fencerow.core.model.text import check_text

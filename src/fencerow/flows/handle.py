@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from fencerow.core.answering import answer
 from fencerow.core.client.base import ClientBase, Verbs
 from fencerow.core.client.handle import Handle
 from fencerow.core.client.waiting import check_wait
 from fencerow.core.db.run import Pause, Procedure, ask
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import NotReady, ResultTimeout
-from fencerow.core.lazy import answer
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.state import FINAL
 from fencerow.flows.errors import NoFlowResult

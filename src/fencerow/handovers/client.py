@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 import fencerow.handovers.handovers as store
+from fencerow.core.answering import answer
 from fencerow.core.client.base import ClientBase, Verbs
 from fencerow.core.client.refs import Ref, resolving
 from fencerow.core.db.blocking import refuse_in_loop
@@ -19,7 +20,6 @@ from fencerow.core.db.run import Procedure, WakeUp, ask, joining
 from fencerow.core.db.strikes import SHELTER, Doorway
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import Busy, ConfigError, InvalidInput, NotReady, OutcomeUnknown, Unavailable
-from fencerow.core.lazy import answer
 from fencerow.core.model.defaults import DAY_S, check_number
 from fencerow.core.model.ids import new_id, parse_id
 from fencerow.core.model.seconds import Seconds, in_seconds

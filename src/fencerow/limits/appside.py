@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from fencerow.core.answering import answer
 from fencerow.core.app.app import JobsApp
 from fencerow.core.db.run import Operation, run
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from fencerow.limits.definition import Limit
 
 
+@answer
 class LimitedApp(JobsApp):
     """An app that makes its limits when it makes a worker. Who declares none loads nothing more of the wing."""
 

@@ -21,7 +21,6 @@ NAME_LENGTH_MAX = 100
 KEY_LENGTH_MAX = 200
 QUEUE = "queue:"
 FLEET = "fleet"
-WORDS_OF_OTHERS = frozenset(("slots", "concurrency", "max_concurrency", "limit", "max"))
 AT_ONCE_MAX = 1_000_000
 HOURS_MAX = 20
 VERSION_MAX = 1_000_000_000
@@ -66,17 +65,6 @@ class Limit:
             per_key: bool = False,
             version: int = 1,
         ) -> None: ...
-
-    else:
-
-        def __new__(cls, *_: object, **given: object) -> Limit:
-            for word in WORDS_OF_OTHERS & given.keys():
-                raise InvalidInput(
-                    f"a limit has no {word}",
-                    "slots are a worker's; a limit says how many jobs run at once in all processes together",
-                    "write at_once=",
-                )
-            return object.__new__(cls)
 
     def __post_init__(self) -> None:
         check_name(self.name)

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from fencerow.core.answering import answer
 from fencerow.core.app import JobsApp
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
+@answer
 class Metrics:
     """Counts what this process does from now on, and looks at the database when it is asked, every 10 s at most.
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from fencerow.core.answering import answer
 from fencerow.core.db.verb import threaded
 from fencerow.core.model.defaults import check_number
 from fencerow.core.model.seconds import Seconds, in_seconds
@@ -21,6 +22,7 @@ from fencerow.migrations.shard import Shard, declared
 Names = Iterable[str] | None
 
 
+@answer
 class Migrator:
     """Migrates your databases by the migrations in a folder: any number of databases, several at a time.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING
 
+from fencerow.core.answering import answer
 from fencerow.core.client.base import ClientBase
 from fencerow.core.client.refs import Ref
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from fencerow.output.model import Chunk
 
 
+@answer
 class OutputReads(ClientBase):
     """Each method has an async twin with an `a` in front."""
 

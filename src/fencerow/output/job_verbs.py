@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
+from fencerow.core.answering import answer
 from fencerow.core.client.base import waited
 from fencerow.core.worker.context import Done, Job
 from fencerow.core.worker.transaction import JobTransaction
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("fencerow.worker")
 
 
+@answer
 class OutputVerbs(Job):
     """A running job that emits."""
 

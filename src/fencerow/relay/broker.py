@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from fencerow.core.answering import answer
 from fencerow.core.errors import MalformedPayload
 from fencerow.core.model.value import Misfit, ValueType
 
@@ -18,6 +19,7 @@ END = ">"  # with the first one that comes from now on
 UNBEGUN = ""  # as the relay declares it
 
 
+@answer
 @dataclass(frozen=True, slots=True)
 class Message:
     """A message as it came from a broker. `data`: its bytes; in a Redis Stream those of the field `data`.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, overload
 
+from fencerow.core.answering import answer
 from fencerow.core.db.run import Steps
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.ids import new_id
@@ -24,6 +25,7 @@ UNDO = """
         """
 
 
+@answer
 class SagaVerbs(StepVerbs):
     """A running job that remembers, and whose steps can be undone."""
 

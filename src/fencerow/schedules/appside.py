@@ -8,6 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Unpack
 
+from fencerow.core.answering import answer
 from fencerow.core.app.calls import Call
 from fencerow.core.app.submitter import Submittable, Submitter
 from fencerow.core.client.base import ClientBase
@@ -15,7 +16,6 @@ from fencerow.core.config import CoreConfig
 from fencerow.core.db.blocking import refuse_in_loop
 from fencerow.core.db.run import Procedure, ask
 from fencerow.core.db.verb import averb, verb
-from fencerow.core.lazy import answer
 from fencerow.core.store import store
 from fencerow.schedules.declared import Declarations, DeclaredSchedule, Entities
 from fencerow.schedules.definitions import RowKind, WantedRow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -16,6 +15,7 @@ from fencerow.core.app.submitter import Submittable, Submitter
 from fencerow.core.errors import ConfigError, InvalidInput
 from fencerow.core.model.defaults import DAY_S, check_number
 from fencerow.core.model.job import NewJob
+from fencerow.core.model.misfit import refuse_unknown
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import check_text
 from fencerow.schedules.cron import Cron
@@ -31,15 +31,6 @@ ENTITY_LENGTH_MAX = 200
 CATCHUP_MOST = 1000
 LATE_LEAST_S = 1.0  # a fire is made some moments after its time; with less, none would be in time
 LATE_MOST_S = 366 * DAY_S
-
-# Options of other systems, and ours that means the same.
-OF_OTHERS = {
-    **dict.fromkeys(("every", "interval", "seconds", "repeat"), "interval_s"),
-    **dict.fromkeys(("crontab", "schedule", "expression"), "cron"),
-    **dict.fromkeys(("timezone", "zone"), "tz"),
-    "jitter": "jitter_s",
-    **dict.fromkeys(("coalesce", "catchup"), "misfire"),
-}
 
 
 class When(TypedDict, total=False):
@@ -139,9 +130,9 @@ def planned(given: Mapping[str, Any], before: Definition | None = None) -> Sched
     """Check options. What they leave out is as `before`, or as it is by default.
 
     Raises:
-        InvalidSchedule, UnknownZone, InvalidWindow: they cannot work.
+        WrongCall: one is unknown. InvalidSchedule, UnknownZone, InvalidWindow: they cannot work.
     """
-    _refuse_unknown(given)
+    refuse_unknown(given, WHEN | RULES, "the schedule")
     when = {name: value for name, value in given.items() if name in WHEN and value is not None}
     spec = Spec.parse(when if before is None else _over(when, before.spec))
     misfire = _choice(Misfire, "misfire", given.get("misfire"), before.misfire if before else Misfire.ONE)
@@ -239,20 +230,6 @@ def check_entity(entity: object) -> str:
         InvalidInput: it cannot be used.
     """
     return check_text(entity, "the name of an entity", ENTITY_LENGTH_MAX)
-
-
-def _refuse_unknown(given: Mapping[str, Any]) -> None:
-    known = sorted(WHEN | RULES)
-    for name in given:
-        if name not in WHEN and name not in RULES:
-            close = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
-            ours = OF_OTHERS.get(name)
-            why = f"did you mean {' or '.join(close)}?" if close else f"it takes {', '.join(known)}"
-            raise InvalidSchedule(
-                f"a schedule has no option {name!r}",
-                why if ours is None else "that is another system's word for it",
-                "correct or remove it" if ours is None else f"write {ours}=",
-            )
 
 
 def _choice(kind: Any, name: str, given: object, usual: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, overload
 
+from fencerow.core.answering import answer
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.control import check_delay
@@ -26,6 +27,7 @@ RETRIES_MAX = 1_000
 STEP_BACKOFF = Backoff(base_s=1.0, cap_s=60.0)
 
 
+@answer
 class StepVerbs(Performs):
     """A running job that remembers.
 

@@ -5,7 +5,7 @@ The pytest plugin has fixtures for them; docs/testing.md shows all. What plays r
 The guide: docs/testing.md.
 """
 
-from fencerow.core.lazy import answer
+from fencerow.core.answering import answer
 from fencerow.testing.binding import Clock, bound
 from fencerow.testing.drain import Ran, adrain, drain
 from fencerow.testing.postgres import PostgresServer

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from fencerow.app import App
+from fencerow.core.answering import answering
 from fencerow.core.app.serving import carrying
 from fencerow.core.config import CoreConfig
 from fencerow.core.errors import InvalidInput
-from fencerow.core.lazy import answering
 from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.model.job import Happening, JobRecord
 from fencerow.core.model.seconds import Seconds, in_seconds

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from fencerow.app import App
+from fencerow.core.answering import answering
 from fencerow.core.db.run import Procedure, ask
 from fencerow.core.errors import InvalidInput, UnknownJob
-from fencerow.core.lazy import answering
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store import store
 from fencerow.declaring import DeclaredJob

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from fencerow import App, Contract, Fail, Job, JobFailed, contract
-from fencerow.errors import DeclarationError, InvalidArguments
+from fencerow.errors import DeclarationError, InvalidArguments, WrongCall
 
 
 class Summary(msgspec.Struct):
@@ -162,9 +162,16 @@ def test_what_cannot_be_a_contract_is_refused(function: Callable[..., Any]) -> N
         contract(function)
 
 
-@pytest.mark.parametrize("options", [{"retry_on": ()}, {"attempts_max": 0}, {"queu": "a"}])
-def test_a_contract_takes_only_what_a_submit_needs(options: dict[str, Any]) -> None:
-    with pytest.raises(DeclarationError):
+@pytest.mark.parametrize(
+    ("options", "kind", "says"),
+    [
+        ({"retry_on": ()}, WrongCall, r"@app\.handles\("),
+        ({"attempts_max": 0}, DeclarationError, "attempts_max"),
+        ({"queu": "a"}, WrongCall, "did you mean queue"),
+    ],
+)
+def test_a_contract_takes_only_what_a_submit_needs(options: dict[str, Any], kind: Any, says: str) -> None:
+    with pytest.raises(kind, match=says):
         contract(**options)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fencerow import App, Job
-from fencerow.errors import DeclarationError, InvalidInput, UnknownVerb
+from fencerow.errors import DeclarationError, UnknownVerb, WrongCall
 from fencerow.testing import drain
 from tests.house.tree import ROOT
 
@@ -27,9 +27,9 @@ from tests.house.tree import ROOT
     ],
 )
 def test_an_option_that_is_none_here_names_its_place(option: str, write: str, lite_app: App) -> None:
-    with pytest.raises(DeclarationError) as refused:
+    with pytest.raises(WrongCall) as refused:
         lite_app.job(**{option: True})  # type: ignore[call-overload]  # pyright: ignore
-    with pytest.raises(InvalidInput) as at_submit:
+    with pytest.raises(WrongCall) as at_submit:
         lite_app.job(name="job")(print_it).using(**{option: 1})  # type: ignore[arg-type]  # pyright: ignore
 
     assert write in refused.value.fix and write in at_submit.value.fix
@@ -67,10 +67,10 @@ def test_a_verb_of_an_app_of_others_names_ours(verb: str, write: str, lite_app: 
 def test_an_option_that_an_app_or_a_worker_has_not_names_the_one_that_is_meant(
     option: str, of_the_app: str, of_the_worker: str, lite_app: App
 ) -> None:
-    with pytest.raises(DeclarationError) as by_the_app:
+    with pytest.raises(WrongCall) as by_the_app:
         App(**{option: 4})  # type: ignore[arg-type]  # pyright: ignore
     lite_app.job(print_it)
-    with pytest.raises(InvalidInput) as by_the_worker:
+    with pytest.raises(WrongCall) as by_the_worker:
         lite_app.worker(**{option: 4})  # type: ignore[arg-type]  # pyright: ignore
 
     assert of_the_app in by_the_app.value.fix and of_the_worker in by_the_worker.value.fix

@@ -73,7 +73,7 @@ def test_an_option_that_no_submit_has_is_refused_with_the_nearest(app: App) -> N
 
     with pytest.raises(InvalidInput, match="did you mean priority"):
         extract.using(prio=7)
-    with pytest.raises(InvalidInput, match="did you mean delay_s"):
+    with pytest.raises(InvalidInput, match="write delay_s="):
         app.submit_by_name("extract", {"path": "a"}, delay=3)
     assert app.client.list_jobs() == []
 

@@ -12,7 +12,7 @@ import pytest
 
 from fencerow import App, Defaults, Job, contract
 from fencerow.app import UntypedParameters
-from fencerow.errors import DeclarationError, InvalidInput, UnknownVerb, UnusableConnection
+from fencerow.errors import DeclarationError, InvalidInput, UnknownVerb, UnusableConnection, WrongCall
 from fencerow.events import consumer, publish
 
 
@@ -150,7 +150,7 @@ def test_an_option_of_another_system_says_what_to_write(lite_app: App, option: s
         return name
 
     given: dict[str, Any] = {option: 5}
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(WrongCall) as refused:
         greet.using(**given)
 
     assert refused.value.fix == f"write {ours}="

@@ -15,7 +15,7 @@ from fencerow.core.model.codec import args_version_of
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact
 from fencerow.core.worker.deciding import UNREADABLE_CODES
-from fencerow.errors import ArgumentsTooNew, DeclarationError, MalformedPayload
+from fencerow.errors import ArgumentsTooNew, DeclarationError, MalformedPayload, WrongCall
 from fencerow.operators import looking
 from fencerow.testing.clock import clock_of
 
@@ -148,7 +148,7 @@ async def test_newer_arguments_wait_longer_each_time_and_not_for_ever(app: App, 
 
 @pytest.mark.parametrize(
     "options",
-    [{"args_version": 0}, {"args_version": "2"}, {"args_version": 1.5}, {"upgrade": 5}, {"args_versoin": 2}],
+    [{"args_version": 0}, {"args_version": "2"}, {"args_version": 1.5}, {"upgrade": 5}],
 )
 def test_a_wrong_declaration_is_refused(lite_app: App, options: dict[str, Any]) -> None:
     with pytest.raises(DeclarationError):
@@ -157,7 +157,7 @@ def test_a_wrong_declaration_is_refused(lite_app: App, options: dict[str, Any]) 
 
 def test_a_misspelled_option_shows_the_closest(lite_app: App) -> None:
     options: Any = {"timeout": 5}
-    with pytest.raises(DeclarationError, match="did you mean timeout_s"):
+    with pytest.raises(WrongCall, match="did you mean timeout_s"):
         lite_app.job(**options)
 
 

@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Never, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from fencerow.core.answering import answering
 from fencerow.core.app.calls import Call, checked, stored_arguments
 from fencerow.core.app.database import Database
 from fencerow.core.app.declare import NO_OPTIONS, DeclareBase, DeclaredBase, Declarer
-from fencerow.core.app.foreign import OF_A_WORKER, OF_APPS, no_attribute, refuse_unknown
+from fencerow.core.app.foreign import OF_APPS, no_attribute
 from fencerow.core.app.given import check_given
 from fencerow.core.app.options import SubmitOptions, submit_options
 from fencerow.core.app.submission import Layers, SubmitGenerator
@@ -22,7 +23,7 @@ from fencerow.core.client.client import JobsClient
 from fencerow.core.client.handle import Handle
 from fencerow.core.config import CoreConfig, Defaults
 from fencerow.core.db.locator import check_tables
-from fencerow.core.errors import DeclarationError, InvalidArguments, InvalidInput
+from fencerow.core.errors import DeclarationError, InvalidArguments
 from fencerow.core.model.change import NewArguments
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import NewJob
@@ -227,6 +228,7 @@ class JobsApp(Database):
 
     # --- workers -----------------------------------------------------------------------------------
 
+    @answering
     def worker(
         self,
         queues: Mapping[str, int] | Sequence[str] | None = None,
@@ -236,7 +238,6 @@ class JobsApp(Database):
         labels: Sequence[str] | None = None,
         ends_process: bool = True,
         without: Collection[str] = (),
-        **unknown: Never,
     ) -> Worker:
         """Make a worker for these queues, or for those of all declared jobs: `async with app.worker(): ...`.
 
@@ -249,10 +250,8 @@ class JobsApp(Database):
 
         Raises:
             DeclarationError: no job is declared, so the worker has nothing to run.
-            InvalidInput: a queue's name or a label cannot be used, slots are given twice, or an option is `unknown`.
+            InvalidInput: a queue's name or a label cannot be used, or slots are given twice.
         """
-        if unknown:
-            refuse_unknown(unknown, self.worker, "a worker", OF_A_WORKER, InvalidInput)
         if not self.handlers and not self._chores:
             raise DeclarationError(
                 "this app has no handler for any job",

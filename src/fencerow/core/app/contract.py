@@ -87,7 +87,8 @@ def handling_options(contract: Contract[P, R], given: HandlingOptions) -> JobOpt
     """The options of a contract, and those of its handler beside them.
 
     Raises:
-        DeclarationError: one of these is unknown, of the wrong type or out of range; or it is no contract.
+        WrongCall: one of these is unknown. DeclarationError: one is of the wrong type or out of range; or it is no
+            contract.
     """
     return with_handling(_options_of(contract), given, "@app.handles")
 

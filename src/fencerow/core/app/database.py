@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
+from fencerow.core.answering import answer
 from fencerow.core.composed import config_type
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
@@ -30,6 +31,7 @@ class LocalDatabaseWarning(UserWarning):
     """No database was named, so jobs are kept in a SQLite file in the working directory."""
 
 
+@answer
 class Database:
     """A database with Fencerow's tables, for `Mutex`, `Transitions` and the other guards in programs without an `App`.
 

@@ -70,6 +70,17 @@ class HandlingOptions(TypedDict, total=False):
 
 CONTRACT_NAMES: Final = frozenset(CoreContractOptions.__annotations__)
 HANDLING_NAMES: Final = frozenset(HandlingOptions.__annotations__)
+_IN_THE_CONTRACT = ("it is stored with the job", "write it at the contract, @contract(...)")
+_AT_THE_HANDLER = (
+    "only the code that runs the job needs it",
+    "write it at the handler, @app.handles(contract, ...)",
+)
+# What a contract and its handler do not take, by whether both, or one of them, are declared here.
+NOT_HERE: Final[Mapping[tuple[bool, bool], Mapping[str, tuple[str, str]]]] = {
+    (True, True): {},
+    (True, False): dict.fromkeys(HANDLING_NAMES, _AT_THE_HANDLER),
+    (False, True): dict.fromkeys(CONTRACT_NAMES, _IN_THE_CONTRACT),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +132,10 @@ def job_options(
     """Check what a decorator was given: the options that a submit needs, or those of the handler, or both.
 
     Raises:
-        DeclarationError: an option is unknown, of the wrong type or out of range.
+        WrongCall: an option is unknown. DeclarationError: one is of the wrong type or out of range.
     """
     known = (CONTRACT_NAMES if contract else frozenset()) | (HANDLING_NAMES if handling else frozenset())
-    refuse_unknown_options(given, known, decorator, DeclarationError, offered=contract)
+    refuse_unknown_options(given, known, decorator, offered=contract, elsewhere=NOT_HERE[contract, handling])
     try:
         limits = Defaults(**{name: given[name] for name in JOB_LIMITS if name in given})
         args_version = given.get("args_version", 1)

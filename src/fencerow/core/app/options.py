@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, TypedDict
 
-from fencerow.core.app.foreign import option_meant
 from fencerow.core.errors import ConfigError, DeclarationError, InvalidInput
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.control import check_delay
@@ -27,6 +25,7 @@ KEY_LIFETIME_S_MAX: Final = 3650 * DAY_S
 SUBMIT_LIMITS: Final = (
     "priority", "attempts_max", "backoff", "timeout_s", "expires_s", "retention_s", "ephemeral",
 )  # fmt: skip
+NOWHERE_ELSE: Final[Mapping[str, tuple[str, str]]] = {}
 Refusal = type[InvalidInput] | type[DeclarationError]
 
 
@@ -81,7 +80,7 @@ def submit_options(**given: Any) -> SubmitOptions:
     Raises:
         InvalidInput: one of them cannot be used. Nothing is stored.
     """
-    refuse_unknown_options(given, SUBMIT_NAMES, "a submit", InvalidInput)
+    refuse_unknown_options(given, SUBMIT_NAMES, "a submit")
     key, scope = given.get("key"), given.get("scope")
     delay_s, run_at = given.get("delay_s"), given.get("run_at")
     id_, queue = given.get("id"), given.get("queue")
@@ -121,18 +120,30 @@ def checked_key_lifetime(given: Seconds | None, kind: Refusal) -> float | None:
 
 
 def refuse_unknown_options(
-    given: Mapping[str, Any], known: Collection[str], who: str, kind: Refusal, *, offered: bool = True
+    given: Mapping[str, Any],
+    known: Set[str],
+    who: str,
+    *,
+    offered: bool = True,
+    elsewhere: Mapping[str, tuple[str, str]] = NOWHERE_ELSE,
 ) -> None:
-    """Refuse options that are neither known nor, unless they cannot stand there, `offered` by a wing."""
-    for name in given:
-        if name not in known and not (offered and name in offered_names()):
-            names = sorted({*known, *(offered_names() if offered else ())})
-            close = difflib.get_close_matches(name, names, n=2, cutoff=0.5)
-            why = f"did you mean {' or '.join(close)}?" if close else f"it takes {', '.join(names)}"
-            why, fix = option_meant(name, names) or (why, "correct or remove it")
-            if name in SUBMIT_NAMES:
-                why, fix = "that is said of one submit", f"write job.using({name}=...).submit(...)"
-            raise kind(f"{who} was given the option {ascii(name)[:60]}", why, fix)
+    """Refuse options that are neither known nor, unless they cannot stand there, `offered` by a wing.
+
+    `elsewhere`: why others of ours cannot stand there, and what to write.
+
+    Raises:
+        WrongCall: there is one.
+    """
+    if not given.keys() <= known:
+        from fencerow.core.model.misfit import refuse_unknown  # who writes no option of a wing never loads it
+
+        names = {*known, *(offered_names() if offered else ())}
+        of_submits = {name: _of_one_submit(name) for name in SUBMIT_NAMES - names}
+        refuse_unknown(given, names, who, {**of_submits, **elsewhere})
+
+
+def _of_one_submit(name: str) -> tuple[str, str]:
+    return "that is said of one submit", f"write job.using({name}=...).submit(...)"
 
 
 def _refuse_contradictions(given: Mapping[str, Any]) -> None:

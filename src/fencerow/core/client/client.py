@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from fencerow.core.answering import answer
 from fencerow.core.client.handle import Handle
 from fencerow.core.client.moving import (
     cancelling,
@@ -26,6 +27,7 @@ from fencerow.core.model.seconds import Seconds
 FLUSH_S = 1.0
 
 
+@answer
 class JobsClient(Submits):
     """Submits, waits for, cancels and revives jobs.
 

@@ -8,13 +8,13 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
+from fencerow.core.answering import answer
 from fencerow.core.client.base import ClientBase
 from fencerow.core.client.moving import cancelling, reviving
 from fencerow.core.client.refs import CancelAnswer, reading
 from fencerow.core.db.run import Procedure
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import JobCancelled, JobFailed, JobGone, JobNotFound
-from fencerow.core.lazy import answer
 from fencerow.core.model.change import AskedChange, JobChanged
 from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.model.job import EndOfJob, JobRecord

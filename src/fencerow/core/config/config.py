@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
-from fencerow.core.config.reading import from_environment, refuse_unknown_options
+from fencerow.core.config.reading import from_environment
 from fencerow.core.config.setting import Setting, check, number, text
 from fencerow.core.config.variables import refuse_unknown_variables
 from fencerow.core.errors import ConfigError, InvalidInput
@@ -188,14 +188,17 @@ class CoreConfig:
         """Settings from the environment; an override that is not None wins.
 
         Raises:
-            ConfigError: an option is unknown, the name of a variable is close to that of a setting (`fix`
-                names the closest), or a value cannot be used. Secrets are never shown. Other unknown
-                FENCEROW_ variables are logged as a warning, except those that Kubernetes sets for its
-                services.
+            WrongCall: an override is no setting.
+            ConfigError: the name of a variable is close to that of a setting (`fix` names the closest), or a value
+                cannot be used. Secrets are never shown. Other unknown FENCEROW_ variables are logged as a warning,
+                except those that Kubernetes sets for its services.
         """
         known = {setting.name: setting for setting in settings(cls)}
         refuse_unknown_variables(environ, known.values())
-        refuse_unknown_options(overrides, known)
+        if not overrides.keys() <= known.keys():
+            from fencerow.core.model.misfit import refuse_unknown  # who writes no wrong call never loads it
+
+            refuse_unknown(overrides, known, "load()")
         values = {name: from_environment(setting, environ) for name, setting in known.items()}
         given = [*values.items(), *overrides.items()]
         return cls(**{name: value for name, value in given if value is not None})

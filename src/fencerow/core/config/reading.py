@@ -5,13 +5,11 @@ The environment name of a setting is `FENCEROW_` and its name in capitals: `leas
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from fencerow.core.config.setting import Setting
-from fencerow.core.config.variables import did_you_mean
 from fencerow.core.errors import ConfigError
 
 
@@ -41,15 +39,3 @@ def _ascii_number(text: str) -> str:
     if not re.fullmatch(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?", text, re.ASCII):
         raise ValueError(text)
     return text
-
-
-def refuse_unknown_options(overrides: Mapping[str, Any], known: Iterable[str]) -> None:
-    """The same for settings that are given by name."""
-    for name in overrides:
-        if name not in known:
-            raise ConfigError(f"{name} is no setting", "it has no effect", _nearest(name, known))
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.6)
-    return did_you_mean(close) if close else "see the list of settings"

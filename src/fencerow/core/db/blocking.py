@@ -14,7 +14,7 @@ from fencerow.core.errors import BlockingCall
 
 PACKAGE = __name__.partition(".")[0]
 VERBS = f"{__package__}.verb"
-DOOR = f"{PACKAGE}.core.lazy"  # stands around what callers are given
+DOOR = f"{PACKAGE}.core.answering"  # stands around what callers are given
 
 
 def refuse_in_loop() -> None:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from fencerow.core.answering import answering
 from fencerow.core.db.blocking import refuse_in_loop
 from fencerow.core.db.borrow import borrowed
 from fencerow.core.db.locator import Locator, acheck_tables, check_tables
@@ -55,8 +56,8 @@ def verb(
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             begun = procedure(self, *args, **kwargs)
-        except TypeError:  # nothing of it has run
-            raise _misfit(procedure, procedure.__name__, (self, *args), kwargs) from None
+        except TypeError as error:  # nothing of it has run
+            raise _misfit(procedure, procedure.__name__, (self, *args), kwargs) or error from None
         return self._run(begun, kwargs.get("connection"))  # pyright: ignore[reportPrivateUsage]
 
     # `help()` and `inspect.signature` read the procedure's own; nothing but what comes back differs.
@@ -73,8 +74,8 @@ def averb(
     async def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             begun = procedure(self, *args, **kwargs)
-        except TypeError:  # nothing of it has run
-            raise _misfit(procedure, f"a{procedure.__name__}", (self, *args), kwargs) from None
+        except TypeError as error:  # nothing of it has run
+            raise _misfit(procedure, f"a{procedure.__name__}", (self, *args), kwargs) or error from None
         return await self._arun(begun, kwargs.get("connection"))  # pyright: ignore[reportPrivateUsage]
 
     return _as_twin(call, procedure)
@@ -84,9 +85,10 @@ def threaded(
     verb: Callable[Concatenate[X, P], T],
 ) -> Callable[Concatenate[X, P], Coroutine[Any, Any, T]]:
     """The twin for async code of what only a thread can do. It goes on there if its caller is cancelled."""
+    answers = answering(verb)
 
     async def call(self: X, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.to_thread(verb, self, *args, **kwargs)
+        return await asyncio.to_thread(answers, self, *args, **kwargs)
 
     twin = _as_twin(call, verb)
     text = f"`{verb.__name__}` for async code. {inspect.cleandoc(verb.__doc__ or '')}"
@@ -114,7 +116,7 @@ def _named(call: F, like: Callable[..., object], name: str) -> F:
 
 def _misfit(
     procedure: Callable[..., Any], name: str, given: Sequence[object], named: Mapping[str, object]
-) -> WrongCall:
+) -> WrongCall | None:
     from fencerow.core.model.misfit import misfit  # who writes no wrong call never loads it
 
     return misfit(procedure, f"{name}()", given, named)

@@ -1,81 +1,69 @@
-"""A call that does not fit: what was found, what was expected, and our word for what another system calls so."""
+"""The one check of calls that do not fit: what was found, what is expected, and our word for another system's.
+
+It is asked only when a call went wrong, so a good call pays nothing for it. Python has refused a call of a function
+with named parameters; who takes options as a mapping asks `refuse_unknown`.
+"""
 
 from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from fencerow.core.errors import WrongCall
 from fencerow.core.model.signature import name_of
+from fencerow.core.model.theirs import ELSEWHERE, OURS, ours_for
 
-# What options of other systems are called here: of these the one that is called has.
-OPTIONS_OF_OTHERS: Final[Mapping[str, tuple[str, ...]]] = {
-    **dict.fromkeys(("countdown", "defer_by", "schedule_in"), ("delay_s", "after_s")),
-    **dict.fromkeys(("eta", "defer_until", "schedule_at", "scheduled_at"), ("run_at",)),
-    **dict.fromkeys(("expires", "max_age"), ("expires_s",)),
-    **dict.fromkeys(("ttl",), ("expires_s", "retention_s")),
-    **dict.fromkeys(("time_limit", "soft_time_limit", "job_timeout"), ("timeout_s",)),
-    **dict.fromkeys(("max_retries", "retries", "max_attempts", "max_tries"), ("attempts_max",)),
-    **dict.fromkeys(("autoretry_for", "retry_for", "retry_when"), ("retry_on",)),
-    **dict.fromkeys(("dont_autoretry_for", "throws"), ("fail_on",)),
-    **dict.fromkeys(
-        ("retry_backoff", "default_retry_delay", "min_backoff", "retry_delay"), ("backoff", "base_s")
-    ),
-    **dict.fromkeys(("retry_backoff_max", "max_backoff"), ("cap_s",)),
-    **dict.fromkeys(("retry_jitter",), ("jitter",)),
-    **dict.fromkeys(("task_id", "job_id", "uid"), ("key", "id")),  # theirs may be any text, ours is a UUID
-    **dict.fromkeys(("queue_name", "routing_key"), ("queue",)),
-    **dict.fromkeys(("result_ttl", "failure_ttl", "result_expires", "keep_result"), ("retention_s",)),
-    **dict.fromkeys(("queueing_lock",), ("unique",)),
-    **dict.fromkeys(("idempotency_key",), ("key",)),
-    **dict.fromkeys(("at_front",), ("priority",)),
-    **dict.fromkeys(("meta",), ("metadata",)),
-    **dict.fromkeys(("lock", "concurrency_key"), ("exclusive",)),
-    **dict.fromkeys(
-        ("concurrency", "max_concurrency", "max_workers", "max_jobs", "worker_concurrency", "threads"),
-        ("slots", "at_once"),
-    ),
-    **dict.fromkeys(("broker", "broker_url", "dsn", "redis_url", "database_url"), ("url",)),
-    **dict.fromkeys(("status", "statuses"), ("states", "state")),
-    **dict.fromkeys(("task", "task_name", "job_name"), ("job", "name")),
-}
-# And what nothing here is called.
-NOTHING_HERE: Final[Mapping[str, tuple[str, str]]] = {
-    **dict.fromkeys(
-        ("acks_late", "ack_late", "reject_on_worker_lost"),
-        ("a job is always acknowledged after its handler has returned", "leave it out"),
-    ),
-    **dict.fromkeys(
-        ("prefetch", "prefetch_count", "prefetch_multiplier", "worker_prefetch_multiplier"),
-        ("a worker claims ahead what its slots will need", "leave it out"),
-    ),
-}
-HERS: Final = "that is another system's word for it"
+NEAR: Final = 0.8  # of two words, from 0 to 1: a letter or two are other ones, are missing, or changed places
+NEARER: Final = 0.9
+BEGUN: Final = 3  # so many letters are the beginning of a word
 
 
-def ours_for(name: str, known: Iterable[str]) -> str | None:
-    """What an option of another system is called here; None if it means none of those that are known."""
-    return next((ours for ours in OPTIONS_OF_OTHERS.get(name, ()) if ours in known), None)
+def refuse_unknown(
+    given: Iterable[str],
+    known: Collection[str],
+    who: str,
+    elsewhere: Mapping[str, tuple[str, str]] | None = None,
+) -> None:
+    """Refuse options that `who` does not have. `elsewhere`: why ours are not to be given here, and what to write.
+
+    Raises:
+        WrongCall: there is one.
+    """
+    for name in given:
+        if name not in known:
+            raise unknown_name(name, known, who, elsewhere or {})
+
+
+def unknown_name(
+    name: str, known: Collection[str], who: str, elsewhere: Mapping[str, tuple[str, str]]
+) -> WrongCall:
+    """The error for one argument that is not known."""
+    return WrongCall(f"{who} was given {ascii(name)[:60]}", *_meant(name, sorted(known), elsewhere))
 
 
 def misfit(
     called: Callable[..., Any], who: str, given: Sequence[object], named: Mapping[str, object]
-) -> WrongCall:
-    """The error for arguments with which this cannot be called; `given` begins with the object, if it is a method."""
-    parameters = inspect.signature(called).parameters
-    plain = [each for each in parameters.values() if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+) -> WrongCall | None:
+    """The error for arguments with which this cannot be called; None if they fit, and what it did went wrong.
+
+    `given` begins with the object, if it is a method.
+    """
+    parameters = inspect.signature(called).parameters.values()
+    plain = [each for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
     by_place = [each.name for each in plain if each.kind is not each.KEYWORD_ONLY]
     by_name = [each.name for each in plain if each.kind is not each.POSITIONAL_ONLY and each.name != "self"]
+    if not any(each.kind is each.VAR_KEYWORD for each in parameters):
+        for name in named:
+            if name not in by_name:
+                return unknown_name(name, by_name, who, {})
     for name in named:
-        if name not in by_name:
-            return WrongCall(f"{who} was given {ascii(name)[:60]}", *_meant(name, by_name))
-        if name in by_place[: len(given)]:
+        if name in by_name and name in by_place[: len(given)]:
             return WrongCall(
                 f"{who} was given {name} twice", "once by its place, once by its name", f"pass {name} once"
             )
-    if len(given) > len(by_place):
+    if len(given) > len(by_place) and not any(each.kind is each.VAR_POSITIONAL for each in parameters):
         apart = [each for each in by_name if each not in by_place]
         return WrongCall(
             f"{who} was given {len(given) - by_place.count('self')} arguments without a name",
@@ -87,6 +75,8 @@ def misfit(
         for each in plain
         if each.default is each.empty and each.name not in named and each.name not in by_place[: len(given)]
     ]
+    if not lacking:
+        return None
     return WrongCall(
         f"{who} was not given {', '.join(lacking)}", f"it takes {', '.join(by_name)}", "pass what is missing"
     )
@@ -98,16 +88,23 @@ def name_of_call(called: Callable[..., Any], given: Sequence[object]) -> str:
     return f"{type(given[0]).__name__ if name == '__init__' else name}()"
 
 
-def _meant(name: str, known: Sequence[str]) -> tuple[str, str]:
-    if name in NOTHING_HERE:
-        return NOTHING_HERE[name]
-    if ours := ours_for(name, known):
-        return HERS, f"write {ours}="
-    if close := difflib.get_close_matches(name, known, n=2, cutoff=0.6):
-        return f"did you mean {' or '.join(close)}?", "correct or remove it"
+def _meant(name: str, known: Sequence[str], elsewhere: Mapping[str, tuple[str, str]]) -> tuple[str, str]:
+    """Why, and what to write: for the word itself, or for the nearest that is one of ours or of another system."""
+    for word in (name, *_near(name, known, {*elsewhere, *OURS, *ELSEWHERE})):
+        if word in known:
+            return f"did you mean {word}?", "correct or remove it"
+        if meant := elsewhere.get(word) or ours_for(word, known):
+            return meant
     if not known:
         return "it takes nothing", "remove it"
     return f"it takes {', '.join(known)}", "correct or remove it"
+
+
+def _near(name: str, known: Sequence[str], others: Collection[str]) -> list[str]:
+    """What begins with it, what is spelt nearly so, and words of others in which a letter is wrong."""
+    begun = [each for each in known if each.startswith(name) and len(name) >= BEGUN]
+    ours = difflib.get_close_matches(name, known, cutoff=NEAR)
+    return [*begun, *ours, *difflib.get_close_matches(name, others, cutoff=NEARER)]
 
 
 def _but_self(names: Sequence[str]) -> list[str]:

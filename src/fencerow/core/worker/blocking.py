@@ -12,6 +12,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
+from fencerow.core.answering import answer
 from fencerow.core.db.service import soon
 from fencerow.core.errors import InvalidInput, OrderRefused
 from fencerow.core.model.control import check_delay
@@ -100,6 +101,7 @@ class WorkerThread:
             await self._asked.wait()
 
 
+@answer
 class PlainUse(ABC):
     """What plain code uses of a worker, where it runs in a thread of its own or until it has ended."""
 

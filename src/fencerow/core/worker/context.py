@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NoReturn, TypeVar, overload
 
+from fencerow.core.answering import answer
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Operation
@@ -39,6 +40,7 @@ class Done:
         yield
 
 
+@answer
 class Job:
     """One attempt of a job, as its handler sees it.
 

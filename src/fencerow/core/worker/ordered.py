@@ -7,6 +7,7 @@ from typing import Any, TypedDict
 
 from fencerow.core.db.run import Operation
 from fencerow.core.errors import OrderRefused
+from fencerow.core.model.misfit import refuse_unknown
 from fencerow.core.model.wanted import OrderedChange
 from fencerow.core.store import store
 from fencerow.core.store.orders import Order
@@ -31,8 +32,9 @@ def ordering_of(holder: str, change: ServedChange, actor: str) -> Generator[Oper
     """How the order is written. `actor`: who gives it, if the change does not say.
 
     Raises:
-        OrderRefused, InvalidInput: see `store.ordering`.
+        WrongCall: the change says something unknown. OrderRefused, InvalidInput: see `store.ordering`.
     """
+    refuse_unknown(change, ServedChange.__annotations__, "change()")
     wanted = OrderedChange(
         slots=change.get("slots"),
         queues=change.get("queues") or {},

@@ -14,6 +14,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from fencerow.core.answering import answer
 from fencerow.core.background.loop import WorkerDied
 from fencerow.core.chore import Chore, Ticking
 from fencerow.core.config import CoreConfig
@@ -24,7 +25,6 @@ from fencerow.core.db.run import arun
 from fencerow.core.db.service import soon
 from fencerow.core.db.trouble import is_shortage, out_of_resources
 from fencerow.core.errors import ConfigError
-from fencerow.core.lazy import answer
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.text import amount
 from fencerow.core.model.wanted import Leave

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 import fencerow.guards.mutex.mutexes as mutexes
+from fencerow.core.answering import answer
 from fencerow.core.db.blocking import refuse_in_loop
 from fencerow.core.db.locator import Locator, acheck_tables, arun, check_tables, run
 from fencerow.core.db.run import arun as arun_requests
@@ -29,6 +30,7 @@ from fencerow.guards.mutex.terms import DEFERRALS_MAX, terms_of
 from fencerow.guards.settings import GuardSettings
 
 
+@answer
 class Mutex:
     """The mutex of one key: it has one holder at a time, in this process and all others of the same database.
 

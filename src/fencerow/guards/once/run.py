@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any, TypeVar
 
+from fencerow.core.answering import answer
 from fencerow.core.db.locator import Locator, arun_back, run, still_open
 from fencerow.core.db.run import Operation, joining
 from fencerow.core.db.strikes import sheltered
@@ -19,6 +20,7 @@ log = logging.getLogger("fencerow.once")
 T = TypeVar("T")
 
 
+@answer
 class OnceRun(LocatorVerbs):
     """One caller's run for a key. `needed`: this caller has to do it; else `result` is what the other run returned.
 

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from fencerow.core.answering import answer
 from fencerow.core.db.locator import Locator, acheck_tables, arun, check_tables, run
 from fencerow.core.db.run import Operation, Steps, execute, joining, operation
 from fencerow.core.errors import Busy, FencerowError
@@ -61,6 +62,7 @@ def purge_windows(*, limit: int) -> Steps[int]:
     return len((yield from execute("purge_windows", limit=limit)))
 
 
+@answer
 class DedupeWindow:
     """Tells the first of equal things from its duplicates, for `window_s` seconds of the database's clock.
 

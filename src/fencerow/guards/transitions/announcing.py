@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fencerow.core.answering import answer
 from fencerow.core.db.run import Steps
 from fencerow.events.outbox import WAKE_UP, NewEvent, append
 from fencerow.events.topics import check_own_topic
@@ -9,6 +10,7 @@ from fencerow.guards.transitions.declaring import Names, listed
 from fencerow.guards.transitions.outcome import Moved
 
 
+@answer
 class MoveEvents:
     """A publisher for `Transitions`: a move of `documents` is the event `documents.<move>`, keyed by the row's id.
 

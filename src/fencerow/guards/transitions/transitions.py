@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fencerow.core.answering import answer
 from fencerow.core.db.locator import Locator
 from fencerow.core.db.verb import LocatorProcedure, averb, verb
 from fencerow.core.model.seconds import Seconds, in_seconds
@@ -21,6 +22,7 @@ from fencerow.guards.transitions.validating import machine, once, sub_machine, v
 from fencerow.guards.transitions.verbs import MANY, Moves, positive
 
 
+@answer
 class Transitions(Moves):
     """Legal moves on a table of the user's own: each is one guarded UPDATE that returns the row, or None.
 

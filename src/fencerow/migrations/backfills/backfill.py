@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fencerow.core.answering import answer
 from fencerow.core.app.app import JobsApp
 from fencerow.core.app.declare import DeclaredBase
 from fencerow.core.db.engine import Engine, Session
@@ -34,6 +35,7 @@ LAG_PAUSE_S = 1.0
 IDLE_S = 60.0  # a process that is stopped in the middle of a range keeps the lane, and the rows, no longer
 
 
+@answer
 class Backfill:
     """Works through a table by key, `batch_rows` rows at a time, in jobs of the app; each range once.
 

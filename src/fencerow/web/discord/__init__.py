@@ -7,7 +7,7 @@ The guide: docs/guide/discord.md.
 
 from __future__ import annotations
 
-from fencerow.core.lazy import answer
+from fencerow.core.answering import answer
 from fencerow.web.discord.api import DiscordApi
 from fencerow.web.discord.endpoint import Discord, Words
 from fencerow.web.discord.interaction import Interaction, ReplyTo

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fencerow.core.lazy import answer
+from fencerow.core.answering import answer
 from fencerow.web.remote.client import RemoteClient
 from fencerow.web.remote.flow_handle import RemoteFlowHandle, RemoteFlows
 from fencerow.web.remote.flows import RemoteFlow

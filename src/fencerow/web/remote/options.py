@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypedDict
 
+from fencerow.core.model.misfit import refuse_unknown
 from fencerow.core.model.seconds import Seconds, in_seconds
 
 
@@ -37,7 +38,12 @@ class RemoteOptions(TypedDict, total=False):
 
 
 def said(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as they are sent: those that were said."""
+    """The options as they are sent: those that were said.
+
+    Raises:
+        WrongCall: one is unknown.
+    """
+    refuse_unknown(options, RemoteOptions.__annotations__, "a submit")
     return {
         name: in_seconds(value) if isinstance(value, timedelta) else value
         for name, value in options.items()

@@ -11,6 +11,7 @@ from fencerow.core.db.run import Row
 from fencerow.core.errors import ConfigError, InvalidInput
 from fencerow.core.model.defaults import DAY_S, check_number
 from fencerow.core.model.job import At, AtOrNone
+from fencerow.core.model.misfit import refuse_unknown
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import check_text
 from fencerow.core.model.value import UNREADABLE
@@ -121,8 +122,9 @@ def wanted_of(known: EndpointWanted, url: str, given: EndpointOptions) -> Endpoi
     """What is known, with what was said.
 
     Raises:
-        InvalidInput: something cannot be used.
+        WrongCall: an option is unknown. InvalidInput: something cannot be used.
     """
+    refuse_unknown(given, EndpointOptions.__annotations__, "the endpoint")
     return EndpointWanted(
         url=url,
         events=_endings(given["events"]) if "events" in given else known.events,

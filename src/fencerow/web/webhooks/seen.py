@@ -6,9 +6,12 @@ import threading
 from collections import OrderedDict
 from typing import Final
 
+from fencerow.core.answering import answer
+
 SEEN_MAX: Final = 100_000  # about 20 MB
 
 
+@answer
 class SeenWebhooks:
     """The webhooks of the last minutes in this process's memory; several threads may use it at once.
 
