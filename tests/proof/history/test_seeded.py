@@ -274,7 +274,7 @@ SEEDS: dict[str, Seed] = {
     "claim without the state": Seed(
         [
             ("claim", "AND queued.state = 'queued'\n", "\n"),
-            ("claim", "AND job.state = 'queued'\n", "\n"),
+            ("claim", "AND job.state IS NOT DISTINCT FROM 'queued'\n", "\n"),
         ],
         double_claim,
         {"I3"},

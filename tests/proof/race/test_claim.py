@@ -31,7 +31,9 @@ from tests.proof.race.people import (
 
 # Every inner guard of a claim has an outer twin; a job is claimed twice only without both and without the lock.
 CLAIM_UNGUARDED = (
-    Cut("claim", ("      AND job.state = 'queued'\n", ""), ("  AND state = 'queued'\n", "")),
+    Cut(
+        "claim", ("      AND job.state IS NOT DISTINCT FROM 'queued'\n", ""), ("  AND state = 'queued'\n", "")
+    ),
     Cut("claim", ("AND queued.state = 'queued'", ""), ("AND queued.state = 'queued'", "")),
     Cut("claim", ("FOR UPDATE SKIP LOCKED", "")),
 )
