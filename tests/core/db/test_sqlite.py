@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import os
 import sqlite3
 import threading
@@ -16,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db import sqlite_locks
+from fencerow.core.db import sqlite_connection, sqlite_locks
 from fencerow.core.db.run import Operation, Steps, execute, operation
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.db.sqlite_file import fault, translated, wal_is_safe
@@ -147,7 +148,7 @@ def test_a_locked_file_is_busy_within_the_allowed_wait(
         monotonic=lambda: 1000.0 + sum(slept_s), sleep=slept_s.append, time_ns=time.time_ns
     )
     monkeypatch.setattr(sqlite_locks, "time", clock)
-    with pytest.raises(Busy, match="locked by another writer"):
+    with pytest.raises(Busy, match=r"locked by another writer\n.* submit waited 0.2 s for its turn"):
         hasty.run(store.submit([new_job()]))
     assert 0.1 < sum(slept_s) < 0.3
     assert hasty.run(looking.list_jobs()) == []
@@ -555,3 +556,35 @@ def test_who_opens_a_file_beside_writers_without_a_pause_looks_as_often_as_they_
         each.close()
 
     assert len(pauses) == 200 and max(pauses) < 0.002
+
+
+@pytest.mark.parametrize(
+    ("journal", "commit_s", "room_s"), [("truncate", 1.0, [0.02]), ("truncate", 0.01, []), ("wal", 1.0, [])]
+)
+def test_a_writer_whose_commits_take_long_lets_readers_in_before_the_next(
+    sqlite_path: Path, monkeypatch: pytest.MonkeyPatch, journal: str, commit_s: float, room_s: list[float]
+) -> None:
+    """Else they find the file open for a millisecond between two commits, and come to nothing for many of these."""
+    writer, reader = (
+        SqliteEngine(sqlite_path, store.sqlite_queries(), journal_mode=journal) for _ in range(2)
+    )
+    store.migrate(writer)
+    instants, slept_s, read = itertools.count(step=commit_s), list[float](), list[int]()
+
+    def sleep(pause_s: float) -> None:
+        slept_s.append(pause_s)
+        read.append(len(reader.run(looking.list_jobs())))
+
+    clock = SimpleNamespace(monotonic=lambda: next(instants), sleep=sleep, time_ns=time.time_ns)
+    submit(writer)
+    monkeypatch.setattr(sqlite_connection, "time", clock)
+    submit(writer)  # it learns how long a commit takes
+    slept_s.clear()
+    read.clear()
+    writer.run(looking.list_jobs())
+    submit(writer)
+
+    assert slept_s == room_s
+    assert read == [2 for _ in room_s]
+    for each in (writer, reader):
+        each.close()

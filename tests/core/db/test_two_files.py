@@ -111,9 +111,8 @@ def test_reading_the_jobs_and_then_waiting_stops_a_claim(lite: SqliteEngine) -> 
     reader = sqlite3.connect(lite.path, isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT holder FROM fencerow_jobs WHERE state = 'running'").fetchall()
-    with pytest.raises(
-        Busy
-    ):  # it cannot be committed while somebody reads the jobs and waits for something else
+    # It cannot be committed while somebody reads the jobs and waits for something else.
+    with pytest.raises(Busy, match=r"waited 0.05 s for others to end reading"):
         claim(hasty, holder)
     reader.execute("COMMIT")
     assert len(claim(hasty, holder)) == 1

@@ -11,10 +11,13 @@ from typing import Any, TypeVar
 
 from fencerow.core.db.queries import Queries
 from fencerow.core.db.run import Operation, Param, Rows, Statement, run
-from fencerow.core.db.sqlite_file import in_doubt, open_file
-from fencerow.core.db.sqlite_locks import after, evenly
+from fencerow.core.db.sqlite_file import in_doubt, locked, open_file
+from fencerow.core.db.sqlite_locks import LOOK_S, after, evenly, is_locked
 
 T = TypeVar("T")
+
+# Of the time that the last commit took, how much readers get before the next; and at most.
+ROOM_SHARE, ROOM_MAX_S = 0.02, 0.02
 
 
 class HostClock:
@@ -37,6 +40,7 @@ class SqliteConnection:
         self._clock = clock
         self._query_us: int | None = None  # when the query that runs just now began
         self._prefix, self._worker_rows = prefix, f"{prefix}file.{prefix}workers"
+        self._shuts, self._commit_s = journal != "wal", 0.0  # how long the last commit took
         self._touch = f"DELETE FROM main.{prefix}queues WHERE 0"  # noqa: S608 (a checked identifier)
         self.connection = open_file(
             path, queries, self._now_us, prefix=prefix, journal_mode=journal, timeout_s=timeout_s
@@ -86,18 +90,33 @@ class SqliteConnection:
 
     def run_alone(self, operation: Operation[T], timeout_s: float) -> T:
         """Run an operation in a transaction of its own."""
-        connection, commits = self.connection, False
+        connection, commits, changes = self.connection, False, self.connection.total_changes
+        waits_for = "its turn"
         try:
             takes_turn = operation.writes != "" or operation.reads == "both"
             self.begin(timeout_s, writes=takes_turn)
+            waits_for = f"the worker rows in {self.path}-workers"
             answer = run(operation.start(), self.execute if takes_turn else self._execute_on_jobs)
+            waits_for = "others to end reading, to commit"
             commits = connection.in_transaction
             if commits:
-                connection.execute("COMMIT")
+                self._commit(writes=connection.total_changes != changes)
         except BaseException as error:
             self.undo(error, commits=commits)
+            if isinstance(error, sqlite3.OperationalError) and is_locked(error):
+                raise locked(self.path, f"{operation.name} waited {timeout_s:g} s for {waits_for}") from error
             raise
         return answer
+
+    def _commit(self, *, writes: bool) -> None:
+        """In a rollback journal a commit shuts readers out until the disk has it. Where that takes long and the next
+        writer commits a millisecond later, they would seldom find the file open: they get time to come in before."""
+        if writes and (room_s := min(self._commit_s * ROOM_SHARE, ROOM_MAX_S)) >= LOOK_S:
+            time.sleep(room_s)
+        began = time.monotonic()
+        self.connection.execute("COMMIT")
+        if writes and self._shuts:
+            self._commit_s = time.monotonic() - began
 
     def undo(self, error: BaseException, *, commits: bool) -> None:
         """Roll back what an error has ended.

@@ -165,6 +165,15 @@ def in_doubt(error: BaseException, path: Path) -> OutcomeUnknown | None:
     )
 
 
+def locked(path: Path, why: str) -> Busy:
+    """The error for a file that others did not let go in time."""
+    return Busy(
+        f"{path} stayed locked by another writer",
+        why,
+        "repeat; look for a long transaction, or raise busy_timeout_s where the disk is slow",
+    )
+
+
 def fault(error: sqlite3.DatabaseError, path: Path) -> FencerowError | None:
     """Which of our errors a SQLite error is, if any."""
     if isinstance(error, sqlite3.OperationalError):
@@ -187,9 +196,7 @@ def fault(error: sqlite3.DatabaseError, path: Path) -> FencerowError | None:
 def _trouble(error: sqlite3.OperationalError, path: Path) -> FencerowError | None:
     code = _code(error)
     if is_locked(error):
-        return Busy(
-            f"{path} stayed locked by another writer", str(error), "repeat, or look for a long transaction"
-        )
+        return locked(path, str(error))
     if code == "SQLITE_READONLY_DBMOVED":
         return ReadOnly(
             f"{path} was replaced, moved or removed while this program had it open",
