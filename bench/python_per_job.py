@@ -22,7 +22,7 @@ from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import QueueLane
 from fencerow.core.store import store
 from fencerow.core.store.workers import Renewed
-from fencerow.core.worker.worker import Worker
+from fencerow.core.worker.plain import Worker
 
 SLOTS = 100
 DUE_US = 1  # since when the first is due: a claim that did not bring it would be asked for it by another

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     )
     from fencerow.core.model.retry import Fail, Retry, RetryRule, Snooze, is_retryable
     from fencerow.core.model.state import State
-    from fencerow.core.worker.worker import Worker
+    from fencerow.core.worker.plain import Worker
     from fencerow.declaring import contract
     from fencerow.job import Job
 else:
@@ -93,7 +93,7 @@ else:
             "is_retryable": "fencerow.core.model.retry",
             "State": "fencerow.core.model.state",
             "Job": "fencerow.job",
-            "Worker": "fencerow.core.worker.worker",
+            "Worker": "fencerow.core.worker.plain",
         },
     )
 

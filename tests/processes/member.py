@@ -10,7 +10,7 @@ import signal
 import sys
 
 from fencerow import Config
-from fencerow.core.worker.worker import Worker
+from fencerow.core.worker.plain import Worker
 from tests.processes import shop
 from tests.whole.deaths.crew import engine_of
 

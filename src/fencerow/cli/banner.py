@@ -15,7 +15,7 @@ from fencerow.core.config import CoreConfig, PostgresUrl, masked, parse_url
 from fencerow.core.finding import Level
 from fencerow.core.model.text import amount
 from fencerow.core.store.connect import DEFAULT_URL
-from fencerow.core.worker.worker import Worker
+from fencerow.core.worker.plain import Worker
 from fencerow.doctor.self_test import SelfTest, self_test
 
 log = logging.getLogger("fencerow.worker")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fencerow.core.app import JobsApp
 from fencerow.core.errors import InvalidInput
-from fencerow.core.worker.worker import Worker
+from fencerow.core.worker.plain import Worker
 from fencerow.supervisor.probes import ProbeAddress, ProbePage
 
 if TYPE_CHECKING:

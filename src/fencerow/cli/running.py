@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from fencerow.cli import banner, logs
 from fencerow.cli.signals import Signals
 from fencerow.core.app import JobsApp
+from fencerow.core.background.loop import WorkerDied
 from fencerow.core.errors import FencerowError, TooManyHung, exits
 from fencerow.core.main_loop import run_main
-from fencerow.core.worker.worker import Worker, WorkerDied
+from fencerow.core.worker.plain import Worker
 from fencerow.operators import looking
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)

@@ -16,7 +16,7 @@ from fencerow.cli.sources import Sources, folders_of
 from fencerow.command.options import CommandOptions
 from fencerow.core.config import COMMAND_PREFIX
 from fencerow.core.errors import InvalidInput
-from fencerow.core.worker.worker import Worker
+from fencerow.core.worker.plain import Worker
 from fencerow.supervisor.lifeline import Lifeline
 from fencerow.supervisor.member import MemberProcess
 from fencerow.supervisor.notify import Notifier

@@ -23,7 +23,7 @@ from fencerow.core.model.text import amount, kind_and_text
 from fencerow.core.model.worker_labels import parsed_labels
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact
-from fencerow.core.worker.worker import Worker
+from fencerow.core.worker.plain import Worker
 from fencerow.operators import looking
 from fencerow.testing.beside import Beside
 from fencerow.testing.chores import do_chores

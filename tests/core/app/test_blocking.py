@@ -82,7 +82,7 @@ def test_what_the_change_meets_in_the_loop_is_raised_to_plain_code(
         raise ZeroDivisionError(str(change))
 
     lite_app.job(double)
-    monkeypatch.setattr("fencerow.core.worker.worker.Worker.change", fails)
+    monkeypatch.setattr("fencerow.core.worker.plain.Worker.change", fails)
     with lite_app, lite_app.worker() as worker, pytest.raises(ZeroDivisionError, match="slots"):
         worker.change_blocking(slots=3)
 

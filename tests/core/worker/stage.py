@@ -21,8 +21,8 @@ from fencerow.core.model.value import ValueCodec
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.middleware import Middleware, RunMiddleware
+from fencerow.core.worker.plain import Worker
 from fencerow.core.worker.pool import Pool, StartBound
-from fencerow.core.worker.worker import Worker
 from fencerow.operators import looking
 from tests.kit.jobs import QUEUE, AnyEngine, new_job
 from tests.kit.pace import LONG_LEASE_S, PATIENCE_S

@@ -12,7 +12,7 @@ import pytest
 
 from fencerow.core.background import loop
 from fencerow.core.background.dormant import Dormant
-from fencerow.core.background.loop import Fatal, Loop, Loops
+from fencerow.core.background.loop import Fatal, Loop, Loops, WorkerDied
 from fencerow.core.background.reaper import JobReaper
 from fencerow.core.chore import Chore, Ticking
 from fencerow.core.errors import OutOfResources
@@ -21,7 +21,7 @@ from fencerow.core.model.wanted import Stated
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.acker import Acker
-from fencerow.core.worker.worker import Worker, WorkerDied
+from fencerow.core.worker.plain import Worker
 from fencerow.guards.once.window import admit, purge_windows
 from fencerow.retention.disowner import Disowner
 from fencerow.retention.maintenance import MaintenanceChore

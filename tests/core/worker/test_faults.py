@@ -9,6 +9,7 @@ import time
 import psycopg
 import pytest
 
+from fencerow.core.background.loop import WorkerDied
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.ids import new_id
@@ -19,7 +20,7 @@ from fencerow.core.worker import keeper
 from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.attempt import Interrupt
 from fencerow.core.worker.context import Job
-from fencerow.core.worker.worker import Worker, WorkerDied
+from fencerow.core.worker.plain import Worker
 from fencerow.errors import LeaseLost
 from fencerow.retention.maintenance import MaintenanceChore
 from tests.core.worker.faulty import Faulty

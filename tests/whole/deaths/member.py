@@ -12,7 +12,7 @@ import time
 
 from fencerow import Config
 from fencerow.core.worker.context import Job
-from fencerow.core.worker.worker import Worker
+from fencerow.core.worker.plain import Worker
 from tests.core.worker.stage import handler
 from tests.whole.deaths.crew import engine_of
 

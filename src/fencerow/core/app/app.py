@@ -32,7 +32,7 @@ from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.middleware import Middleware, RunMiddleware, TogetherMiddleware
 
 if TYPE_CHECKING:
-    from fencerow.core.worker.worker import Worker
+    from fencerow.core.worker.plain import Worker
 
 R = TypeVar("R")
 
@@ -259,7 +259,7 @@ class JobsApp(Database):
                 "declare a job with @app.job, and import the module that declares it",
             )
         from fencerow.core.app.serving import carrying, served_queues, warn_of_unwrapped
-        from fencerow.core.worker.worker import Worker  # who only submits never loads it
+        from fencerow.core.worker.plain import Worker  # who only submits never loads it
 
         own = {job.queue for job in self._jobs.values() if job.runs_here}
         served = served_queues(queues, slots, own, self._submitter.layers.queues)

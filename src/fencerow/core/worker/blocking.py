@@ -1,26 +1,14 @@
-"""A worker for plain code: `with app.worker():` runs it in a thread of its own, with an event loop of its own."""
+"""A worker in a thread of its own, with an event loop of its own; and what may not block a loop."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError, wait
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from functools import partial
-from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
 
-from fencerow.core.answering import answer
 from fencerow.core.db.service import soon
-from fencerow.core.errors import InvalidInput, OrderRefused
-from fencerow.core.model.control import check_delay
-from fencerow.core.model.seconds import Seconds
-from fencerow.core.worker.ordered import ServedChange, not_registered
-
-T = TypeVar("T")
-LOOK_S = 0.5  # how often it is seen that a worker has ended, which carries out nothing more
+from fencerow.core.errors import InvalidInput
 
 
 def refuse_in_a_loop(name: str, instead: str) -> None:
@@ -99,95 +87,3 @@ class WorkerThread:
         async with self._block:
             self._up.set()
             await self._asked.wait()
-
-
-@answer
-class PlainUse(ABC):
-    """What plain code uses of a worker, where it runs in a thread of its own or until it has ended."""
-
-    name: str
-    _loop: asyncio.AbstractEventLoop | None
-    _ended: threading.Event
-
-    @abstractmethod
-    async def __aenter__(self) -> Self: ...
-
-    @abstractmethod
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-    @abstractmethod
-    async def run(self, *, until_idle: bool = False) -> None: ...
-
-    @abstractmethod
-    async def change(self, **change: Unpack[ServedChange]) -> int: ...
-
-    @abstractmethod
-    def request_stop(self, *, now: bool = False) -> None: ...
-
-    @property
-    @abstractmethod
-    def holder(self) -> str | None: ...
-
-    def run_blocking(self, *, until_idle: bool = False) -> None:
-        """`run` for plain code: it returns when the worker has ended. `request_stop` may come from another thread.
-
-        Raises:
-            InvalidInput: called inside a running event loop. All that `run` raises.
-        """
-        refuse_in_a_loop("run_blocking()", "await worker.run()")
-        asyncio.run(self.run(until_idle=until_idle))
-
-    def change_blocking(self, **change: Unpack[ServedChange]) -> int:
-        """`change` for plain code, where the worker runs in another thread.
-
-        Raises:
-            OrderRefused: as of `change`; or the worker ended meanwhile. InvalidInput: called inside a running event
-                loop, or the change does not fit.
-        """
-        refuse_in_a_loop("change_blocking()", "await worker.change(...)")
-        if self._loop is None or self.holder is None:
-            raise not_registered(self.name)
-        return self._answered(self._loop, self.change(**change))
-
-    def _answered(self, loop: asyncio.AbstractEventLoop, asked: Coroutine[Any, Any, T]) -> T:
-        """What comes of this in the worker's loop. What it raises is raised here."""
-        try:
-            answer = asyncio.run_coroutine_threadsafe(asked, loop)
-        except RuntimeError:  # closed
-            asked.close()
-            raise self._over() from None
-        while not wait([answer], LOOK_S).done:
-            if self._ended.is_set():
-                answer.cancel()
-                raise self._over()
-        try:
-            return answer.result()
-        except CancelledError:
-            raise self._over() from None
-
-    def _over(self) -> OrderRefused:
-        return OrderRefused(
-            f"worker {self.name} has ended", "it ended before it could change", "start another one"
-        )
-
-    def wait_stopped_blocking(self, timeout_s: Seconds | None = None) -> bool:
-        """`wait_stopped` for plain code: whether the worker has ended within so many seconds.
-
-        Raises:
-            InvalidInput: called inside a running event loop.
-        """
-        refuse_in_a_loop("wait_stopped_blocking()", "await worker.wait_stopped()")
-        return self._ended.wait(None if timeout_s is None else check_delay(timeout_s, "timeout_s", zero=True))
-
-    def __enter__(self) -> Self:
-        refuse_in_a_loop("with app.worker()", "async with app.worker()")
-        self._beside = WorkerThread(self, partial(self.request_stop, now=True), self.name)
-        self._beside.enter()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._beside.leave(now=error is not None)

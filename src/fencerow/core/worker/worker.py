@@ -15,7 +15,6 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from fencerow.core.answering import answer
-from fencerow.core.background.loop import WorkerDied
 from fencerow.core.chore import Chore, Ticking
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.connections import told
@@ -31,7 +30,7 @@ from fencerow.core.model.wanted import Leave
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.assembly import Assembly, check_children, connections, described, shared
-from fencerow.core.worker.blocking import PlainUse, is_in
+from fencerow.core.worker.blocking import is_in
 from fencerow.core.worker.idling import until_idle as until_idle_now
 from fencerow.core.worker.middleware import NO_MIDDLEWARE, Middleware
 from fencerow.core.worker.ordered import ServedChange, not_registered, ordering_of
@@ -40,20 +39,10 @@ from fencerow.core.worker.vitals import Phase, Vitals, found_faults
 
 log = logging.getLogger("fencerow.worker")
 
-__all__ = ["Worker", "WorkerDied"]
-
 
 @answer
-class Worker(PlainUse):
-    """Claims jobs of the registered names from its queues and runs them until it is stopped.
-
-    `queues` maps a queue to slots of its own, or lists queues that use `slots` together. Use it as an async
-    context manager inside an application, or `run()` it in a process of its own. In plain code write `with`, which runs
-    it in a thread of its own, or `run_blocking()`.
-
-    With `ends_process`, the worker ends its process if a handler blocks the event loop beyond its time limit:
-    nothing less can end such a handler. See docs/guide.md.
-    """
+class LoopWorker:
+    """A worker in an event loop. `plain.py` has what plain code uses of it."""
 
     def __init__(
         self,
