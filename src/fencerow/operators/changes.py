@@ -14,8 +14,7 @@ from fencerow.core.model.change import JobChanged, NewArguments
 from fencerow.core.model.job import Fence
 from fencerow.core.model.packed import PACKED, fingerprint
 from fencerow.core.model.state import FINAL, State
-from fencerow.core.store.attempts import read_fences
-from fencerow.core.store.moves import CANCEL_PATIENCE_S, ROUNDS_MAX, not_found
+from fencerow.core.store.moves import CANCEL_PATIENCE_S, moved_or_refused, not_found
 from fencerow.operators.job_change import JobChange
 from fencerow.turns.changing import Elsewhere, Idle, leave, new_turns, refuse_unkept, told_apart
 
@@ -58,8 +57,8 @@ def change(
 ) -> Steps[JobChanged]:
     """Change a job that nobody runs.
 
-    A bounded loop, because between the lock and the look others move the job too. The row is locked until the
-    transaction ends: a claim leaves it alone meanwhile. Made again it is the same change, unless it counts from now.
+    The row is locked until the transaction ends: a claim leaves it alone meanwhile. Made again it is the same
+    change, unless it counts from now.
 
     Raises:
         IllegalMove: it runs, or it has ended. `state` says which.
@@ -68,24 +67,19 @@ def change(
         JobNotFound: there is no such job.
         Busy: a transaction of somebody's locks the job. Nothing was changed; try again.
     """
-    for _ in range(ROUNDS_MAX):
+
+    def changed() -> Steps[JobChanged | None]:
         locked = yield from execute("lock_idle", ids=[job_id], with_args=wanted.arguments is not None)
         idle = [_idle(row) for row in locked]
-        if idle:
-            line = _of(idle[0], wanted)
-            if line.elsewhere is not None:
-                yield from refuse_unkept(line.elsewhere)
-            done = yield from _changed(idle, [line], actor, reason)
-            if done:
-                return done[0]
-        # A later statement than the refusal: in the same one it would report a state from before it.
-        fence = (yield from read_fences([job_id]).steps()).get(job_id)
-        refused = unchangeable(job_id, fence)
-        if refused is not None:
-            raise refused
-    raise IllegalMove(
-        f"job {job_id} kept changing its state", "others change it at the same time", "change it again"
-    )
+        if not idle:
+            return None
+        line = _of(idle[0], wanted)
+        if line.elsewhere is not None:
+            yield from refuse_unkept(line.elsewhere)
+        done = yield from _changed(idle, [line], actor, reason)
+        return done[0] if done else None
+
+    return (yield from moved_or_refused(job_id, changed, unchangeable, "change it again"))
 
 
 @operation(patience_s=CANCEL_PATIENCE_S)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import msgspec
 
@@ -20,6 +22,7 @@ from fencerow.core.model.job import Fence
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store.attempts import MovedJob, Requeued, archive, read_fences, requeued_rows
 
+T = TypeVar("T")
 ROUNDS_MAX = 10  # of move, ask and look; each loses only to somebody who moved the job
 CANCEL_PATIENCE_S = 5.0  # who cancels waits for an answer, while somebody's transaction may lock the job
 
@@ -38,15 +41,16 @@ def cancel(
 ) -> Steps[CancelResult]:
     """Cancel a job: at once when nobody runs it, by request when somebody does (not with `only_queued`).
 
-    A bounded loop, because between the look and the move others move the job too. Repeating it after an unknown
-    outcome is harmless, but not silent: what the first one cancelled is refused to the second, with its state.
+    Repeating it after an unknown outcome is harmless, but not silent: what the first one cancelled is refused to
+    the second, with its state.
 
     Raises:
         IllegalMove: it has ended already, or it runs and `only_queued` was given. `state` says which.
         JobNotFound: there is no such job.
         Busy: a transaction of somebody's locks the job. Nothing was asked; try again.
     """
-    for _ in range(ROUNDS_MAX):
+
+    def cancelled() -> Steps[CancelResult | None]:
         idle = yield from execute("cancel_idle", ids=[job_id], actor=actor, reason=reason)
         if idle:
             (moved,) = yield from archive(first_column(idle))
@@ -55,14 +59,10 @@ def cancel(
             asked = yield from execute("ask_cancel", ids=[job_id], actor=actor, reason=reason)
             if asked:
                 return CancelResult(None, str(asked[0][1]))
-        # A later statement than the refusals: in the same one it would report a state from before them.
-        fence = (yield from read_fences([job_id]).steps()).get(job_id)
-        refused = uncancellable(job_id, fence, only_queued=only_queued)
-        if refused is not None:
-            raise refused
-    raise IllegalMove(
-        f"job {job_id} kept changing its state", "others change it at the same time", "cancel it again"
-    )
+        return None
+
+    unfit = partial(uncancellable, only_queued=only_queued)
+    return (yield from moved_or_refused(job_id, cancelled, unfit, "cancel it again"))
 
 
 @operation()
@@ -110,22 +110,36 @@ def delete(ids: Sequence[str]) -> Steps[list[str]]:
 
 
 def _lock_finished(job_id: str, ended_by_us: int | None) -> Steps[Row]:
-    """Lock a finished job's row. A bounded loop: it may end, or end again, between the lock and the look."""
+    """Lock a finished job's row."""
+
+    def locked() -> Steps[Row | None]:
+        rows = yield from execute("lock_finished", ids=[job_id], ended_by=ended_by_us)
+        return rows[0] if rows else None
+
+    unfit = partial(unrevivable, ended_by_us=ended_by_us)
+    return (yield from moved_or_refused(job_id, locked, unfit, "revive it again"))
+
+
+def moved_or_refused(
+    job_id: str,
+    move: Callable[[], Steps[T | None]],
+    unfit: Callable[[str, Fence | None], FencerowError | None],
+    again: str,
+) -> Steps[T]:
+    """What a move of one job brought, or why the job cannot move: `unfit` says so of where it stands.
+
+    A bounded loop, because between the move and the look others move the job too.
+    """
     for _ in range(ROUNDS_MAX):
-        locked = yield from execute("lock_finished", ids=[job_id], ended_by=ended_by_us)
-        if locked:
-            return locked[0]
+        done = yield from move()
+        if done is not None:
+            return done
+        # A later statement than the refusal: in the same one it would report a state from before it.
         fence = (yield from read_fences([job_id]).steps()).get(job_id)
-        refused = unrevivable(job_id, fence)
+        refused = unfit(job_id, fence)
         if refused is not None:
             raise refused
-        if ended_by_us is not None:
-            raise IllegalMove(
-                f"job {job_id} has ended again", "it has run since it was looked at", "look again"
-            )
-    raise IllegalMove(
-        f"job {job_id} kept changing its state", "others change it at the same time", "revive it again"
-    )
+    raise IllegalMove(f"job {job_id} kept changing its state", "others change it at the same time", again)
 
 
 def too_soon(job_id: str, before: str) -> RevivedTooSoon:
@@ -173,8 +187,8 @@ def uncancellable(job_id: str, fence: Fence | None, *, only_queued: bool) -> Fen
     return None
 
 
-def unrevivable(job_id: str, fence: Fence | None) -> FencerowError | None:
-    """Why a job that stands so cannot be revived; None if it can."""
+def unrevivable(job_id: str, fence: Fence | None, *, ended_by_us: int | None = None) -> FencerowError | None:
+    """Why a job that stands so cannot be revived, or not as one that ended by then; None if it can."""
     if fence is None:
         return not_found(job_id)
     if fence.spent:
@@ -190,6 +204,8 @@ def unrevivable(job_id: str, fence: Fence | None) -> FencerowError | None:
             "wait for its end",
             state=fence.state,
         )
+    if ended_by_us is not None:
+        return IllegalMove(f"job {job_id} has ended again", "it has run since it was looked at", "look again")
     return None
 
 
