@@ -10,10 +10,11 @@ import pytest
 
 from fencerow import Job
 from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.run import Operation
 from fencerow.core.store import store
 from fencerow.errors import Busy, FlowEnded, FlowNotFound, RevivedTooSoon
-from fencerow.flows import FlowHandle
-from fencerow.flows.moving import BEHIND_ALL, ask_flow_cancel, revive_portion
+from fencerow.flows import FlowHandle, moving
+from fencerow.flows.moving import BEFORE_ALL, RevivedPortion, ask_flow_cancel, revive_portion
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
 from tests.events.conftest import app_on, url_of
@@ -125,41 +126,113 @@ def test_a_flow_is_not_run_again_while_a_job_of_it_is_undone(shop: Shop, engine:
     assert handle.revive().queued == 1
 
 
-def test_a_revive_that_was_interrupted_is_finished_by_the_next(shop: Shop, engine: AnyEngine) -> None:
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A portion has one job."""
+    monkeypatch.setattr(moving, "BATCH", 1)
+
+
+def cancelled_chain(shop: Shop, engine: AnyEngine) -> FlowHandle:
+    """a, b and c, one behind the other."""
     flow = shop.flow()
     flow.chain(*((name, shop.say.call(name)) for name in "abc"))
     handle = flow.submit()
     handle.cancel()
     advanced(engine)
+    return handle
 
-    (portion,) = [engine.run(revive_portion(handle.id, before=BEHIND_ALL, limit=1, actor=None, reason=None))]
-    assert states(handle) == {"a": "cancelled", "b": "cancelled", "c": "waiting"}
-    assert portion.portion.ids == [handle.job_named("c").id]
 
+def portion_of(handle: FlowHandle, after: int = BEFORE_ALL, *, limit: int = 1) -> Operation[RevivedPortion]:
+    begun = after is not BEFORE_ALL
+    return revive_portion(handle.id, after=after, limit=limit, begun=begun, actor=None, reason=None)
+
+
+def test_a_flow_whose_revive_was_interrupted_ends_and_the_next_revive_goes_on(
+    shop: Shop, engine: AnyEngine
+) -> None:
+    handle = cancelled_chain(shop, engine)
+
+    engine.run(portion_of(handle))  # and whoever revives was killed here
+
+    assert shop.run(handle) == {"a": "succeeded", "b": "cancelled", "c": "cancelled"}
+    assert handle.refresh().state == "cancelled"
     assert handle.revive().queued == 1
     assert set(shop.run(handle).values()) == {"succeeded"}
 
 
-def test_a_job_that_a_stranger_has_locked_is_waited_for_so_nobody_is_revived_behind_it(
-    pg: PostgresEngine,
+@pytest.mark.parametrize("again", ["failed", "succeeded"])
+def test_a_portion_is_behind_one_that_has_ended_again(shop: Shop, engine: AnyEngine, again: str) -> None:
+    handle = cancelled_chain(shop, engine)
+    done = engine.run(portion_of(handle))
+    end(engine, handle.job_named("a").id, fail=again == "failed")
+    advanced(engine)
+
+    engine.run(portion_of(handle, done.after, limit=9))
+
+    ends = {"failed": "cancelled", "succeeded": "succeeded"}
+    assert shop.run(handle) == {"a": again, "b": ends[again], "c": ends[again]}
+    assert handle.refresh().ended_at_us is not None
+
+
+def test_a_cancel_between_two_portions_ends_the_revive(shop: Shop, engine: AnyEngine) -> None:
+    handle = cancelled_chain(shop, engine)
+    done = engine.run(portion_of(handle))
+    handle.cancel()
+
+    with pytest.raises(FlowEnded, match="was cancelled"):
+        engine.run(portion_of(handle, done.after))
+
+    assert set(shop.run(handle).values()) == {"cancelled"}
+    assert handle.revive().queued == 1
+
+
+def test_what_is_undone_or_gone_behind_the_first_portion_is_left(shop: Shop, engine: AnyEngine) -> None:
+    handle = cancelled_chain(shop, engine)
+    done = engine.run(portion_of(handle))
+    engine.run(store.delete([handle.job_named("c").id]))
+
+    engine.run(portion_of(handle, done.after))
+    with pytest.raises(FlowEnded, match="is gone"):
+        engine.run(portion_of(handle, done.after + 1))
+
+    assert shop.run(handle) == {"a": "succeeded", "b": "succeeded", "c": "cancelled"}
+
+
+def test_a_job_that_a_stranger_has_locked_is_waited_for_and_those_behind_it_are_left(
+    pg: PostgresEngine, few: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with app_on(pg) as app:
         shop = Shop(app)
-        flow = shop.flow()
-        flow.chain(("a", shop.say.call("a")), ("b", shop.say.call("b")))
-        handle = flow.submit()
-        handle.cancel()
-        advanced(pg)
-        revive = revive_portion(handle.id, before=BEHIND_ALL, limit=9, actor=None, reason=None)
+        handle = cancelled_chain(shop, pg)
+        monkeypatch.setattr(
+            moving,
+            "revive_portion",
+            lambda *given, **more: replace(revive_portion(*given, **more), patience_s=0.2),
+        )
 
         with psycopg.connect(pg.conninfo) as stranger:
-            locked = [handle.job_named("a").id]
-            stranger.execute("SELECT 1 FROM fencerow.finished_jobs WHERE id = %s FOR UPDATE", locked)
+            row = "SELECT 1 FROM fencerow.finished_jobs WHERE id = %s FOR UPDATE"
+            stranger.execute(row, [handle.job_named("a").id])
             with pytest.raises(Busy):
-                pg.run(replace(revive, patience_s=0.2))
+                handle.revive()
+            assert set(states(handle).values()) == {"cancelled"}
+            stranger.rollback()
+            stranger.execute(row, [handle.job_named("b").id])
 
-        assert states(handle) == {"a": "cancelled", "b": "cancelled"}
-        assert handle.revive().waiting == 1
+            answer = handle.revive()
+
+        assert (answer.queued, answer.waiting, answer.left) == (1, 0, 2)
+        assert states(handle) == {"a": "queued", "b": "cancelled", "c": "cancelled"}
+        assert handle.revive().waiting == 2
+
+
+def test_many_portions_are_one_revive(shop: Shop, engine: AnyEngine, few: None) -> None:
+    handle = cancelled_chain(shop, engine)
+
+    answer = handle.revive()
+
+    assert (answer.queued, answer.waiting, answer.left) == (1, 2, 0)
+    assert set(shop.run(handle).values()) == {"succeeded"}
 
 
 def test_a_flow_of_which_a_job_is_gone_is_not_run_again(shop: Shop, engine: AnyEngine) -> None:

@@ -146,13 +146,15 @@ class FlowHandle(Verbs):
     def revive(self, *, reason: str | None = None) -> Procedure[FlowReviveAnswer]:
         """Run all its jobs again that failed or were cancelled; each waits again for those it had waited for.
 
-        What has succeeded is not repeated, and callbacks that were made are not made again. It goes in portions, those
-        behind first. Ask again if it was interrupted, or if it says that some were left.
+        What has succeeded is not repeated, and callbacks that were made are not made again. It goes in portions of 500,
+        those in front first, each of which is one transaction. One that was interrupted leaves nobody waiting for ever:
+        what is revived runs, the rest stays as it was. Ask again then, or if it says that some were left.
 
         Raises:
             FlowEnded: none failed or was cancelled, or one of those is gone. Nothing was changed.
             RevivedTooSoon: the compensation of one has not ended. Nothing was changed; wait for its end, or cancel it.
-            Busy: somebody has locked one of them. Those of its portion (500) and before it were not revived; ask again.
+            Busy: somebody has locked one of the first portion. Nothing was changed; ask again. Of a later portion it
+                is no error: these and those behind them are `left`.
             FlowNotFound: it is not there.
         """
         from fencerow.flows.moving import reviving_flow

@@ -11,7 +11,7 @@ from fencerow.core.store import store
 from fencerow.errors import FencerowError
 from fencerow.flows.graph import Policy
 from fencerow.flows.looking import read_flow
-from fencerow.flows.moving import BEHIND_ALL, ask_flow_cancel, live_flow_jobs, revive_portion
+from fencerow.flows.moving import BEFORE_ALL, BEHIND_ALL, ask_flow_cancel, live_flow_jobs, revive_portion
 from fencerow.flows.removal import purge as purge_flows
 from fencerow.flows.waits import note_flow_wait
 from fencerow.flows.waking import flows_wanted
@@ -131,7 +131,8 @@ def parent_sleeps() -> Script:
 
 
 NOTE = note_flow_wait(PARENT, FLOW, holder=FIRST, attempt=1)
-REVIVE = revive_portion(FLOW, before=BEHIND_ALL, limit=9, actor=None, reason=None)
+REVIVE = revive_portion(FLOW, after=BEFORE_ALL, limit=9, begun=False, actor=None, reason=None)
+BEGUN = revive_portion(FLOW, after=BEFORE_ALL, limit=1, begun=False, actor=None, reason=None)
 SUBMIT = of_a_flow(Policy.AFTER, "done")
 
 FLOW_CASES = [
@@ -147,6 +148,7 @@ FLOW_CASES = [
     Case("ask_flow_cancel", running(), ask_flow_cancel(FLOW, actor=None), flow_goes_on, ALL),
     Case("revive_portion", has_failed, REVIVE, again(REVIVE), ALL),
     Case("revive_portion, the caller gone", has_failed, REVIVE, flow_goes_on, ALL),
+    Case("the first revive_portion, the caller gone", has_failed, BEGUN, flow_goes_on, ALL),
     Case("purge", has_failed, purge_flows(age_s=KEPT_S, limit=9), flow_goes_on, ALL),
     Case("note_flow_wait", parent_is_awake, NOTE, again(NOTE, suspend(FIRST, 1, PARENT)), (JOB, OTHER_JOB, PARENT)),
     Case("wake_waiters", parent_sleeps, WAKE, flow_goes_on, (JOB, OTHER_JOB, PARENT)),

@@ -26,8 +26,9 @@ BY_NAME = {
     **{f"worked: {case.name}": case for case in WORKED_CASES},
 }
 # `mend` heals what no case may begin with (tests/flows/test_running.py); `forget_from` is a part of `revive_from`;
-# `submit_flow_within` locks its attempt's row and is `submit_flow` from there; `standing` and `name_of` only look.
-ELSEWHERE = {"mend", "forget_from", "submit_flow_within", "standing", "name_of"}
+# `submit_flow_within` locks its attempt's row and is `submit_flow` from there; `standing`, `name_of` and
+# `count_flow_jobs_left` only look.
+ELSEWHERE = {"mend", "forget_from", "submit_flow_within", "standing", "name_of", "count_flow_jobs_left"}
 
 
 @pytest.mark.parametrize("mode", ["plain", "sqlite"])

@@ -38,7 +38,7 @@ RACES = {
     76: "An attempt that suspends its job, and whoever wakes, cancels, takes back or times out the job meanwhile",
     77: "The ends of jobs in a flow, and whoever tells them to those that wait, or to callbacks, at the same time",
     78: "A cancel of a job in a flow, or of the flow, and whoever ends what it waits for and wakes it meanwhile",
-    79: "A revive of a flow, and its purge",
+    79: "A revive of a flow, and whoever revives, cancels, undoes, deletes, runs or purges of it meanwhile",
     81: "The deliveries of an event, and whoever takes the partition over or reads the event as well",
     82: "An endpoint that is changed, gone or removed, and whoever makes or sends its deliveries meanwhile",
     83: "The secrets of an endpoint: who sends, and whoever rotates them meanwhile",

@@ -10,9 +10,8 @@ from fencerow.core.db.run import Operation
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.flows.graph import Policy
-from fencerow.flows.looking import count_flow_jobs, read_flow
-from fencerow.flows.moving import BEHIND_ALL, ask_flow_cancel, revive_portion
-from fencerow.flows.removal import purge
+from fencerow.flows.looking import read_flow
+from fencerow.flows.moving import ask_flow_cancel
 from fencerow.flows.storing import Callback, Edge, Member, PlannedFlow, submit_flow
 from fencerow.flows.waits import note_flow_wait, wake_waiters
 from fencerow.flows.waking import Advanced, advance
@@ -346,54 +345,3 @@ def test_it_goes_on_where_a_suspend_asks_for_no_cancel(race: Race) -> None:
         ("AND fencerow.jobs.cancel_requested_at IS NULL", ""),
     )
     race.turns_red(child, Cut("suspend", *cancelled))
-
-
-# Purge and revive.
-
-
-def whole_or_gone(story: Story) -> None:
-    """The flow runs again, all of it, or it was forgotten before; then nobody waits for what cannot come."""
-    told(story)
-    if story.run(read_flow(FLOW)) is None:
-        assert state(story, THIRD_JOB) == State.CANCELLED, "it waits, and its flow is gone"
-        return
-    counts = story.run(count_flow_jobs(FLOW))
-    assert (counts.queued, counts.waiting, counts.succeeded) == (1, 1, 1), f"{counts}"
-
-
-purge_revive = Scenario(
-    "purge of flows × revive of the flow",
-    has_failed,
-    [
-        doing("purge", purge(age_s=KEPT_S, limit=9)),
-        doing("person", revive_portion(FLOW, before=BEHIND_ALL, limit=9, actor=None, reason=None)),
-    ],
-    whole_or_gone,
-)
-
-
-def behind_what_runs(story: Story) -> None:
-    """Whoever came first: the one that failed runs again, and the one behind it waits for it."""
-    told(story)
-    assert (state(story, JOB), state(story, THIRD_JOB)) == (State.QUEUED, State.WAITING)
-
-
-alone_revive = Scenario(
-    "revive of one job × revive of the flow",
-    has_failed,
-    [
-        doing("stranger", store.revive(JOB, actor=None)),
-        doing("person", revive_portion(FLOW, before=BEHIND_ALL, limit=9, actor=None, reason=None)),
-    ],
-    behind_what_runs,
-)
-
-
-@pytest.mark.prove
-def test_nobody_waits_behind_a_job_that_was_left(race: Race) -> None:
-    race(alone_revive)
-
-
-@named(79)
-def test_a_flow_is_run_again_as_a_whole_or_gone(race: Race) -> None:
-    race(purge_revive)

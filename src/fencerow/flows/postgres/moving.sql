@@ -20,17 +20,20 @@ ORDER BY member.place DESC
 LIMIT CAST(:limit AS integer);
 
 -- name: lock_flow
--- Lock one flow: nobody wakes its jobs meanwhile, or removes it.
-SELECT CAST(flow.id AS text) FROM fencerow.flows AS flow WHERE flow.id = CAST(:id AS uuid) FOR UPDATE;
+-- Lock one flow: nobody wakes its jobs meanwhile, or removes it; and whether its cancel was asked.
+SELECT CAST(flow.id AS text), flow.cancel_requested_at IS NOT NULL
+FROM fencerow.flows AS flow
+WHERE flow.id = CAST(:id AS uuid)
+FOR UPDATE;
 
 -- name: flow_jobs_to_revive
--- Jobs of a flow that failed or were cancelled, before a place, those behind first.
+-- Jobs of a flow that failed or were cancelled, behind a place, each behind those it waits for.
 SELECT CAST(member.job_id AS text), member.place
 FROM fencerow.flow_jobs AS member
 WHERE member.flow_id = CAST(:id AS uuid)
   AND member.state IN ('failed', 'cancelled')
-  AND member.place < CAST(:before AS integer)
-ORDER BY member.place DESC
+  AND member.place > CAST(:after AS integer)
+ORDER BY member.place
 LIMIT CAST(:limit AS integer);
 
 -- name: lock_flow_jobs_to_revive
@@ -43,22 +46,25 @@ ORDER BY job.id
 FOR UPDATE;
 
 -- name: gone_flow_jobs
--- One that failed or was cancelled and is no longer there: those behind it would wait for ever.
+-- One between two places that failed or was cancelled and is no longer there.
 SELECT CAST(member.job_id AS text)
 FROM fencerow.flow_jobs AS member
 WHERE member.flow_id = CAST(:id AS uuid)
   AND member.state IN ('failed', 'cancelled')
+  AND member.place > CAST(:after AS integer)
+  AND member.place <= CAST(:last AS integer)
   AND NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = member.job_id)
 LIMIT 1;
 
 -- name: flow_jobs_too_soon
--- One before which another job must end (:ids: none is revived in this statement): those behind it would wait until
--- somebody asks again.
+-- One between two places before which another job must end (:ids: none is revived in this statement).
 SELECT CAST(member.job_id AS text), CAST({{what must end before it is revived}} AS text)
 FROM fencerow.flow_jobs AS member
 JOIN fencerow.finished_jobs AS job ON job.id = member.job_id
 WHERE member.flow_id = CAST(:id AS uuid)
   AND member.state IN ('failed', 'cancelled')
+  AND member.place > CAST(:after AS integer)
+  AND member.place <= CAST(:last AS integer)
   AND {{what must end before it is revived}} IS NOT NULL
 LIMIT 1;
 
@@ -100,3 +106,13 @@ UPDATE fencerow.flow_jobs AS member
 SET woken_at = NULL
 WHERE member.job_id = ANY(CAST(:ids AS uuid[]))
 RETURNING CAST(member.job_id AS text);
+
+-- name: tell_ends_before
+-- Of those that these held jobs wait for some have ended again, and were told before their edges were opened: these ends are to
+-- be told once more, or those behind them would wait for ever. Guard: ended still; the end of one that runs again is to come.
+UPDATE fencerow.flow_jobs AS before
+SET told = false
+WHERE before.job_id IN (SELECT edge.before_id FROM fencerow.flow_edges AS edge WHERE edge.job_id = ANY(CAST(:ids AS uuid[])) AND edge.state IS NULL)
+  AND before.state IS NOT NULL
+  AND before.told
+RETURNING CAST(before.job_id AS text);

@@ -20,17 +20,17 @@ ORDER BY member.place DESC
 LIMIT :limit;
 
 -- name: lock_flow
--- One flow; the write lock is held already.
-SELECT flow.id FROM fencerow.flows AS flow WHERE flow.id = :id;
+-- One flow, and whether its cancel was asked; the write lock is held already.
+SELECT flow.id, flow.cancel_requested_at IS NOT NULL FROM fencerow.flows AS flow WHERE flow.id = :id;
 
 -- name: flow_jobs_to_revive
--- Jobs of a flow that failed or were cancelled, before a place, those behind first.
+-- Jobs of a flow that failed or were cancelled, behind a place, each behind those it waits for.
 SELECT member.job_id, member.place
 FROM fencerow.flow_jobs AS member
 WHERE member.flow_id = :id
   AND member.state IN ('failed', 'cancelled')
-  AND member.place < :before
-ORDER BY member.place DESC
+  AND member.place > :after
+ORDER BY member.place
 LIMIT :limit;
 
 -- name: lock_flow_jobs_to_revive
@@ -41,22 +41,25 @@ WHERE job.id IN (SELECT value FROM json_each(:ids))
 ORDER BY job.id;
 
 -- name: gone_flow_jobs
--- One that failed or was cancelled and is no longer there: those behind it would wait for ever.
+-- One between two places that failed or was cancelled and is no longer there.
 SELECT member.job_id
 FROM fencerow.flow_jobs AS member
 WHERE member.flow_id = :id
   AND member.state IN ('failed', 'cancelled')
+  AND member.place > :after
+  AND member.place <= :last
   AND NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = member.job_id)
 LIMIT 1;
 
 -- name: flow_jobs_too_soon
--- One before which another job must end (:ids: none is revived in this statement): those behind it would wait until
--- somebody asks again.
+-- One between two places before which another job must end (:ids: none is revived in this statement).
 SELECT member.job_id, {{what must end before it is revived}}
 FROM fencerow.flow_jobs AS member
 JOIN fencerow.finished_jobs AS job ON job.id = member.job_id
 WHERE member.flow_id = :id
   AND member.state IN ('failed', 'cancelled')
+  AND member.place > :after
+  AND member.place <= :last
   AND {{what must end before it is revived}} IS NOT NULL
 LIMIT 1;
 
@@ -96,4 +99,14 @@ RETURNING id;
 UPDATE fencerow.flow_jobs AS member
 SET woken_at = NULL
 WHERE member.job_id IN (SELECT value FROM json_each(:ids))
+RETURNING job_id;
+
+-- name: tell_ends_before
+-- Of those that these held jobs wait for some have ended again, and were told before their edges were opened: these ends are to
+-- be told once more, or those behind them would wait for ever. Guard: ended still; the end of one that runs again is to come.
+UPDATE fencerow.flow_jobs AS before
+SET told = 0
+WHERE before.job_id IN (SELECT edge.before_id FROM fencerow.flow_edges AS edge WHERE edge.job_id IN (SELECT value FROM json_each(:ids)) AND edge.state IS NULL)
+  AND before.state IS NOT NULL
+  AND before.told = 1
 RETURNING job_id;

@@ -163,7 +163,7 @@ async def cancel_flow(call: Call) -> Answer:
 async def revive_flow(call: Call) -> Answer:
     """Run all jobs of a flow again that failed or were cancelled; each waits again for those it had waited for.
 
-    It goes in portions; repeat it if it was interrupted, or if some were `left`.
+    It goes in portions, those in front first; repeat it if it was interrupted, or if some were `left`.
     """
     handle = await _seen(call)
     done = await call.acting.flows.handle(handle.id).arevive(reason=call.reason)
