@@ -40,8 +40,7 @@ LEGS = (
     ("inserted", "the insert is committed"),
     ("posted", "its wake-up is handed over"),
     ("sending", "the sender has it"),
-    ("hear", "the listener's thread has heard"),
-    ("heard", "the event loop knows"),
+    ("heard", "the event loop has heard"),
     ("claiming", "the claim is sent"),
     ("claimed", "the claim is answered"),
     ("started", "the handler's first line"),
@@ -76,23 +75,6 @@ class Stamps:
 
         setattr(owner, name, stamped)
 
-    def around_hearing(self) -> None:
-        """Stamp what the listener's thread calls: each `WakeUps` makes it for its own event loop."""
-        made = WakeUps.__init__
-
-        @wraps(made)
-        def stamped(wakeups: WakeUps, *args: Any, **kwargs: Any) -> None:
-            made(wakeups, *args, **kwargs)
-            hear = wakeups.hear
-
-            def heard(message: str | None) -> None:
-                self.now("hear")
-                hear(message)
-
-            wakeups.hear = heard
-
-        WakeUps.__init__ = stamped  # type: ignore[method-assign]
-
 
 def submitting(place: BenchDatabase, count: int) -> list[dict[str, int]]:
     """Submit so many jobs one by one and tell the moments of each."""
@@ -123,8 +105,7 @@ def submitting(place: BenchDatabase, count: int) -> list[dict[str, int]]:
 async def working(config: Config) -> None:
     """Run them, until nobody writes to us any more, and tell the moments of each."""
     stamps, found = Stamps(), list[dict[str, int]]()
-    stamps.around_hearing()
-    stamps.around(WakeUps, "_heard", "heard", None)
+    stamps.around(WakeUps, "hear", "heard", None)
     claim = Claimer._claim
 
     async def stamped(self: Claimer, operation: Any) -> Any:

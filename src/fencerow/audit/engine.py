@@ -7,6 +7,7 @@ its entry, and who loses a race leaves none.
 from __future__ import annotations
 
 import math
+from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import replace
@@ -86,8 +87,10 @@ class AuditedEngine:
     def wake(self, messages: list[str]) -> None:
         self.inner.wake(messages)
 
-    def listen(self, callback: Callable[[str | None], None]) -> Callable[[], None]:
-        return self.inner.listen(callback)
+    def listen(
+        self, callback: Callable[[str | None], None], *, loop: AbstractEventLoop | None = None
+    ) -> Callable[[], None]:
+        return self.inner.listen(callback, loop=loop)
 
     def imprint(self) -> object | None:
         return self.inner.imprint()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from asyncio import AbstractEventLoop
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -115,8 +116,10 @@ class RecordingEngine:
     def wake(self, messages: list[str]) -> None:
         self.inner.wake(messages)
 
-    def listen(self, callback: Callable[[str | None], None]) -> Callable[[], None]:
-        return self.inner.listen(callback)
+    def listen(
+        self, callback: Callable[[str | None], None], *, loop: AbstractEventLoop | None = None
+    ) -> Callable[[], None]:
+        return self.inner.listen(callback, loop=loop)
 
     def imprint(self) -> object | None:
         return self.inner.imprint()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
@@ -113,10 +114,13 @@ class Engine(Protocol):
     def wake(self, messages: list[str]) -> None:
         """Tell listeners, soon and without making the caller wait. A hint: it may be lost."""
 
-    def listen(self, callback: Callable[[str | None], None]) -> Callable[[], None]:
-        """Call back, in another thread, with each message, and with None when some may have been missed.
+    def listen(
+        self, callback: Callable[[str | None], None], *, loop: AbstractEventLoop | None = None
+    ) -> Callable[[], None]:
+        """Call back with each message, and with None when some may have been missed: in this event loop, or without
+        one in another thread.
 
-        Returns the function that stops it.
+        Returns the function that stops it. Where an event loop is told, call that in another thread.
         """
         ...
 

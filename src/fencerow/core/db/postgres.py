@@ -234,13 +234,16 @@ class PostgresEngine:
             connection.execute(NOTIFY_ALONE, told, prepare=True)
 
     @sheltered
-    def listen(self, callback: Callable[[str | None], None]) -> Callable[[], None]:
+    def listen(
+        self, callback: Callable[[str | None], None], *, loop: asyncio.AbstractEventLoop | None = None
+    ) -> Callable[[], None]:
         listener = Listener(
             self._listen_conninfo,
             self.channel,
             callback,
             self._pools.client_settings(),
             self._pools.watched,
+            loop,
         )
         listener.start()
         return listener.stop

@@ -14,6 +14,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ from fencerow.core.db.file_thread import FileThread
 from fencerow.core.db.imprint import imprint
 from fencerow.core.db.queries import Queries, identifier
 from fencerow.core.db.run import Operation, run
+from fencerow.core.db.service import soon
 from fencerow.core.db.sqlite_connection import HostClock, SqliteConnection
 from fencerow.core.db.sqlite_file import default_journal, fault, translated
 from fencerow.core.db.sqlite_session import SqliteSession, in_one_thread, left_alone, transaction
@@ -152,9 +154,11 @@ class SqliteEngine:
         self._wakes.wake(messages)
 
     @sheltered
-    def listen(self, callback: Callback) -> Callable[[], None]:
+    def listen(
+        self, callback: Callback, *, loop: asyncio.AbstractEventLoop | None = None
+    ) -> Callable[[], None]:
         self._check_process()
-        return self._wakes.listen(callback)
+        return self._wakes.listen(callback if loop is None else partial(soon, loop, callback))
 
     def imprint(self) -> object | None:
         return imprint(self.path, self.clock.now_us())

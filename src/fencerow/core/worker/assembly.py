@@ -3,7 +3,7 @@
 keeper (thread) ── lease ──┐
 claims ─→ pools ─→ life ─→ acker          what all of them believe of the attempts: the roster
 reaper, chores             │
-listener (thread) ─ wake-ups
+listener ─ wake-ups
 """
 
 from __future__ import annotations

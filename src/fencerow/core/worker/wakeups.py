@@ -5,13 +5,10 @@ Nothing depends on a hint; polling and the sweeps lie beneath them always.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 from fencerow.core.background.chores import Chores
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.service import soon
 from fencerow.core.model.lane import label_of
 from fencerow.core.model.wakeup import Arrived, CancelAsked, Ordered, Queued, decode, encode, encode_ended
 from fencerow.core.store.attempts import Requeued
@@ -21,8 +18,7 @@ from fencerow.core.worker.pool import Pool
 
 
 class WakeUps:
-    """Passes wake-ups to claimers, keeper and chores, and sends those of this worker. Used on the event loop, but for
-    `hear`."""
+    """Passes wake-ups to claimers, keeper and chores, and sends those of this worker. Used on the event loop only."""
 
     def __init__(
         self,
@@ -37,8 +33,6 @@ class WakeUps:
         self._pools = pools
         self._chores = chores
         self._labels = frozenset(labels)
-        # Takes a wake-up in any thread. None: some may have been missed.
-        self.hear: Callable[[str | None], None] = partial(soon, asyncio.get_running_loop(), self._heard)
 
     def wake_claimers(self) -> None:
         """All of this worker shall look at once: what kept one of them from its claim is over."""
@@ -80,7 +74,8 @@ class WakeUps:
         for pool in self._pools:
             pool.look.hint(queue, priority, run_at_us, lane)
 
-    def _heard(self, message: str | None) -> None:
+    def hear(self, message: str | None) -> None:
+        """Take a wake-up. None: some may have been missed."""
         if message is None:
             for pool in self._pools:
                 pool.look.look_again()

@@ -128,7 +128,7 @@ class LoopWorker:
         parts = self._parts = self._made()
         try:
             await asyncio.to_thread(parts.keeper.start)
-            self._unlisten = self._engine.listen(parts.wakeups.hear)
+            self._unlisten = self._engine.listen(parts.wakeups.hear, loop=self._loop)
         except BaseException:
             parts.dispatch.abandon()
             await asyncio.to_thread(parts.keeper.stop)
