@@ -40,6 +40,14 @@ SELECT CAST(lpad(to_hex(n + 100000), 32, '0') AS uuid), 'mail', 'send',
 FROM generate_series(1, 20200) AS n
 """
 
+BULK = """
+INSERT INTO "fencerow".jobs (id, queue, name, state, run_at, attempts_max, crashes_max, snoozes_max, submitted_at,
+                             args_bytes, args, limits, gate)
+SELECT CAST(lpad(to_hex(n + {start}), 32, '0') AS uuid), 'mail', 'send', 'waiting', clock_timestamp(), 3, 3, 48,
+       clock_timestamp(), 2, '{{}}', ARRAY['one'], 'limit:one'
+FROM generate_series(1, 5000) AS n
+"""
+
 
 @pytest.fixture(scope="module")
 def keyed(server: PostgresServer, _template: str) -> Iterator[PostgresEngine]:
@@ -87,3 +95,15 @@ def test_sqlite_finds_them_by_index(lite: SqliteEngine, name: str) -> None:
     assert all(
         "fencerow_jobs_gate" in line or "fencerow_jobs_turned" in line or "rowid" in line for line in searched
     )
+
+
+def test_turns_are_given_by_the_ids_alone_where_nobody_has_analyzed_the_table(pg: PostgresEngine) -> None:
+    """The planner takes the index of those who wait for a small one there, and would walk it once for each id."""
+    with psycopg.connect(pg.conninfo, autocommit=True) as connection:
+        connection.execute('ALTER TABLE "fencerow".jobs SET (autovacuum_enabled = false)')
+        for start in range(0, 20_000, 5_000):
+            connection.execute(BULK.format(start=start).encode())
+
+    plan = nodes(pg, "give_turns", {"ids": [f"{number:032x}" for number in range(1, 11)]})
+
+    assert touched(plan) < 600

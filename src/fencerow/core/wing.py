@@ -64,7 +64,7 @@ class ChangeByHand:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class SubmitGrant:
     """A right that a role needs which submits jobs and owns no table: `what`, such as `INSERT (job_id) ON receipts`.
 
     `keyed`: only to submit under keys, and under ids of its own, that may be stored already.
@@ -109,7 +109,7 @@ class Wing:
     offers: Callable[[], Options] | None = None
     settles: Settle | None = None
     stored: WhenStored | None = None
-    granted: tuple[Grant, ...] = ()
+    granted: tuple[SubmitGrant, ...] = ()
     chores: Callable[[Site], Sequence[Chore]] | None = None
     together: MakeTogether | None = None
     processes: Processes | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import ChangeByHand, Check, Grant, Wing
+from fencerow.core.wing import ChangeByHand, Check, SubmitGrant, Wing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,8 +72,8 @@ def _commands() -> Sequence[click.Command]:
 
 CHANGES = (ChangeByHand("confirm_handover", "handover", "confirmed", "id", shown=("receiver",)),)
 GRANTED = (
-    Grant("INSERT (job_id, receiver, key, hold_s, name, lined_at) ON handovers"),
-    Grant("SELECT (job_id) ON handovers", keyed=True),
+    SubmitGrant("INSERT (job_id, receiver, key, hold_s, name, lined_at) ON handovers"),
+    SubmitGrant("SELECT (job_id) ON handovers", keyed=True),
 )
 WING = Wing(
     "handovers",

@@ -164,7 +164,12 @@ def test_a_turn_that_is_kept_is_used_by_whom_it_is_kept_for(race: Race) -> None:
 @named(66)
 def test_a_turn_is_not_kept_where_nobody_looks_for_whom(race: Race) -> None:
     race.turns_red(
-        kept, Cut("find_kept", *[("  AND waiting.state = 'waiting'", "  AND waiting.state = 'none'")] * 2)
+        kept,
+        Cut(
+            "find_kept",
+            ("  AND waiting.state IS NOT DISTINCT FROM 'waiting'", "  AND waiting.state = 'none'"),
+            ("  AND waiting.state = 'waiting'", "  AND waiting.state = 'none'"),
+        ),
     )
 
 
