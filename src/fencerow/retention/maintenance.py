@@ -99,7 +99,7 @@ class MaintenanceChore(Chore):
             parts += [partial(self._alarm, in_periods)]
             parts += [self._end_periods] if in_periods else []
         of_wings = [partial(self._purge_wing, wing) for wing in wings()]
-        await _each([*parts, self._move_parked, *self._purges(everywhere=not in_periods), *of_wings])
+        await _each([*parts, self._move_late, *self._purges(everywhere=not in_periods), *of_wings])
 
     async def _purge_wing(self, wing: Wing) -> None:
         """Remove what is to go of a wing. As long as its tables are empty nobody loads what does that."""
@@ -180,11 +180,11 @@ class MaintenanceChore(Chore):
 
     # --- jobs that could not be moved --------------------------------------------------------------
 
-    async def _move_parked(self) -> None:
+    async def _move_late(self) -> None:
         """Each by itself: what the database refuses again stays where it is, and holds up no other."""
-        for job_id in await self._engine.arun(store.parked(limit=BATCH_ROWS)):
+        for job_id in await self._engine.arun(store.unmoved(limit=BATCH_ROWS)):
             try:
-                await self._engine.arun(store.move_parked(job_id))
+                await self._engine.arun(store.move_late(job_id))
             except Exception as error:
                 if is_trouble(error):
                     raise

@@ -126,8 +126,8 @@ def drain() -> Script:
         holder = f"00000000-0000-4000-9000-{number:012d}"
         yield store.register(holder=holder, name="drain", host="h", pid=1, info="{}", lease_s=30.0)
         yield from sweep(holder)
-        for job_id in (yield store.parked(limit=100)):
-            yield store.move_parked(job_id)
+        for job_id in (yield store.unmoved(limit=100)):
+            yield store.move_late(job_id)
         queues = {count.queue for count in (yield looking.counts())}
         if not queues:
             return None

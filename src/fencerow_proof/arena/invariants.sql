@@ -9,7 +9,7 @@ SELECT job.id FROM fencerow.jobs AS job JOIN fencerow.finished_jobs AS finished 
 SELECT spent.id FROM fencerow.spent_ids AS spent JOIN fencerow.jobs AS job ON job.id = spent.id;
 
 -- name: live_state
--- What lies in the live table has not ended, but for a failure that the database refused to move (park).
+-- What lies in the live table has not ended, but for a failure that the database refused to move (fail_in_place).
 SELECT job.id, job.state, job.ended_at FROM fencerow.jobs AS job
 WHERE (job.state NOT IN ('waiting', 'queued', 'running') OR job.ended_at IS NOT NULL)
   AND NOT (job.state = 'failed' AND job.ended_at IS NOT NULL AND CAST(job.error AS text) LIKE '%outcome_refused%');

@@ -207,7 +207,7 @@ VERBS: dict[str, Verb] = {
     "fall_back": _rows(partial(_as_job, State.QUEUED)),
     "succeed": _each(asking.outcomes, State.SUCCEEDED),
     "fail": _each(asking.outcomes, State.FAILED),
-    "park": _each(asking.outcomes, State.FAILED),
+    "fail_in_place": _each(asking.outcomes, State.FAILED),
     "stop": _each(asking.outcomes, State.CANCELLED),
     "requeue": Verb(asking.outcomes, partial(_requeued, asking.outcomes)),
     "suspend": _each(asking.outcomes, State.WAITING),

@@ -168,12 +168,12 @@ async def test_a_job_that_cannot_be_moved_to_the_finished_ones_is_failed_where_i
         assert stage.counters.get("outcomes_refused") == 2
         maintenance = MaintenanceChore(pg, quick(), Telemetry())
         await maintenance.round()
-        assert await pg.arun(store.parked(limit=9)) == [job.id], "refused again, it stays"
+        assert await pg.arun(store.unmoved(limit=9)) == [job.id], "refused again, it stays"
         with psycopg.connect(pg.conninfo) as connection:
             connection.execute("DROP TRIGGER refuse ON fencerow.finished_kept")
         await maintenance.round()
 
-    assert await pg.arun(store.parked(limit=9)) == []
+    assert await pg.arun(store.unmoved(limit=9)) == []
     moved = await read(pg, job.id)
     assert (moved.state, moved.error) == ("failed", job.error)
 
@@ -183,13 +183,13 @@ async def test_an_outcome_of_which_the_database_takes_nothing_stays_with_its_wor
 ) -> None:
     monkeypatch.setattr("fencerow.core.worker.acker.REFUSED_S", 0.01)
     faulty = Faulty(engine)
-    for verb in ("succeed", "fail", "park"):
+    for verb in ("succeed", "fail", "fail_in_place"):
         faulty.refuse(verb, psycopg.DataError("the database does not take this one"))
     async with working(faulty, one, two) as stage:  # type: ignore[arg-type]
         job_id = await stage.submit("one")
         await until(lambda: stage.counters.get("outcomes_refused") >= 6)
         assert (await read(engine, job_id)).attempt == 1, "it ran again"
-        for verb in ("succeed", "fail", "park"):
+        for verb in ("succeed", "fail", "fail_in_place"):
             faulty.allow(verb)
         job = await stage.ended(job_id)
 

@@ -184,14 +184,14 @@ def repeated_long_ago() -> Script:
     yield later(100.0)
 
 
-def parked() -> Script:
+def unmoved() -> Script:
     """A job that has failed and lies among the live ones still."""
     yield from with_running()()
-    yield park(FIRST)
+    yield fail_in_place(FIRST)
 
 
-def park(holder: str) -> Operation[Any]:
-    return store.park([store.Failure(JOB, 1, '{"code":"outcome_refused"}')], holder=holder)
+def fail_in_place(holder: str) -> Operation[Any]:
+    return store.fail_in_place([store.Failure(JOB, 1, '{"code":"outcome_refused"}')], holder=holder)
 
 
 def finished_keyed() -> Script:
@@ -629,8 +629,8 @@ CASES: list[Case] = [
         (JOB,),
     ),
     repeated("resubmit of a spent job", spent, store.resubmit([new_job(ephemeral=True)])),
-    ending("park", park(FIRST)),
-    swept("move_parked", parked, store.move_parked(JOB), JOB),
+    ending("fail_in_place", fail_in_place(FIRST)),
+    swept("move_late", unmoved, store.move_late(JOB), JOB),
     swept("fail, the worker gone", with_running(), fail(FIRST), JOB),
     swept("stop, the worker gone", asked, stop(FIRST), JOB),
     # moves
@@ -734,7 +734,7 @@ CASES: list[Case] = [
             store.lanes("mail"),
             store.fetch_args(JOB, holder=FIRST, attempt=1),
             store.read_fences([JOB]),
-            store.parked(limit=9),
+            store.unmoved(limit=9),
             store.check_fence(JOB, holder=FIRST, attempt=1),
             store.hold_fence(JOB, holder=FIRST, attempt=1),
             store.bound_idle(JOB),

@@ -38,9 +38,9 @@ from fencerow.core.store.attempts import (
     succeed,
 )
 from fencerow.core.store.following import FollowedSuccess, MovedAndMade, succeed_with_follow_ups
-from fencerow.core.store.parking import park
 from fencerow.core.store.reap import Crash, Reclaimed, crash
 from fencerow.core.store.suspending import SuspendedAttempt, Suspending, suspend
+from fencerow.core.store.unmoved import fail_in_place
 from fencerow.core.telemetry import Fact
 
 
@@ -110,8 +110,8 @@ def _fail(batch: Batch, holder: str) -> Operation[list[MovedJob]]:
     return fail(_failures(batch), holder=holder)
 
 
-def _park(batch: Batch, holder: str) -> Operation[list[MovedJob]]:
-    return park(_failures(batch), holder=holder)
+def _fail_in_place(batch: Batch, holder: str) -> Operation[list[MovedJob]]:
+    return fail_in_place(_failures(batch), holder=holder)
 
 
 def _stop(batch: Batch, holder: str) -> Operation[list[MovedJob]]:
@@ -220,7 +220,7 @@ WRITINGS: Mapping[str, Writing] = {
     "requeue": Writing(_requeue, _when_requeued),
     "suspend": Writing(_suspend, _when_suspended),
     # For a failure that cannot be moved to the finished jobs: it ends where it lies.
-    "park": Writing(_park, _when_moved),
+    "fail_in_place": Writing(_fail_in_place, _when_moved),
 }
 
 _QUEUED = frozenset({State.QUEUED, State.WAITING})

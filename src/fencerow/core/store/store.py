@@ -64,10 +64,10 @@ from fencerow.core.store.orders import (
     order_worker as order_worker,
     ordering as ordering,
 )
-from fencerow.core.store.parking import (
-    move_parked as move_parked,
-    park as park,
-    parked as parked,
+from fencerow.core.store.unmoved import (
+    fail_in_place as fail_in_place,
+    move_late as move_late,
+    unmoved as unmoved,
 )
 from fencerow.core.store.passed_over import claim_passed_over as claim_passed_over
 from fencerow.core.store.read import (

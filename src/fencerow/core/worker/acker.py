@@ -5,8 +5,8 @@ reading: locked by a stranger (try again), asked to be cancelled (stop it), ende
 After a lost reply it reads first as well: finishing is fenced, but a blind repeat would hide what happened.
 
 What the database refuses is found one by one and ends as failed; what even so cannot be moved to the finished jobs is
-failed where it is (`park`). A group that fails because of its size is written in halves: it takes the server longer
-than a statement may, or there is no room for it.
+failed where it is (`fail_in_place`). A group that fails because of its size is written in halves: it takes the server
+longer than a statement may, or there is no room for it.
 """
 
 from __future__ import annotations
@@ -224,10 +224,10 @@ class Acker:
         (only,) = batch
         log.error("the outcome of job %s was refused by the database: %s", only.id, error, exc_info=error)
         self._telemetry.counters.add("outcomes_refused")
-        if kind == "park" or isinstance(error, OlderWorkers):
+        if kind == "fail_in_place" or isinstance(error, OlderWorkers):
             self._wait_apart([only], REFUSED_S)  # it stays ours: released, it would run again
         elif isinstance(only.outcome, Failed) and only.outcome.error.code == "outcome_refused":
-            await self._write_group("park", holder, [only])
+            await self._write_group("fail_in_place", holder, [only])
         else:
             only.outcome = Failed(describe(error, "outcome_refused"))
             await self._write_group("fail", holder, [only])

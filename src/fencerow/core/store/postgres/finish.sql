@@ -178,7 +178,7 @@ noted AS (
 )
 SELECT id FROM moved;
 
--- name: park
+-- name: fail_in_place
 -- Fail attempts in their place among the live jobs, where the database refuses to move them to the finished ones:
 -- nothing else is written, so that nothing else can refuse it. They are moved later, one by one (archive).
 -- Guard: still running, under this holder, in this attempt.
@@ -194,7 +194,7 @@ FROM outcome
 WHERE {{fence of outcome}}
 RETURNING CAST(job.id AS text), job.awaited, (false{{who needs a turn}});
 
--- name: parked
+-- name: unmoved
 -- Jobs that have ended and could not be moved, the oldest first.
 SELECT job.id
 FROM fencerow.jobs AS job

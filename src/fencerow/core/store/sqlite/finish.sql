@@ -131,7 +131,7 @@ SET state = 'cancelled',
   AND fencerow.jobs.cancel_requested_at IS NOT NULL
 RETURNING id;
 
--- name: park
+-- name: fail_in_place
 -- Fail attempts in their place among the live jobs, where the database refuses to move them to the finished ones:
 -- nothing else is written, so that nothing else can refuse it. They are moved later, one by one (archive).
 -- Guard: still running, under this holder, in this attempt.
@@ -143,7 +143,7 @@ SET state = 'failed',
 {{outcomes under the fence of the row}}
 RETURNING id, awaited, (0{{who needs a turn}});
 
--- name: parked
+-- name: unmoved
 -- Jobs that have ended and could not be moved, the oldest first.
 SELECT job.id
 FROM fencerow.jobs AS job

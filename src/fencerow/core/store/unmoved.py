@@ -11,19 +11,19 @@ from fencerow.core.store.attempts import Failure, MovedJob, archive, moved_rows
 
 
 @operation(alone=True)
-def park(outcomes: Sequence[Failure], *, holder: str) -> Steps[list[MovedJob]]:
-    """End the jobs as failed where they are, for the database refuses to move them; see `move_parked`."""
+def fail_in_place(outcomes: Sequence[Failure], *, holder: str) -> Steps[list[MovedJob]]:
+    """End the jobs as failed where they are, for the database refuses to move them; see `move_late`."""
     document = msgspec.json.encode(outcomes).decode()
-    return moved_rows((yield from execute("park", outcomes=document, holder=holder)))
+    return moved_rows((yield from execute("fail_in_place", outcomes=document, holder=holder)))
 
 
 @operation(alone=True, repeatable=True, writes="")
-def parked(*, limit: int) -> Steps[list[str]]:
+def unmoved(*, limit: int) -> Steps[list[str]]:
     """Jobs that have ended and lie among the live ones still, the oldest first, at most `limit`."""
-    return first_column((yield from execute("parked", limit=limit)))
+    return first_column((yield from execute("unmoved", limit=limit)))
 
 
 @operation()
-def move_parked(job_id: str) -> Steps[list[MovedJob]]:
-    """Move a job that was parked to the finished ones, if nobody has. Refused again, it stays where it is."""
+def move_late(job_id: str) -> Steps[list[MovedJob]]:
+    """Move a job that failed in its place to the finished ones, if nobody has. Refused again, it stays where it is."""
     return (yield from archive([job_id]))
