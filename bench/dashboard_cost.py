@@ -151,8 +151,8 @@ FROM generate_series(1, 20000) AS n
 # 20 flows under way with 20,000 jobs each, of which one waits for 10,000 at once; 20,000 flows of 40 that have ended.
 LIVE_ID, ENDED_ID = id_of("(f * 20000 + k + 1)", LIVE_OFFSET), id_of("((f - 20) * 40 + k + 1)")
 FLOWS = f"""
-INSERT INTO fencerow.flows (id, name, digest, jobs, queues, submitted_at, submitted_by, ended_at)
-SELECT {ID}, 'flow-' || n % 40, 'x', CASE WHEN n < 20 THEN 20000 ELSE 40 END, ARRAY['default'],
+INSERT INTO fencerow.flows (id, name, digest, submit_id, jobs, queues, submitted_at, submitted_by, ended_at)
+SELECT {ID}, 'flow-' || n % 40, 'x', {ID}, CASE WHEN n < 20 THEN 20000 ELSE 40 END, ARRAY['default'],
        {NOW} - n * INTERVAL '10 s', 'ada', CASE WHEN n >= 20 THEN {NOW} END FROM generate_series(0, 20019) AS n;
 INSERT INTO fencerow.flow_jobs (job_id, flow_id, name, job_name, place, level, stage, is_read, woken_at)
 SELECT {LIVE_ID}, {id_of("f")}, 'part ' || k, 'job_' || k % 5, k, k / 200, false, false,

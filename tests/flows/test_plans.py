@@ -29,8 +29,8 @@ PARAMS: Mapping[str, Param] = {
 }
 # Of 20,000 flows, in 20 lists of queues, every hundredth is in these two queues: the oldest ones.
 FLOWS = """
-INSERT INTO fencerow.flows (id, name, digest, jobs, queues, submitted_at)
-SELECT CAST(lpad(to_hex(n), 32, '0') AS uuid), 'f', 'x', 1,
+INSERT INTO fencerow.flows (id, name, digest, submit_id, jobs, queues, submitted_at)
+SELECT CAST(lpad(to_hex(n), 32, '0') AS uuid), 'f', 'x', gen_random_uuid(), 1,
        CASE WHEN n <= 200 THEN ARRAY['mail', 'own'] ELSE ARRAY['mail', 'q' || n % 19] END,
        clock_timestamp() - (30000 - n) * INTERVAL '1 s'
 FROM generate_series(1, 20000) AS n;

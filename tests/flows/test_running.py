@@ -100,6 +100,28 @@ def test_after_a_lost_answer_a_flow_that_was_there_is_not_called_new(
     assert flow.submit().replay is True
 
 
+def test_after_a_lost_answer_a_flow_with_a_key_is_its_submitters_own(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, lost = shop.app.engine.run, [True, False]
+
+    def losing(operation: Operation[Any]) -> Any:
+        done = run(operation)
+        if lost.pop(0):
+            raise OutcomeUnknown("the answer is lost")
+        return done
+
+    first, own, others = shop.flow(), shop.flow("pages", key="job 7"), shop.flow("pages", key="job 7")
+    for each in (first, own, others):
+        each.add("a", shop.say.call("a"))
+    first.submit()
+    monkeypatch.setattr(shop.app.engine, "run", losing)
+
+    assert own.submit().replay is False
+    lost[:] = [True, False]
+    assert others.submit().replay is True
+
+
 def test_a_flow_with_a_key_is_made_once(shop: Shop, engine: AnyEngine) -> None:
     def submitted(word: str = "a") -> tuple[str, bool]:
         flow = shop.flow("pages", key="job 7")

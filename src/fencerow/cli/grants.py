@@ -61,8 +61,8 @@ UNIQUE = (
 # A job that waits for others is made to wait right after its insert. Nothing of an end can be written.
 MEMBERS = "job_id, flow_id, name, job_name, place, level, stage, is_read, woken_at"
 FLOWS = (
-    "GRANT INSERT (id, name, digest, jobs, queues, submitted_at, submitted_by) ON {schema}.flows TO {role};",
-    "GRANT SELECT (id, digest) ON {schema}.flows TO {role};",
+    "GRANT INSERT (id, name, digest, submit_id, jobs, queues, submitted_at, submitted_by) ON {schema}.flows TO {role};",
+    "GRANT SELECT (id, digest, submit_id) ON {schema}.flows TO {role};",
     f"GRANT INSERT ({MEMBERS}) ON {{schema}}.flow_jobs TO {{role}};",
     "GRANT INSERT (job_id, before_id, flow_id, policy) ON {schema}.flow_edges TO {role};",
     "GRANT INSERT (job_id, flow_id, outcome, job) ON {schema}.flow_callbacks TO {role};",

@@ -145,11 +145,10 @@ class Flow(Verbs):
 
         self._refuse_handed_over()
         plan = self._plan()
-        is_new = yield from store_flow(plan, self._submits, connection)
-        if is_new is not False and connection is None:
+        is_own = yield from store_flow(plan, self._submits, connection)
+        is_new = is_own and not self._is_stored
+        if is_new and connection is None:
             yield WakeUp([*hints_of(plan.ready), encode(FlowMoved())])
-        if is_new is None:  # ids that follow from a key do not tell whose submit it was
-            is_new = self.key is None and not self._is_stored
         self._is_stored = self._is_stored or connection is None
         return FlowHandle(self._client, plan.id, replay=not is_new)
 
@@ -217,7 +216,7 @@ class Flow(Verbs):
 
     def _within(self, job: Job) -> Procedure[FlowInputs]:
         plan, fence = self._plan(), Fencing(job.id, job.holder, job.attempt)
-        if (yield from store_flow(plan, self._submits, None, fence)) is not False:
+        if (yield from store_flow(plan, self._submits, None, fence)):
             yield WakeUp([*hints_of(plan.ready), encode(FlowMoved())])
         has_ended = yield from ask(note_flow_wait(job.id, plan.id, holder=job.holder, attempt=job.attempt))
         if has_ended is None:
@@ -261,6 +260,7 @@ class Flow(Verbs):
             flow_id,
             self.name,
             self._digest(order.names),
+            self._own_id,
             [each.job for each in stored],
             self._members(order.names, order.levels, id_of),
             [

@@ -51,11 +51,13 @@ class Callback(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PlannedFlow(msgspec.Struct, frozen=True):
-    """All that is stored of a flow. `jobs` are its members' jobs, in the same order."""
+    """All that is stored of a flow. `jobs` are its members' jobs, in the same order. `submit_id`: drawn once by whoever
+    submits it, while other ids follow from its key."""
 
     id: str
     name: str
     digest: str
+    submit_id: str
     jobs: Sequence[NewJob]
     members: Sequence[Member]
     edges: Sequence[Edge]
@@ -79,7 +81,8 @@ class PlannedFlow(msgspec.Struct, frozen=True):
 
 @operation(repeatable=True)
 def submit_flow(flow: PlannedFlow, *, actor: str | None, copies: bool = False) -> Steps[bool]:
-    """Store a flow, unless it was stored before; returns whether it is new. All of it is one transaction.
+    """Store a flow, unless it was stored before; returns whether this submit stored it, now or by an earlier try. All
+    of it is one transaction.
 
     Waits for a concurrent submit under the same id. May be repeated: the row of the flow is the first that is written,
     and who finds it there writes nothing. `copies`: the connection is one of ours, so that many jobs may go by COPY.
@@ -93,13 +96,13 @@ def submit_flow(flow: PlannedFlow, *, actor: str | None, copies: bool = False) -
         id=flow.id,
         flow=flow.name,
         digest=flow.digest,
+        submit_id=flow.submit_id,
         jobs=len(flow.jobs),
         queues=flow.queues,
         actor=actor,
     )
     if not made:
-        yield from _refuse_other(flow)
-        return False
+        return (yield from _is_own(flow))
     insert = store.submit_by_copy if copies else store.submit_gated
     yield from insert(flow.jobs).steps()
     if flow.held:
@@ -131,6 +134,7 @@ def as_follow_up(flow: PlannedFlow, *, actor: str | None) -> StoredTogether:
         "id": flow.id,
         "name": flow.name,
         "digest": flow.digest,
+        "submit_id": flow.submit_id,
         "actor": actor,
         "jobs": len(flow.jobs),
         "queues": flow.queues,
@@ -154,6 +158,7 @@ def store_beside(jobs: Sequence[NewJob]) -> Steps[None]:
             id=given["id"],
             flow=given["name"],
             digest=given["digest"],
+            submit_id=given["submit_id"],
             jobs=given["jobs"],
             queues=given["queues"],
             actor=given["actor"],
@@ -172,7 +177,12 @@ def _put_rest(flow_id: str, members: str, edges: str | None, callbacks: str | No
         yield from execute("put_flow_callbacks", id=flow_id, callbacks=callbacks)
 
 
-def _refuse_other(flow: PlannedFlow) -> Steps[None]:
+def _is_own(flow: PlannedFlow) -> Steps[bool]:
+    """Whether what is there was stored by this submit.
+
+    Raises:
+        FlowConflict: it is another flow.
+    """
     rows = yield from execute("read_digest", id=flow.id)
     if rows and rows[0][0] != flow.digest:
         raise FlowConflict(
@@ -180,6 +190,7 @@ def _refuse_other(flow: PlannedFlow) -> Steps[None]:
             f"flow {flow.id} has other jobs, arguments or edges",
             "use another key, or submit the same flow",
         )
+    return bool(rows) and rows[0][1] == flow.submit_id
 
 
 def _document(given: Sequence[msgspec.Struct]) -> str:

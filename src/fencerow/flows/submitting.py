@@ -17,10 +17,10 @@ PATIENCE: Final = (0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 1.0, 1.0)
 
 def store_flow(
     plan: PlannedFlow, client: Submits, connection: object | None, fence: Fencing | None = None
-) -> Procedure[bool | None]:
+) -> Procedure[bool]:
     """Store the flow, with the limits that the app declares and nobody has made yet. `fence`: of whose run it is.
 
-    Returns whether it is new; None: an answer was lost, and now it is there, by this submit or by one before it.
+    Returns whether this submit stored it, now or by an earlier try whose answer was lost.
     """
     try:
         return (yield from _stored_surely(plan, client, connection, fence))
@@ -33,7 +33,7 @@ def store_flow(
 
 def _stored_surely(
     plan: PlannedFlow, client: Submits, connection: object | None, fence: Fencing | None
-) -> Procedure[bool | None]:
+) -> Procedure[bool]:
     """Store the flow; when the answer is lost, look again for a while: the flow's row tells."""
     copies = connection is None and client.engine.traits.takes_copy and len(plan.jobs) >= COPY_ROWS_MIN
     storing = joining(_storing(plan, fence, client.actor, copies=copies), connection)
@@ -45,7 +45,7 @@ def _stored_surely(
         for pause_s in PATIENCE:
             yield Pause(pause_s)
             try:
-                return (yield from ask(storing)) or None
+                return (yield from ask(storing))
             except (OutcomeUnknown, Unavailable, Busy):
                 continue
     raise doubt

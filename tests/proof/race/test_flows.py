@@ -48,7 +48,7 @@ def of_a_flow(policy: Policy | None = Policy.NEEDS, *outcomes: str) -> Operation
     members = [Member(each, each[-1], "send", at, at // 2, is_read=True) for at, each in enumerate(ids)]
     edges = [] if policy is None else [Edge(THIRD_JOB, each, policy) for each in (JOB, OTHER_JOB)]
     callbacks = [Callback(CALLBACK, each, new_job(CALLBACK)) for each in outcomes]
-    flow = PlannedFlow(FLOW, "f", "d", [new_job(each) for each in ids], members, edges, callbacks)
+    flow = PlannedFlow(FLOW, "f", "d", FLOW, [new_job(each) for each in ids], members, edges, callbacks)
     return submit_flow(flow, actor=None)
 
 

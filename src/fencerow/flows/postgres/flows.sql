@@ -4,15 +4,15 @@
 
 -- name: put_flow
 -- Note a flow that is submitted now. Guard: its id. No row: it was submitted before.
-INSERT INTO fencerow.flows (id, name, digest, jobs, queues, submitted_at, submitted_by)
-VALUES (CAST(:id AS uuid), CAST(:flow AS text), CAST(:digest AS text), CAST(:jobs AS integer), CAST(:queues AS text[]),
-        (SELECT fencerow.now()), CAST(:actor AS text))
+INSERT INTO fencerow.flows (id, name, digest, submit_id, jobs, queues, submitted_at, submitted_by)
+VALUES (CAST(:id AS uuid), CAST(:flow AS text), CAST(:digest AS text), CAST(:submit_id AS uuid), CAST(:jobs AS integer),
+        CAST(:queues AS text[]), (SELECT fencerow.now()), CAST(:actor AS text))
 ON CONFLICT (id) DO NOTHING
 RETURNING CAST(id AS text);
 
 -- name: read_digest
--- What was submitted under this id. A statement of its own: the insert that found it has an older snapshot.
-SELECT flow.digest FROM fencerow.flows AS flow WHERE flow.id = CAST(:id AS uuid);
+-- What was submitted under this id, and by which submit. A statement of its own: the insert that found it has an older snapshot.
+SELECT flow.digest, CAST(flow.submit_id AS text) FROM fencerow.flows AS flow WHERE flow.id = CAST(:id AS uuid);
 
 -- name: put_flow_jobs
 -- Note the jobs of a new flow, in the transaction of their insert. One that waits for nobody may start at once.

@@ -4,14 +4,14 @@
 
 -- name: put_flow
 -- Note a flow that is submitted now. Guard: its id. No row: it was submitted before.
-INSERT INTO fencerow.flows (id, name, digest, jobs, queues, submitted_at, submitted_by)
-VALUES (:id, :flow, :digest, :jobs, json(:queues), fencerow.now(), :actor)
+INSERT INTO fencerow.flows (id, name, digest, submit_id, jobs, queues, submitted_at, submitted_by)
+VALUES (:id, :flow, :digest, :submit_id, :jobs, json(:queues), fencerow.now(), :actor)
 ON CONFLICT (id) DO NOTHING
 RETURNING id;
 
 -- name: read_digest
--- What was submitted under this id.
-SELECT flow.digest FROM fencerow.flows AS flow WHERE flow.id = :id;
+-- What was submitted under this id, and by which submit.
+SELECT flow.digest, flow.submit_id FROM fencerow.flows AS flow WHERE flow.id = :id;
 
 -- name: put_flow_jobs
 -- Note the jobs of a new flow, in the transaction of their insert. One that waits for nobody may start at once.

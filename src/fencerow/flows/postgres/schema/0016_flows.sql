@@ -5,6 +5,7 @@ CREATE TABLE fencerow.flows (
     id uuid PRIMARY KEY,
     name text NOT NULL,
     digest text NOT NULL,                        -- of what was submitted: the same flow again is a repeat
+    submit_id uuid NOT NULL,                     -- drawn by whoever submitted it: a submit whose answer was lost knows its own
     jobs integer NOT NULL CHECK (jobs BETWEEN 0 AND 1000000),
     queues text[] NOT NULL,                      -- to which its jobs and callbacks were submitted: sorted, each once
     submitted_at timestamptz NOT NULL CHECK (submitted_at BETWEEN '0001-01-02 00:00:00+00' AND '9999-12-31 00:00:00+00'),

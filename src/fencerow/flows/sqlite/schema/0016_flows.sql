@@ -5,6 +5,7 @@ CREATE TABLE fencerow.flows (
     id TEXT NOT NULL PRIMARY KEY,
     name TEXT NOT NULL,
     digest TEXT NOT NULL,
+    submit_id TEXT NOT NULL,
     jobs INTEGER NOT NULL,
     queues TEXT NOT NULL,
     submitted_at INTEGER NOT NULL,
@@ -12,7 +13,7 @@ CREATE TABLE fencerow.flows (
     cancel_requested_at INTEGER,
     cancel_requested_by TEXT,
     ended_at INTEGER,
-    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(id), typeof(name), typeof(digest), typeof(queues),
+    CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(id), typeof(name), typeof(digest), typeof(submit_id), typeof(queues),
         typeof(submitted_by), typeof(cancel_requested_by)))
 );
 CREATE INDEX fencerow.flows_open ON fencerow.flows (submitted_at, id) WHERE ended_at IS NULL;
