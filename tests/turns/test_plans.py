@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -80,6 +81,58 @@ def test_the_first_who_wait_are_found_without_a_look_at_the_others(keyed: Postgr
     plan = nodes(keyed, "find_turns", {"gates": gates, "wanted": 1, "aged_s": 10.0, **due})
 
     assert touched(plan) < 20 * len(gates), "of 100 at each gate one is wanted"
+
+
+# 5,000 jobs whose wait for their label is over.
+LABELLED = """
+INSERT INTO "fencerow".jobs (id, queue, name, run_at, attempts_max, crashes_max, snoozes_max, submitted_at,
+                             args_bytes, args, affinity, affinity_wait_s)
+SELECT CAST(lpad(to_hex(n + 200000), 32, '0') AS uuid), 'mail', 'send', clock_timestamp() - INTERVAL '1 hour', 3, 3, 48,
+       clock_timestamp(), 2, '{}', 'gpu', 1
+FROM generate_series(1, 5000) AS n
+"""
+NAMED = f"{100_300:032x}"
+BY_ID: dict[str, Mapping[str, Param]] = {
+    "give_turns": {"ids": [NAMED]},
+    "find_kept": {"ids": [NAMED], "due_us": OWN.until_us, "since_us": OWN.since_us},
+    "send_on": {"sent": f'[{{"id": "{NAMED}", "gate": "key:k1"}}]'},
+    "take_turns_back": {
+        "ids": [f"{100_100:032x}"],
+        "taken": f'[{{"id": "{100_100:032x}", "gate": "key:k100", "why": "paused"}}]',
+        "actor": None,
+    },
+    "fall_back": {"limit": 1, "actor": None},
+}
+
+
+@pytest.fixture(scope="module")
+def surprised(server: PostgresServer, _template: str) -> Iterator[PostgresEngine]:
+    """Full of jobs that wait, and analyzed when it was idle; with the settings of a session that keeps plans."""
+    server.create_database("surprised", template=_template)
+    settings = quote("-c enable_seqscan=off -c seq_page_cost=0")
+    engine = postgres_engine(f"{server.conninfo('surprised', ROLE)}&options={settings}")
+    with psycopg.connect(engine.conninfo, autocommit=True) as connection:
+        connection.execute('ALTER TABLE "fencerow".jobs SET (autovacuum_enabled = false)')
+        for text in (
+            TURNS,
+            LABELLED,
+            'DELETE FROM "fencerow".jobs',
+            'VACUUM ANALYZE "fencerow".jobs',
+            TURNS,
+            LABELLED,
+        ):
+            connection.execute(text.encode())
+    yield engine
+    engine.close()
+    server.drop_database("surprised")
+
+
+@pytest.mark.parametrize("name", sorted(BY_ID))
+def test_jobs_that_are_named_are_found_by_their_ids(surprised: PostgresEngine, name: str) -> None:
+    plan = nodes(surprised, name, BY_ID[name])
+
+    used = {each["Index Name"] for each in plan if "Index Name" in each and "jobs" in each["Index Name"]}
+    assert used == {"jobs_pkey"} | ({"jobs_fallback"} if name == "fall_back" else set())
 
 
 @pytest.mark.parametrize("name", sorted(PARAMS))

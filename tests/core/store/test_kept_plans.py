@@ -13,7 +13,7 @@ import pytest
 from psycopg import sql
 
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.queries import numbered
+from fencerow.core.db.queries import numbered, pyformat
 from fencerow.core.store import store
 from fencerow.core.store.attempts import NIL, Mark, Success
 from fencerow_proof.servers.pgbouncer import is_pooled
@@ -138,6 +138,19 @@ def test_a_plan_made_when_the_queue_was_idle_compares_each_job_with_its_own_outc
     (kept,) = [node for node in succeed if node.get("Relation Name") == "finished_jobs"]
     assert kept["Tuples Inserted"] == len(ids)
     assert sum(node.get("Rows Removed by Join Filter", 0) for node in succeed) == 0
+
+
+def test_jobs_that_expire_are_ended_by_their_ids(idle: PostgresEngine) -> None:
+    (text,) = idle.queries["expire"].statements
+
+    with prepared(idle) as connection:
+        connection.execute('UPDATE "fencerow".jobs SET expires_at = run_at WHERE priority = 1')
+        explain = "EXPLAIN (FORMAT JSON) " + pyformat(text)
+        row = connection.execute(explain.encode(), {"limit": 10, "actor": None}).fetchone()
+
+    assert row is not None
+    used = {node["Index Name"] for node in flat(row[0][0]["Plan"]) if "Index Name" in node}
+    assert used == {"jobs_pkey", "jobs_expiry"}, "who is late is found by the one, and ended by the other"
 
 
 def test_a_plan_is_made_once(pg: PostgresEngine) -> None:

@@ -34,6 +34,7 @@ FALLS_WHATEVER_IT_IS = (
         ("job.state = 'queued'", "job.state <> 'succeeded'"),
         ("state = 'queued'", "state <> 'succeeded'"),
     ),
+    Cut("fall_back", ("job.state IS NOT DISTINCT FROM 'queued'", "job.state <> 'succeeded'")),
     Cut("fall_back", ("FOR UPDATE SKIP LOCKED", "")),
 )
 AT_ANY_TIME = (

@@ -292,6 +292,8 @@ def test_a_job_that_is_claimed_is_not_given_up(race: Race) -> None:
 def test_a_claimed_job_is_given_up_without_the_look_at_its_state(race: Race) -> None:
     race.turns_red(
         disowning,
-        Cut("disown", ("          AND late.state = 'queued'\n", "")),
-        Cut("disown", ("  AND job.state = 'queued'\n  AND job.run_at", "  AND job.run_at")),
+        Cut("disown", ("          AND late.state IS NOT DISTINCT FROM 'queued'\n", "")),
+        Cut(
+            "disown", ("  AND job.state IS NOT DISTINCT FROM 'queued'\n  AND job.run_at", "  AND job.run_at")
+        ),
     )

@@ -64,12 +64,12 @@ WHERE job.id = ANY(ARRAY(
                 ORDER BY queued.run_at, queued.id
                 LIMIT CAST(:look AS integer)
             )
-          AND late.state = 'queued'
+          AND late.state IS NOT DISTINCT FROM 'queued'
           AND late.name <> ALL(ARRAY(SELECT known.name
                                      FROM recent CROSS JOIN LATERAL json_array_elements_text(recent.names) AS known (name)))
         FOR UPDATE SKIP LOCKED
     ))
-  AND job.state = 'queued'
+  AND job.state IS NOT DISTINCT FROM 'queued'
   AND job.run_at <= clock.since
   AND NOT EXISTS (SELECT 1 FROM recent WHERE recent.names IS NULL)
 RETURNING job.id;

@@ -8,23 +8,22 @@ CASE WHEN job.affinity IS NULL OR job.fell_back_for < job.attempt THEN job.lane
      WHEN job.suspect THEN 'suspect:'
      ELSE COALESCE('share:' || job.share, '') END
 
--- fragment: waits for its label
--- It stands in the lane of its label, and has not fallen back for its next attempt.
-job.state = 'queued'
-AND job.affinity_wait_s IS NOT NULL
+-- fragment: has not fallen back
+-- For its next attempt it stands in the lane of its label, but not for ever.
+job.affinity_wait_s IS NOT NULL
 AND job.affinity IS NOT NULL
 AND job.fell_back_for <= job.attempt
 
 -- fragment: falls back
 -- Anybody may take it now: the wait is over, by the clock of the database and no other.
-{{waits for its label}}
+{{has not fallen back}}
 AND fencerow.later(job.run_at, job.affinity_wait_s) <= (SELECT fencerow.now())
 
 -- name: next_fall_back
 -- In how many microseconds the next wait for a label is over; less than none if one is.
 SELECT fencerow.us(fencerow.later(job.run_at, job.affinity_wait_s)) - fencerow.us(fencerow.now())
 FROM fencerow.jobs AS job
-WHERE {{waits for its label}}
+WHERE job.state = 'queued' AND {{has not fallen back}}
 ORDER BY fencerow.later(job.run_at, job.affinity_wait_s)
 LIMIT 1;
 
@@ -32,18 +31,19 @@ LIMIT 1;
 -- Put jobs that have waited long enough for their label into the lane of anybody, those whose wait was over first. They keep
 -- their place by due time and their affinity: it counts for one attempt, whose number is noted, and nobody has to take it back.
 -- Guard: still queued for its label, and the wait over; a claim, a cancel or a change that came first makes this change
--- nothing.
+-- nothing. The guard looks at the row of an id, and walks no index of those who wait (IS NOT DISTINCT FROM).
 WITH moved AS (
     UPDATE fencerow.jobs AS job
     SET fell_back_for = job.attempt + 1
     WHERE job.id = ANY(ARRAY(
             SELECT job.id
             FROM fencerow.jobs AS job
-            WHERE {{falls back}}
+            WHERE job.state = 'queued' AND {{falls back}}
             ORDER BY fencerow.later(job.run_at, job.affinity_wait_s)
             LIMIT CAST(:limit AS integer)
             FOR UPDATE SKIP LOCKED
         ))
+      AND job.state IS NOT DISTINCT FROM 'queued'
       AND {{falls back}}
     RETURNING job.id, job.attempt, job.queue, job.priority, job.run_at, job.affinity, job.lane
 ),

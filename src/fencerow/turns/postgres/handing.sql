@@ -4,6 +4,8 @@
 -- Only a hand-over makes a job that waits at a gate queued. It locks the rows of its gates first, counts in a later
 -- statement, and gives what is left.
 -- A job with limits needs a turn at several gates. It waits at one of them that is full, and gets all its turns at once.
+-- Jobs that are named are found by their ids: IS NOT DISTINCT FROM keeps the planner from walking all that wait for them, which it does
+-- when it believes that few do.
 
 -- name: lock_gates
 -- Lock the gates until the transaction ends, and make the rows of those that have none: who gives turns there waits.

@@ -36,7 +36,7 @@ SELECT turned.id, held.gate,
             ELSE 'unclaimed' END
 FROM held
 JOIN fencerow.jobs AS turned ON turned.id = held.id
-WHERE turned.state = 'queued'
+WHERE turned.state IS NOT DISTINCT FROM 'queued'
   AND NOT (turned.strict AND COALESCE(turned.claimed_at >= turned.turned_at, false))
   AND (held.gate = ANY(CAST(:stopped AS text[]))
        OR (EXISTS (SELECT 1 FROM fencerow.queues AS queue
@@ -64,7 +64,7 @@ moved AS (
     FROM taken
     WHERE job.id = ANY(CAST(:ids AS uuid[]))
       AND job.id = taken.id
-      AND job.state = 'queued'
+      AND job.state IS NOT DISTINCT FROM 'queued'
     RETURNING job.id, job.attempt, job.state, job.exclusive, job.limits, job.gate, job.queue, taken.why, taken.passed_s
 ),
 passed AS (

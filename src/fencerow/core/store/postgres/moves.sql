@@ -72,7 +72,7 @@ moved AS (
             LIMIT CAST(:limit AS integer)
             FOR UPDATE SKIP LOCKED
         ))
-      AND job.state IN ('waiting', 'queued')
+      AND (job.state IS NOT DISTINCT FROM 'waiting' OR job.state IS NOT DISTINCT FROM 'queued')
       AND job.expires_at <= clock.now
     RETURNING job.id, job.attempt, job.ended_at
 ),
