@@ -7,8 +7,9 @@ The guide: docs/testing.md.
 
 from fencerow.core.answering import answer
 from fencerow.testing.binding import Clock, bound
-from fencerow.testing.drain import Ran, adrain, drain
+from fencerow.testing.drain import adrain, drain
 from fencerow.testing.postgres import PostgresServer
+from fencerow.testing.ran import Ran
 from fencerow.testing.scratch import ScratchDatabase
 from fencerow.testing.submissions import assert_submitted, asubmitted, submitted
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fencerow.client import Client
-from fencerow.core.client.submitting import GROUP_BYTES_MAX, GROUP_ROWS_MAX, SubmitGroup
+from fencerow.core.client.submit_group import GROUP_BYTES_MAX, GROUP_ROWS_MAX, SubmitGroup
 from fencerow.core.model.job import KeyClaim
 from fencerow.core.model.submission import Submission
 from fencerow.errors import OutcomeUnknown, Unavailable

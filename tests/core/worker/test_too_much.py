@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import psycopg
 import pytest
 
-from fencerow.core.client.submitting import SubmitGroup
+from fencerow.core.client.submit_group import SubmitGroup
 from fencerow.core.db import portion
 from fencerow.core.db.portion import Portion, is_beyond_limits, is_too_much
 from fencerow.core.db.postgres import PostgresEngine
