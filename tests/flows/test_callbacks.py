@@ -6,9 +6,12 @@ import pytest
 
 from fencerow.flows import Flow
 from fencerow.flows.looking import read_flow_callbacks
+from fencerow.flows.removal import purge
 from tests.core.store.stage import rows
 from tests.flows.stage import Shop, advanced, end
 from tests.kit.jobs import AnyEngine
+
+HOUR_S = 3600.0
 
 
 def with_callbacks(shop: Shop, *bad: str) -> Flow:
@@ -68,3 +71,41 @@ def test_a_callback_that_is_refused_keeps_no_flow_from_going_on(shop: Shop, engi
     (callback,) = engine.run(read_flow_callbacks(handle.id))
     assert "gone" in str(callback.trouble)
     assert len(rows(engine, "SELECT id FROM {finished_jobs}")) == 2
+
+
+def test_a_flow_whose_jobs_are_revived_alone_has_not_ended(shop: Shop, engine: AnyEngine) -> None:
+    flow = shop.flow()
+    both = [flow.add(name, shop.say.call(name)) for name in "ab"]
+    flow.on_succeeded(shop.say.call("all"))
+    handle = flow.submit()
+    first, second = (handle.job(each) for each in both)
+    end(engine, first.id, second.id, fail=True)
+    advanced(engine)
+    first.revive()
+    second.revive()
+    end(engine, first.id)
+
+    made = [job for each in advanced(engine) for job in each.made]
+    removed = engine.run(purge(age_s=-HOUR_S, limit=9))
+
+    assert (made, removed) == ([], 0)
+    assert handle.cancel().cancelled == 1
+    assert engine.run(purge(age_s=-HOUR_S, limit=9)) == 1
+
+
+def test_a_callback_is_made_once_the_last_job_that_was_revived_alone_has_succeeded(
+    shop: Shop, engine: AnyEngine
+) -> None:
+    flow = shop.flow()
+    both = [flow.add(name, shop.say.call(name)) for name in "ab"]
+    flow.on_succeeded(shop.say.call("all"))
+    handle = flow.submit()
+    first, second = (handle.job(each) for each in both)
+    end(engine, first.id, second.id, fail=True)
+    advanced(engine)
+    first.revive()
+    second.revive()
+
+    shop.run()
+
+    assert shop.heard[-1] == "all"

@@ -136,3 +136,27 @@ def test_a_job_that_is_gone_gets_no_children(shop: Shop, engine: AnyEngine) -> N
 
     assert lost == [asked.id]
     assert (shop.heard, rows(engine, "SELECT id FROM {flows}")) == ([], [])
+
+
+def test_a_parent_that_is_revived_waits_for_a_child_that_was(shop: Shop, engine: AnyEngine) -> None:
+    @shop.app.job(attempts_max=1)
+    def parent(job: Job) -> str:
+        flow = shop.app.flow("child")
+        flow.add("a", shop.say.using(delay_s=60).call("a"))
+        return flow.run_within(job).result(shop.say, "a")
+
+    asked = parent.submit()
+    drain(shop.app)
+    (flow,) = shop.app.flows.known()
+    child = shop.app.flows.handle(flow.id).job_named("a")
+    child.cancel()
+    drain(shop.app)
+    assert asked.refresh().state == "failed"
+
+    child.revive()
+    asked.revive()
+    holder = jobs.register(engine)
+    (again,) = jobs.claim(engine, holder, queue="default", names=("parent",), limit=9)
+    ended = engine.run(waits.note_flow_wait(again.id, flow.id, holder=holder, attempt=again.attempt))
+
+    assert ended is False

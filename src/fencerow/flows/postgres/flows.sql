@@ -143,7 +143,8 @@ WHERE flow.id = ANY(CAST(:flows AS uuid[]))
 RETURNING CAST(flow.id AS text);
 
 -- name: take_callbacks
--- The callbacks of these flows whose time has come: a job has failed; or all have ended, and all have succeeded.
+-- The callbacks of these flows whose time has come: a job has failed; or all have ended, and all have succeeded. A flow that has
+-- ended has jobs that live where somebody has revived these alone.
 -- Guard: not made before. The flows are locked, and the mark and the job are one transaction: each is made once.
 UPDATE fencerow.flow_callbacks AS callback
 SET made_at = (SELECT fencerow.now())
@@ -156,6 +157,7 @@ WHERE flow.id = ANY(CAST(:flows AS uuid[]))
                                      WHERE member.flow_id = flow.id AND member.state = 'failed')
           WHEN 'done' THEN flow.ended_at IS NOT NULL
           ELSE flow.ended_at IS NOT NULL
+               AND NOT EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state IS NULL)
                AND NOT EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member
                                WHERE member.flow_id = flow.id AND member.state IN ('failed', 'cancelled'))
       END

@@ -1,12 +1,14 @@
 -- Moves of whole flows, in portions. Whoever revives locks the flow first, as whoever wakes does.
 
 -- name: ask_flow_cancel
--- Note that a flow is to be cancelled: whoever wakes cancels its jobs instead. Guard: not ended. Asking again keeps the first.
+-- Note that a flow is to be cancelled: whoever wakes cancels its jobs instead. Guard: not ended, or jobs of it were
+-- revived alone. Asking again keeps the first.
 UPDATE fencerow.flows AS flow
 SET cancel_requested_at = COALESCE(flow.cancel_requested_at, (SELECT fencerow.now())),
     cancel_requested_by = COALESCE(flow.cancel_requested_by, CAST(:actor AS text))
 WHERE flow.id = CAST(:id AS uuid)
-  AND flow.ended_at IS NULL
+  AND (flow.ended_at IS NULL
+       OR EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state IS NULL))
 RETURNING CAST(flow.id AS text);
 
 -- name: live_flow_jobs

@@ -1,10 +1,11 @@
 -- Flows that ended long ago are removed. Their rows are locked first, so that whoever runs one again comes before or finds none.
 
 -- name: lock_old_flows
--- Lock flows that ended so long ago, the oldest first. Locked ones are left: somebody runs them again.
+-- Lock flows that ended so long ago, and of which no job was revived since, the oldest first. Locked ones are left: somebody runs them again.
 SELECT CAST(flow.id AS text)
 FROM fencerow.flows AS flow
 WHERE flow.ended_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
+  AND NOT EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state IS NULL)
 ORDER BY flow.ended_at, flow.id
 LIMIT CAST(:limit AS integer)
 FOR UPDATE SKIP LOCKED;

@@ -1,8 +1,11 @@
 -- A job that waits for a whole flow inside of its handler: it is suspended, and woken when the flow has ended.
 
 -- fragment: flow has ended
--- All of it, or it is gone.
-NOT EXISTS (SELECT 1 FROM fencerow.flows AS flow WHERE flow.id = wait.flow_id AND flow.ended_at IS NULL)
+-- All of it, or it is gone. Jobs that were revived alone have not ended.
+NOT EXISTS (SELECT 1 FROM fencerow.flows AS flow
+            WHERE flow.id = wait.flow_id
+              AND (flow.ended_at IS NULL
+                   OR EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state IS NULL)))
 
 -- at: whose wait is over
 -- The flow that it waits for has ended. What an earlier attempt waited for plays no part.
@@ -10,7 +13,10 @@ EXISTS (SELECT 1
         FROM fencerow.flow_waits AS wait
         WHERE wait.job_id = job.id
           AND wait.attempt = job.attempt
-          AND NOT EXISTS (SELECT 1 FROM fencerow.flows AS flow WHERE flow.id = wait.flow_id AND flow.ended_at IS NULL))
+          AND NOT EXISTS (SELECT 1 FROM fencerow.flows AS flow
+            WHERE flow.id = wait.flow_id
+              AND (flow.ended_at IS NULL
+                   OR EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state IS NULL))))
 
 -- name: note_flow_wait
 -- Write for which flow the attempt waits. Guard: the fence.

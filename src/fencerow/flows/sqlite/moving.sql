@@ -1,12 +1,14 @@
 -- Moves of whole flows, in portions. The file has one writer.
 
 -- name: ask_flow_cancel
--- Note that a flow is to be cancelled: whoever wakes cancels its jobs instead. Guard: not ended. Asking again keeps the first.
+-- Note that a flow is to be cancelled: whoever wakes cancels its jobs instead. Guard: not ended, or jobs of it were
+-- revived alone. Asking again keeps the first.
 UPDATE fencerow.flows AS flow
 SET cancel_requested_at = COALESCE(flow.cancel_requested_at, fencerow.now()),
     cancel_requested_by = COALESCE(flow.cancel_requested_by, :actor)
 WHERE flow.id = :id
-  AND flow.ended_at IS NULL
+  AND (flow.ended_at IS NULL
+       OR EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state IS NULL))
 RETURNING id;
 
 -- name: live_flow_jobs

@@ -1,10 +1,11 @@
 -- Flows that ended long ago are removed. Their rows are locked first, so that whoever runs one again comes before or finds none.
 
 -- name: lock_old_flows
--- Flows that ended so long ago, the oldest first; the write lock is held already.
+-- Flows that ended so long ago, and of which no job was revived since, the oldest first; the write lock is held already.
 SELECT flow.id
 FROM fencerow.flows AS flow
 WHERE flow.ended_at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
+  AND NOT EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state IS NULL)
 ORDER BY flow.ended_at, flow.id
 LIMIT :limit;
 

@@ -6,7 +6,10 @@ EXISTS (SELECT 1
         FROM fencerow.flow_waits AS wait
         WHERE wait.job_id = job.id
           AND wait.attempt = job.attempt
-          AND NOT EXISTS (SELECT 1 FROM fencerow.flows AS flow WHERE flow.id = wait.flow_id AND flow.ended_at IS NULL))
+          AND NOT EXISTS (SELECT 1 FROM fencerow.flows AS flow
+            WHERE flow.id = wait.flow_id
+              AND (flow.ended_at IS NULL
+                   OR EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state IS NULL))))
 
 -- name: note_flow_wait
 -- Write for which flow the attempt waits. Guard: the fence.
@@ -18,7 +21,10 @@ WHERE job.id = :id
   AND job.holder = :holder
   AND job.attempt = :attempt
 ON CONFLICT (job_id) DO UPDATE SET attempt = excluded.attempt, flow_id = excluded.flow_id
-RETURNING NOT EXISTS (SELECT 1 FROM fencerow.flows AS flow WHERE flow.id = flow_id AND flow.ended_at IS NULL);
+RETURNING NOT EXISTS (SELECT 1 FROM fencerow.flows AS flow
+            WHERE flow.id = flow_id
+              AND (flow.ended_at IS NULL
+                   OR EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state IS NULL)));
 
 -- name: forget_flow_wait
 -- The wait is over, and the handler goes on.
@@ -32,6 +38,9 @@ JOIN fencerow.jobs AS job ON job.id = wait.job_id
 WHERE job.state = 'waiting'
   AND job.gate IS NULL
   AND job.attempt = wait.attempt
-  AND NOT EXISTS (SELECT 1 FROM fencerow.flows AS flow WHERE flow.id = wait.flow_id AND flow.ended_at IS NULL)
+  AND NOT EXISTS (SELECT 1 FROM fencerow.flows AS flow
+            WHERE flow.id = wait.flow_id
+              AND (flow.ended_at IS NULL
+                   OR EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state IS NULL)))
 ORDER BY wait.job_id
 LIMIT :limit;
