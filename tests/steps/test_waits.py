@@ -7,17 +7,19 @@ import json
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 
 from fencerow import Client, Job, Retry
+from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.errors import JobNotFound, SignalRefused, SignalTimeout
 from fencerow.operators import looking
 from fencerow.steps import memory
 from fencerow.steps.memory import Fencing, Waiting
-from fencerow.steps.waker import wake_due
-from fencerow.testing.clock import DatabaseClock
+from fencerow.steps.waker import LEFT_S, wake_due
+from fencerow.testing.clock import DatabaseClock, clock_of
 from fencerow.turns import handing
 from tests.core.worker.stage import kinds, read, working
 from tests.kit.jobs import AnyEngine, claim, new_job, register, running, submit
@@ -240,6 +242,19 @@ def test_the_due_are_woken_by_one_look_and_the_others_sleep_on(
     assert [job.id for job in woken.jobs] == [soon]
     assert again.jobs == [] and 80 < (again.next_s or 0) < 100, "what was looked at is looked at no more"
     assert job_of(engine, later).state == State.WAITING
+
+
+def test_a_job_that_a_stranger_has_locked_is_looked_for_again_without_haste(pg: PostgresEngine) -> None:
+    locked, free = asleep(pg, delay_s=10.0), asleep(pg, delay_s=10.0)
+    clock_of(pg).advance(11)
+    with psycopg.connect(pg.conninfo) as stranger:
+        stranger.execute("SELECT 1 FROM fencerow.jobs WHERE id = %s FOR UPDATE", [locked])
+
+        first, second = (pg.run(wake_due(limit=10, actor="w")) for _ in range(2))
+
+    assert [job.id for job in first.jobs] == [free]
+    assert (second.jobs, second.pause_s) == ([], LEFT_S)
+    assert [job.id for job in pg.run(wake_due(limit=10, actor="w")).jobs] == [locked]
 
 
 def test_a_suspended_job_gives_its_turn_up_and_waits_for_it_again(engine: AnyEngine) -> None:

@@ -8,21 +8,31 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fencerow.core.chore import Chore, Site
-from fencerow.core.db.run import Steps, execute, operation
+from fencerow.core.db.run import Steps, execute, first_column, operation
 from fencerow.core.store.attempts import Requeued
 from fencerow.core.store.hints import hints_of_queued
 from fencerow.core.store.suspending import lock_waiters, wake_locked
 
 LOOK_S_MAX = 1.0  # between two looks: so much later a job wakes whose wait was written after the last one
 LOOK_S_MIN = 0.01
+LEFT_S = 0.1  # until the next look, where somebody else has locked a job whose time has come
 WAITS_MAX = 500  # at a look
 
 
 class Woken(NamedTuple):
-    """The jobs that were woken, and in how many seconds the next wait is due, if there is one."""
+    """The jobs that were woken; in how many seconds the next wait is due, if there is one; and whether jobs were left,
+    as somebody else has locked them."""
 
     jobs: list[Requeued]
     next_s: float | None
+    left: bool = False
+
+    @property
+    def pause_s(self) -> float:
+        """Until the next look."""
+        if self.next_s is None:
+            return LOOK_S_MAX
+        return min(LOOK_S_MAX, max(LEFT_S if self.left else LOOK_S_MIN, self.next_s))
 
 
 @operation()
@@ -31,12 +41,13 @@ def wake_due(*, limit: int, actor: str | None) -> Steps[Woken]:
     rows = yield from execute("due_waits", limit=limit)
     looked = list(dict.fromkeys(str(row[0]) for row in rows))
     woken: list[Requeued] = []
+    seen: list[str] = []
     if looked:
         ids = [each.id for each in (yield from lock_waiters(looked, skip_locked=True))]
         woken = yield from wake_locked(ids, actor=actor, anyway=False)
-        yield from execute("waits_seen", looked=looked, ids=ids)
+        seen = first_column((yield from execute("waits_seen", looked=looked, ids=ids)))
     following = yield from execute("next_wait")
-    return Woken(woken, float(str(following[0][0])) if following else None)
+    return Woken(woken, float(str(following[0][0])) if following else None, not set(seen).issuperset(looked))
 
 
 class Waker(Chore):
@@ -54,4 +65,4 @@ class Waker(Chore):
         if woken.jobs:
             self._site.telemetry.counters.add("jobs_woken", len(woken.jobs))
             self._site.engine.wake(hints_of_queued(woken.jobs))
-        return LOOK_S_MAX if woken.next_s is None else min(LOOK_S_MAX, max(LOOK_S_MIN, woken.next_s))
+        return woken.pause_s

@@ -111,7 +111,8 @@ SET look_at = NULL
 WHERE wait.job_id = ANY(CAST(:looked AS uuid[]))
   AND wait.look_at <= (SELECT fencerow.now())
   AND (wait.job_id = ANY(CAST(:ids AS uuid[]))
-       OR NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = wait.job_id));
+       OR NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = wait.job_id))
+RETURNING CAST(wait.job_id AS text);
 
 -- name: waiting_for
 -- What suspended jobs wait for, those first whose time comes first. Of one job, or of all.

@@ -93,7 +93,8 @@ SET look_at = NULL
 WHERE job_id IN (SELECT value FROM json_each(:looked))
   AND look_at <= fencerow.now()
   AND (job_id IN (SELECT value FROM json_each(:ids))
-       OR NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = fencerow.job_waits.job_id));
+       OR NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = fencerow.job_waits.job_id))
+RETURNING job_id;
 
 -- name: waiting_for
 -- What suspended jobs wait for, those first whose time comes first. Of one job, or of all.
