@@ -14,6 +14,8 @@ from fencerow.turns.keys import PREFIX, ExclusiveKey
 if TYPE_CHECKING:
     from fencerow.limits.looking import LimitTurns
 
+PATIENCE_S = 1.0  # for who asks beside something else: no answer is better than a late one
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatePlace:
@@ -40,7 +42,7 @@ def told_gate(gate: str) -> str:
     return f"the limit {gate.removeprefix(LIMIT)}"
 
 
-@operation(repeatable=True, writes="")
+@operation(repeatable=True, writes="", reads="both", patience_s=PATIENCE_S)
 def place(job: JobRecord) -> Steps[GatePlace | None]:
     """Where a job waits for its turn; None if it waits for none."""
     if job.gate is None:

@@ -21,7 +21,7 @@ from fencerow.doctor import conditions
 from fencerow.doctor.affinity import for_a_label, waits_for_a_label
 from fencerow.doctor.conditions import LATE, Condition
 from fencerow.doctor.loads import WorkerLoad
-from fencerow.doctor.places import GatePlace, place
+from fencerow.doctor.places import PATIENCE_S, place
 from fencerow.doctor.waits import suspended_by_wings
 from fencerow.operators.looking import ahead, events
 from fencerow.operators.queues import PausedQueue, paused_queues
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 WORKERS_MAX = 1_000
 BUSY_MAX = 5
-PATIENCE_S = 1.0  # for who asks beside something else: no answer is better than a late one
 OVERDUE = "its worker ends it; or the worker reports it overdue by its own clock, and another worker ends it"
 
 
@@ -103,11 +102,12 @@ def why(job_id: str) -> Steps[Diagnosis]:
 def briefly(job_id: str) -> Procedure[str]:
     """Why a job has not ended, in a few words, for who waited in vain: it asks little, and never for long.
 
-    Jobs and workers are asked one after the other, so that on SQLite nobody waits for a turn.
+    Jobs and workers are asked one after the other, so that on SQLite only who asks of a job at a gate waits for a turn.
     """
-    job, pause, gate, now_us = yield from ask(_alone(job_id))
+    job, pause, now_us = yield from ask(_alone(job_id))
     if job is None:
         return "it is nowhere: neither live nor finished"
+    gate = None if job.gate is None else (yield from ask(place(job)))
     workers = yield from ask(list_workers(state=WorkerState.ALIVE.value, limit=WORKERS_MAX))
     if job.is_final:
         return f"it has just ended: {job.state.value}"
@@ -119,13 +119,12 @@ def briefly(job_id: str) -> Procedure[str]:
 
 
 @operation(repeatable=True, writes="", patience_s=PATIENCE_S)
-def _alone(job_id: str) -> Steps[tuple[JobRecord | None, PausedQueue | None, GatePlace | None, int]]:
-    """The job, the pause of its queue, where it waits for its turn, and the time."""
+def _alone(job_id: str) -> Steps[tuple[JobRecord | None, PausedQueue | None, int]]:
+    """The job, the pause of its queue, and the time."""
     job = (yield from read([job_id]).steps()).get(job_id)
     paused = yield from paused_queues().steps()
     pause = next((each for each in paused if job is not None and each.name == job.queue), None)
-    gate = None if job is None else (yield from place(job).steps())
-    return job, pause, gate, (yield from clock().steps())
+    return job, pause, (yield from clock().steps())
 
 
 def _label(job: JobRecord, living: list[WorkerLoad], now_us: int) -> Condition | None:

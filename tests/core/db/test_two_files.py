@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 
 from fencerow.clocks.ahead import clock_reached
-from fencerow.core.db.run import Operation, Steps, execute
+from fencerow.core.db.run import Operation, Steps, execute, run
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark
 from fencerow.core.store.workers import last_renewal
-from fencerow.doctor.why import why
+from fencerow.doctor.why import briefly, why
 from fencerow.errors import Busy
 from fencerow.operators.prefixes import workers_between
 from fencerow.turns import keys
@@ -31,7 +31,7 @@ from fencerow_proof.arena.crash import Case, replaced
 from fencerow_proof.arena.race import perform
 from fencerow_proof.arena.sqlite import SqliteArena
 from tests.kit.databases import copy_files, scratch_folder
-from tests.kit.jobs import NAME, QUEUE, claim, register, running, submit
+from tests.kit.jobs import NAME, QUEUE, claim, new_job, register, running, submit
 from tests.kit.pace import PATIENCE_S
 from tests.proof.crash.cases import CASES
 from tests.proof.race.people import FIRST, JOB, nothing, with_jobs, with_running
@@ -133,6 +133,13 @@ def test_an_operation_that_does_not_say_what_it_touches_is_refused(
 
     with pytest.raises(AssertionError, match="touches"):
         lite.run(operation)
+
+
+def test_who_waits_in_vain_for_a_job_at_a_gate_is_told_why(lite: SqliteEngine) -> None:
+    """Who has the turns there, and which workers live: each is asked in its own order."""
+    (job_id,) = submit(lite, new_job(exclusive="shelf-7"))
+
+    assert "the exclusive key shelf-7" in run(briefly(job_id), lite.run)
 
 
 def test_a_claim_a_renewal_and_a_look_at_the_workers_do_not_wait_in_a_circle(lite: SqliteEngine) -> None:
