@@ -23,14 +23,19 @@ REPEATED = [
     ("fail", "AND job.state IS NOT DISTINCT FROM 'running'", FENCE),
     ("requeue", "AND job.state IS NOT DISTINCT FROM 'running'", FENCE),
     ("stop", "AND job.state IS NOT DISTINCT FROM 'running'", FENCE),
-    ("crash", "AND job.state = 'running'", FENCE),
+    ("crash", "AND job.state IS NOT DISTINCT FROM 'running'", FENCE),
     ("die", "AND worker.lease_until < (SELECT clock.now FROM clock)", LOCKED),
     ("die", "AND worker.state = 'alive'", LOCKED),
     ("reclaim", "AND job.state = 'running'\n      AND job.holder = ANY(CAST(:dead AS uuid[]))", LOCKED),
     ("reclaim", "AND job.attempt = judged.attempt", LOCKED),
     ("time_out", "AND job.state IS NOT DISTINCT FROM 'running'", LOCKED),
-    ("disown", "AND job.state = 'queued'\n  AND job.run_at <= clock.since", LOCKED),
-    ("expire", "AND job.state IN ('waiting', 'queued')\n      AND job.expires_at <= clock.now", LOCKED),
+    ("disown", "AND job.state IS NOT DISTINCT FROM 'queued'\n  AND job.run_at <= clock.since", LOCKED),
+    (
+        "expire",
+        "AND (job.state IS NOT DISTINCT FROM 'waiting' OR job.state IS NOT DISTINCT FROM 'queued')\n"
+        "      AND job.expires_at <= clock.now",
+        LOCKED,
+    ),
     (
         "purge_by_age",
         "AND job.state = :state",
