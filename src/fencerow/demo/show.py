@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
+from statistics import median
 
 from fencerow.core.errors import Busy, FencerowError, InvalidInput
 from fencerow.core.model.job import JobRecord
@@ -26,6 +27,9 @@ from fencerow.demo.processes import WorkerProcess, environment, start_worker
 from fencerow.demo.view import View, make_view
 
 LEASE_S = 3.0
+LEASE_SUBMITS = (
+    10  # at least so many times what a submit takes: a renewal waits for others' commits, and has a third
+)
 VICTIM_S = 5.0  # how long the longest document shall take, so that its worker can be killed in the middle
 PACE_S = 0.25  # per page of the others
 LIMIT_S = 120.0
@@ -99,6 +103,7 @@ class _Show:
         self._database = database
         self._documents = _planned(paths)
         self._workers: list[WorkerProcess] = []
+        self._lease_s = LEASE_S
 
     def run(self) -> int:
         try:
@@ -112,9 +117,14 @@ class _Show:
     def submit(self) -> None:
         """The first act: it makes the tables, too."""
         self._view.say(f"The queue is a SQLite file, {self._database}. No server is running.")
+        took_s = []
         for document in self._documents:
             job = self._extract.using(key=_fingerprint(document.path))
+            began = time.monotonic()
             document.job_id = job.submit(str(document.path), document.pace_s).id
+            took_s.append(time.monotonic() - began)
+        self._lease_s = max(LEASE_S, LEASE_SUBMITS * median(took_s))
+        os.environ.update(environment(self._database, self._lease_s))  # for the workers
         self._view.say(
             f"Submitted {len(self._documents)} documents, each under its content's hash as the key."
         )
@@ -168,7 +178,7 @@ class _Show:
                 worker.kill(signal.SIGKILL)
                 self._view.say(
                     f"Killed {worker.name} (pid {worker.pid}) with SIGKILL while it reads {victim.path.name}. "
-                    f"Its lease runs out in at most {LEASE_S:g} s; then the other takes over."
+                    f"Its lease runs out in at most {self._lease_s:.3g} s; then the other takes over."
                 )
 
     def _summary(self) -> int:
