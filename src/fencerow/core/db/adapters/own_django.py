@@ -8,23 +8,22 @@ at the end of a block in which an inner one failed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, TypeVar, cast
 
 from django.db import Error, connections, transaction
 from django.utils.connection import ConnectionProxy
 
+from fencerow.core.db.adapters.hold import Hold, interrupt, is_doubtful, unsettled
 from fencerow.core.db.borrow import Borrowed, borrowed, innermost
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.faults import LOST_STATES, connection_lost
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Operation
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.sqlite_file import fault, in_doubt
+from fencerow.core.db.sqlite_file import fault
 from fencerow.core.db.strikes import doorway
-from fencerow.core.errors import OutcomeUnknown, UnusableConnection
+from fencerow.core.errors import UnusableConnection
 from fencerow.core.model.text import said_of
 
 T = TypeVar("T")
@@ -44,11 +43,8 @@ class OwnDjango:
         self._engine = innermost(engine)
         self._turn = turn
         self._block: Any = transaction.atomic(using=wrapper.alias, durable=True)
-        self._held = ExitStack()
+        self._hold = Hold()
         self._committed = False
-        self._busy: Callable[[], None] = _nothing
-        self._rest: Callable[[], None] = _nothing
-        self._give_up: Callable[[], None] = _nothing
         self._borrowed = self._begun(engine)
 
     @property
@@ -63,11 +59,11 @@ class OwnDjango:
 
     def run(self, operation: Operation[T]) -> T:
         """Run an operation inside it."""
-        self._busy()
+        self._hold.busy()
         try:
             return self._borrowed.run(operation)
         finally:
-            self._rest()
+            self._hold.rest()
 
     def flush(self) -> None:
         """Django keeps nothing back; but a block in which an inner one failed would be rolled back in silence.
@@ -84,7 +80,7 @@ class OwnDjango:
 
     def abandon(self) -> None:
         """End it from any thread: nobody waits for whoever has it."""
-        self._give_up()
+        self._hold.give_up()
 
     def commit(self) -> None:
         """Commit, and let Django call what waits for it.
@@ -92,7 +88,7 @@ class OwnDjango:
         Raises:
             OutcomeUnknown: it may have happened.
         """
-        self._busy()
+        self._hold.busy()
         try:
             self._leave(None)
         except Exception as error:
@@ -100,7 +96,7 @@ class OwnDjango:
                 raise self._unsettled(error) from error
             log.exception("a function of on_commit failed after the commit")
         finally:
-            self._rest()
+            self._hold.rest()
 
     def roll_back(self, error: BaseException) -> None:
         """Undo everything."""
@@ -111,8 +107,7 @@ class OwnDjango:
 
     def release(self) -> None:
         """Let go of everything. Django's connection is closed if it is old, as at the end of a request."""
-        self._give_up = _nothing
-        self._held.close()
+        self._hold.release()
         self._wrapper.close_if_unusable_or_obsolete()
 
     def _begun(self, engine: Engine) -> Borrowed:
@@ -127,11 +122,7 @@ class OwnDjango:
                 # A write lock that is taken after something was read fails at once, whatever the timeout.
                 driver.execute("ROLLBACK")
                 driver.execute("BEGIN IMMEDIATE")
-            if isinstance(self._engine, PostgresEngine):
-                watched = self._held.enter_context(self._engine.watched(driver.fileno()))
-                self._busy, self._rest, self._give_up = watched.busy, watched.rest, watched.abandon
-            else:
-                self._give_up = partial(_interrupt, driver)
+            self._hold.take(self._engine, driver, partial(interrupt, driver))
             # The first of all, so it tells of the commit alone.
             transaction.on_commit(self._note_commit, using=self._wrapper.alias)
         except Exception as error:
@@ -154,14 +145,7 @@ class OwnDjango:
 
     def _unsettled(self, error: Exception) -> Exception:
         """What an error at the commit means: itself, or that nobody here knows what came of it."""
-        if not _is_doubtful(error, self._engine):
-            return error
-        log.warning("the commit of Django's connection raised: %s", error)
-        return OutcomeUnknown(
-            "the commit of Django's connection raised an error that leaves its outcome open",
-            f"it may have happened or not ({said_of(error)})",
-            "ask before repeating it",
-        )
+        return unsettled("Django's connection", error) if _is_doubtful(error, self._engine) else error
 
 
 @doorway
@@ -212,16 +196,4 @@ def _is_doubtful(error: Exception, engine: Engine) -> bool:
     cause = error.__cause__
     if not isinstance(error, Error) or not isinstance(cause, Exception):
         return True
-    if isinstance(engine, SqliteEngine):
-        return in_doubt(cause, engine.path) is not None
-    state = getattr(cause, "sqlstate", None)
-    return state is None or state in LOST_STATES or connection_lost(cause)
-
-
-def _interrupt(driver: Any) -> None:
-    with suppress(Exception):  # it is closed
-        driver.interrupt()
-
-
-def _nothing() -> None:
-    """There is nobody to tell."""
+    return is_doubtful(cause, getattr(cause, "sqlstate", None), engine)

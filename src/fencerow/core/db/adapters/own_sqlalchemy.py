@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -20,18 +19,16 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Session
 
+from fencerow.core.db.adapters.hold import Hold, interrupt, is_doubtful, unsettled
 from fencerow.core.db.adapters.lent_postgres import sqlstate
 from fencerow.core.db.adapters.session_watch import Refusal, SessionWatch
 from fencerow.core.db.borrow import borrowed, innermost
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.faults import LOST_STATES, connection_lost
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Operation
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.sqlite_file import in_doubt
 from fencerow.core.db.sqlite_session import in_one_thread
 from fencerow.core.db.strikes import doorway
-from fencerow.core.errors import OutcomeUnknown, UnusableConnection
+from fencerow.core.errors import UnusableConnection
 from fencerow.core.model.text import said_of
 
 T = TypeVar("T")
@@ -42,8 +39,6 @@ WANTED: dict[type[Any], tuple[str, str, str]] = {
     Session: ("a plain def", "a Session", "sessionmaker"),
     AsyncSession: ("an async def", "an AsyncSession", "async_sessionmaker"),
 }
-
-log = logging.getLogger("fencerow.db")
 
 
 class Own:
@@ -56,10 +51,7 @@ class Own:
         self._refusal = refusal
         self._borrowed = borrowed(given, engine)
         self._watch: SessionWatch | None = None
-        self._held = ExitStack()
-        self._busy: Callable[[], None] = _nothing
-        self._rest: Callable[[], None] = _nothing
-        self._give_up: Callable[[], None] = _nothing
+        self._hold = Hold()
 
     @property
     def is_open(self) -> bool:
@@ -68,20 +60,15 @@ class Own:
 
     def abandon(self) -> None:
         """End it from any thread: nobody waits for whoever has it."""
-        self._give_up()
+        self._hold.give_up()
 
     def begin(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """Begin the transaction. With a `loop`, on a connection that belongs to it."""
         watch = self._watch = SessionWatch(self._session, self._engine, self._refusal)
-        self._held.callback(watch.end)
-        driver, engine = watch.driver, innermost(self._engine)
-        if isinstance(engine, PostgresEngine) and hasattr(driver, "fileno"):
-            watched = self._held.enter_context(engine.watched(driver.fileno()))
-            self._busy, self._rest, self._give_up = watched.busy, watched.rest, watched.abandon
-        elif loop is None:
-            self._give_up = partial(_interrupt, driver)
-        else:
-            self._give_up = partial(_give_up_in, loop, driver)
+        self._hold.at_the_end(watch.end)
+        driver = watch.driver
+        given_up = partial(interrupt, driver) if loop is None else partial(_give_up_in, loop, driver)
+        self._hold.take(innermost(self._engine), driver, given_up)
 
     @property
     def watch(self) -> SessionWatch:
@@ -98,17 +85,11 @@ class Own:
         """What an error at the commit means: itself, or that nobody here knows what came of it."""
         if not self.watch.sent or not _is_doubtful(error, innermost(self._engine)):
             return error
-        log.warning("the commit of a session raised: %s", error)
-        return OutcomeUnknown(
-            "the commit of the session raised an error that leaves its outcome open",
-            f"it may have happened or not ({said_of(error)})",
-            "ask before repeating it",
-        )
+        return unsettled("the session", error)
 
     def release(self) -> None:
         """Let go of everything but the session."""
-        self._give_up = _nothing
-        self._held.close()
+        self._hold.release()
 
 
 class OwnSession(Own):
@@ -116,11 +97,11 @@ class OwnSession(Own):
 
     def run(self, operation: Operation[T]) -> T:
         """Run an operation inside it."""
-        self._busy()
+        self._hold.busy()
         try:
             return self._borrowed.run(operation)
         finally:
-            self._rest()
+            self._hold.rest()
 
     def flush(self) -> None:
         """Send what the session kept back."""
@@ -133,13 +114,13 @@ class OwnSession(Own):
             OutcomeUnknown: it may have happened.
         """
         self.watch.let_commit()
-        self._busy()
+        self._hold.busy()
         try:
             self._session.commit()
         except Exception as error:
             raise self.unsettled(error) from error
         finally:
-            self._rest()
+            self._hold.rest()
         self.check_committed()
 
 
@@ -148,11 +129,11 @@ class AsyncOwnSession(Own):
 
     async def arun(self, operation: Operation[T]) -> T:
         """Run an operation inside it."""
-        self._busy()
+        self._hold.busy()
         try:
             return await self._borrowed.arun(operation)
         finally:
-            self._rest()
+            self._hold.rest()
 
     async def aflush(self) -> None:
         """Send what the session kept back."""
@@ -161,13 +142,13 @@ class AsyncOwnSession(Own):
     async def commit(self) -> None:
         """`OwnSession.commit`."""
         self.watch.let_commit()
-        self._busy()
+        self._hold.busy()
         try:
             await self.connection.commit()
         except Exception as error:
             raise self.unsettled(error) from error
         finally:
-            self._rest()
+            self._hold.rest()
         self.check_committed()
 
 
@@ -269,15 +250,7 @@ def _is_doubtful(error: Exception, engine: Engine) -> bool:
     """Whether a commit that raised this may have happened: no server said that it refused it."""
     if not isinstance(error, DBAPIError):
         return True  # of somebody's listener, before it or after
-    if isinstance(engine, SqliteEngine):
-        return in_doubt(cast(Exception, error.orig), engine.path) is not None
-    state = sqlstate(error)
-    return state is None or state in LOST_STATES or connection_lost(cast(Exception, error.orig))
-
-
-def _interrupt(driver: Any) -> None:
-    with suppress(Exception):  # it is closed
-        driver.interrupt()
+    return is_doubtful(cast(Exception, error.orig), sqlstate(error), engine)
 
 
 def _give_up_in(loop: asyncio.AbstractEventLoop, driver: Any) -> None:
@@ -305,7 +278,3 @@ def _noted(error: BaseException) -> Iterator[None]:
         yield
     except Exception as other:
         error.add_note(f"rolling back also failed: {said_of(other)}")
-
-
-def _nothing() -> None:
-    """There is nobody to tell."""
