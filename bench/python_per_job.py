@@ -80,8 +80,10 @@ class StandIn:
     def keeper(self, **_limits: float) -> StandIn:
         return self
 
-    def listen(self, _callback: Any) -> Any:
+    def listen(self, _callback: Any, **_loop: Any) -> Any:
         return lambda: None
+
+    def imprint(self) -> None: ...
 
     def wake(self, messages: list[str]) -> None: ...
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import pytest
 
@@ -73,9 +74,11 @@ def _listening_directly(pooler: PgBouncer) -> Iterator[None]:
     """Give every engine of a pooled database the listen URL that an operator would set."""
     original = PostgresEngine.listen
 
-    def listen(engine: PostgresEngine, callback: Callable[[str | None], None]) -> Callable[[], None]:
+    def listen(
+        engine: PostgresEngine, callback: Callable[[str | None], None], **options: Any
+    ) -> Callable[[], None]:
         engine._listen_conninfo = pooler.direct(engine._listen_conninfo)
-        return original(engine, callback)
+        return original(engine, callback, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PostgresEngine, "listen", listen)

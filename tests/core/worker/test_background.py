@@ -287,7 +287,7 @@ async def test_a_job_for_which_there_is_no_thread_goes_back_uncounted(lite: AnyE
 async def test_a_worker_that_cannot_listen_signs_off(
     engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def short(_callback: object) -> Any:
+    def short(_callback: object, **_: object) -> Any:
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(engine, "listen", short)

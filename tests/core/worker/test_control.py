@@ -136,7 +136,7 @@ async def test_a_handler_that_ignores_the_exception_is_given_up_and_its_slot_rep
 
 
 async def test_a_cancel_is_seen_at_the_renewal_without_any_wake_up(engine: AnyEngine, flags: Flags) -> None:
-    def deaf(_callback: object) -> object:
+    def deaf(_callback: object, **_: object) -> object:
         return lambda: None
 
     engine.listen = deaf  # type: ignore[method-assign,assignment]
