@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from fencerow.clocks.ahead import clock_reached
-from fencerow.core.db.run import Operation, Steps, execute, run
+from fencerow.core.client.base import ClientBase
+from fencerow.core.db.run import Operation, Steps, execute
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark
@@ -139,7 +140,7 @@ def test_who_waits_in_vain_for_a_job_at_a_gate_is_told_why(lite: SqliteEngine) -
     """Who has the turns there, and which workers live: each is asked in its own order."""
     (job_id,) = submit(lite, new_job(exclusive="shelf-7"))
 
-    assert "the exclusive key shelf-7" in run(briefly(job_id), lite.run)
+    assert "the exclusive key shelf-7" in ClientBase(lite).run(briefly(job_id))
 
 
 def test_a_claim_a_renewal_and_a_look_at_the_workers_do_not_wait_in_a_circle(lite: SqliteEngine) -> None:
