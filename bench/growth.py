@@ -6,7 +6,7 @@
 Both databases hold of everything: queued jobs, finished ones, exclusive keys of which one job has the turn and another
 waits, jobs that wait for one limit, schedules, flows. The small one has so little of each as SMALL says, the large one
 as much as was asked for; all of the goal is `--queued 5000000 --finished 20000000 --keys 100000 --schedules 10000`,
-which wants 40 GB and hours. The operations take turns on the two, in transactions that are rolled back, so that
+which wants 20 GB and half an hour. The operations take turns on the two, in transactions that are rolled back, so that
 each meets the same tables. On PostgreSQL they are measured again after so many jobs were claimed and ended there
 (`--churn`) while somebody holds a snapshot from before it. A claim begins behind its mark, as a worker's does; that
 of a sweep begins with the lane.
