@@ -14,6 +14,7 @@ from jinja2 import Environment, FileSystemBytecodeCache
 from jinja2.bccache import Bucket
 
 from fencerow import App
+from fencerow.config import Config
 from fencerow.web.dashboard import pages as templates
 from fencerow.web.dashboard.asgi import Dashboard
 from fencerow.web.dashboard.roles import Role
@@ -70,8 +71,9 @@ async def app(url: str) -> AsyncIterator[App]:
 
 @pytest.fixture
 def lite_app(migrated_path: Path) -> Iterator[App]:
-    """An app where the database does not matter. It opens nothing by itself."""
-    with App(f"sqlite:///{migrated_path}", actor="ada") as made:
+    """An app where the database does not matter. It opens nothing by itself, and bounds no caller's pace."""
+    config = Config(url=f"sqlite:///{migrated_path}", web_rate_per_second=0.0)
+    with App(config=config, actor="ada") as made:
         declared(made)
         yield made
 
