@@ -32,8 +32,10 @@ REPEATED = [
     ("disown", "AND job.state IS NOT DISTINCT FROM 'queued'\n  AND job.run_at <= clock.since", LOCKED),
     (
         "expire",
-        "AND (job.state IS NOT DISTINCT FROM 'waiting' OR job.state IS NOT DISTINCT FROM 'queued')\n"
-        "      AND job.expires_at <= clock.now",
+        (
+            "AND (job.state IS NOT DISTINCT FROM 'waiting' OR job.state IS NOT DISTINCT FROM 'queued')\n"
+            "      AND job.expires_at <= clock.now"
+        ),
         LOCKED,
     ),
     (
