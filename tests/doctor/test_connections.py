@@ -25,8 +25,8 @@ def worker(engine: PostgresEngine, connections: int | None) -> None:
     assert engine.run(store.register(holder=new_id(), name="w", host="h", pid=1, info=text, lease_s=60.0))
 
 
-def found(cli: Cli) -> dict[str, Any]:
-    (one,) = [each for each in cli("doctor", "--json").json["findings"] if each["name"] == "connections"]
+def found(cli: Cli, name: str = "connections") -> dict[str, Any]:
+    (one,) = [each for each in cli("doctor", "--json").json["findings"] if each["name"] == name]
     return dict(one)
 
 
@@ -88,3 +88,18 @@ def test_behind_a_pooler_it_is_the_poolers_limit_that_counts(
     assert one["level"] == "ok", "the server sees the pooler's connections, not the workers'"
     assert one["found"].startswith("through a pooler: 1 living worker process may open up to 500")
     assert "max_client_conn" in one["found"]
+
+
+def test_a_pooler_whose_role_leaves_plans_to_the_statistics_is_told(
+    cli: Cli, database: str, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    levels = []
+    for settings in ((), ("enable_seqscan = off", "seq_page_cost = 0")):
+        with server.connect() as connection:
+            for each in settings:
+                connection.execute(f"ALTER ROLE {ROLE} IN DATABASE {database} SET {each}".encode())
+        with PgBouncer(server) as pooler:
+            monkeypatch.setenv("FENCEROW_URL", pooler.conninfo(database, ROLE))
+            levels.append(found(cli, "plans")["level"])
+
+    assert levels == ["info", "ok"]

@@ -1,4 +1,4 @@
-"""Whether the server can hold all connections that the living workers may open, each by its own word."""
+"""Whether the server can hold all connections that the living workers may open, and how a pooler's are set to plan."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from fencerow.core.db.connections import of_worker
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.probe import connect_postgres
 from fencerow.core.db.run import Steps, execute, operation
-from fencerow.core.finding import Finding, ok, warn
+from fencerow.core.finding import Finding, info, ok, warn
 from fencerow.core.model.text import amount
 from fencerow.core.model.worker import WorkerRecord
 
 NAME = "connections"
 FULL_PART = 0.9  # of what the server may hold
+# What `fencerow.core.db.preparing` sets where no pooler stands between: a claim then walks its index in order.
+IN_ORDER = "SELECT current_setting('enable_seqscan') = 'off' AND CAST(current_setting('seq_page_cost') AS float8) = 0"
 
 
 class ConnectionsCounted(msgspec.Struct, frozen=True):
@@ -50,7 +52,7 @@ def counted() -> Steps[ConnectionsCounted]:
 def examine_connections(
     engine: PostgresEngine, config: CoreConfig, alive: Sequence[WorkerRecord]
 ) -> Iterator[Finding]:
-    """One finding: the sum over all living worker processes, against the server or behind the pooler.
+    """The sum over all living worker processes, against the server or the pooler, and how claims are planned there.
 
     Raises:
         Unavailable: the server takes no connection more.
@@ -60,6 +62,7 @@ def examine_connections(
     stated = [one if each.connections is None else each.connections for each in alive]
     if is_pooled(engine.conninfo, config.connect_timeout_s):
         yield _behind_a_pooler(found, stated)
+        yield _plans(engine.conninfo, config.connect_timeout_s)
     else:
         yield _direct(found, stated, one)
 
@@ -92,6 +95,20 @@ def _behind_a_pooler(found: ConnectionsCounted, stated: Sequence[int]) -> Findin
     if found.all > limit * FULL_PART:
         return warn(NAME, text, "lower the pooler's default_pool_size, or raise the limit of the server")
     return ok(NAME, text)
+
+
+def _plans(conninfo: str, timeout_s: float) -> Finding:
+    with connect_postgres(conninfo, timeout_s) as connection:
+        row = connection.execute(IN_ORDER).fetchone()
+    if row is not None and row[0]:
+        return ok("plans", "through a pooler: claims walk their index in order, as the role is set")
+    return info(
+        "plans",
+        "through a pooler: each claim is planned by the statistics of the moment, and behind those of an idle queue it "
+        "sorts all that is queued",
+        "set enable_seqscan = off and seq_page_cost = 0 for the role of the workers in this database "
+        "(docs/postgresql.md), and let the pooler connect again",
+    )
 
 
 def _workers(stated: Sequence[int]) -> str:

@@ -11,16 +11,19 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.queries import numbered, pyformat
 from fencerow.core.store import store
 from fencerow.core.store.attempts import NIL, Mark, Success
 from fencerow_proof.servers.pgbouncer import is_pooled
-from tests.core.store.test_plans import FILL, OWN_CLOCK, RUNNING, flat, scans, touched
+from tests.core.store.test_plans import FILL, OWN_CLOCK, RUNNING, flat, nodes, scans, touched
+from tests.house.tree import ROOT
 from tests.kit.jobs import new_job, register
 
 BACKLOG = 20_000
+PAGE = ROOT / "docs" / "postgresql.md"
 MARKS = {  # by what each prepared statement is found, and parameters that do some work
     "claim": (
         "json_agg(json_build_array",
@@ -103,6 +106,15 @@ def kept_plan(
     return flat(row[0][0]["Plan"])
 
 
+def walked(plan: list[dict[str, Any]]) -> int:
+    """Rows of jobs that the whole statement looked at."""
+    rows = (
+        (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+        for node in scans(plan, "jobs")
+    )
+    return int(sum(rows))
+
+
 def test_a_plan_made_when_the_tables_were_empty_reads_no_table_whole(grown: PostgresEngine) -> None:
     holder = register(grown)
     with prepared(grown) as connection:
@@ -119,11 +131,21 @@ def test_a_plan_made_when_the_queue_was_idle_reads_no_backlog(idle: PostgresEngi
     with prepared(idle) as connection:
         plan = kept_plan(connection, idle, name, holder=holder)
 
-    walked = sum(
-        (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
-        for node in scans(plan, "jobs")
+    assert walked(plan) < 100 and touched(plan) < 400
+
+
+def test_a_role_that_is_set_as_the_page_says_reads_no_backlog_unprepared(idle: PostgresEngine) -> None:
+    database = conninfo_to_dict(idle.conninfo)["dbname"]
+    told = re.findall(
+        r"^    (ALTER ROLE app IN DATABASE shop SET .*);$", PAGE.read_text("utf-8"), re.MULTILINE
     )
-    assert walked < 100 and touched(plan) < 400
+    with psycopg.connect(idle.conninfo, autocommit=True) as connection:
+        for each in told:
+            connection.execute(each.replace("shop", str(database)).encode())
+
+    plan = nodes(idle, "lanes", MARKS["lanes"][1])
+
+    assert walked(plan) < 100 and touched(plan) < 400
 
 
 def test_a_plan_made_when_the_queue_was_idle_compares_each_job_with_its_own_outcome(
