@@ -249,7 +249,7 @@ SEEDS: dict[str, Seed] = {
         {"I17"},
     ),
     "nobody takes back": Seed(
-        [("reclaim", "ORDER BY COALESCE(line.waited", "AND false ORDER BY COALESCE(line.waited")],
+        [("reclaim", "ORDER BY waited DESC", "AND false ORDER BY waited DESC")],
         abandoned,
         {"I1", "I9"},
     ),

@@ -134,7 +134,11 @@ def test_it_is_without_the_look_at_the_request(race: Race) -> None:
 def test_a_queued_job_is_asked_without_the_look_at_its_state(race: Race) -> None:
     race.turns_red(
         requeue_cancel("snoozed"),
-        Cut("ask_cancel", ("      AND job.state = 'running'\n", ""), ("\n  AND state = 'running'", "")),
+        Cut(
+            "ask_cancel",
+            ("      AND job.state IS NOT DISTINCT FROM 'running'\n", ""),
+            ("\n  AND state = 'running'", ""),
+        ),
         Cut("cancel_idle", None, ("AND state IN ('waiting', 'queued')", "AND state IN ('waiting')")),
     )
 

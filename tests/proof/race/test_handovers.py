@@ -229,8 +229,11 @@ def _asked(operation: Operation[Any]) -> Script:
     return (yield operation)
 
 
-NOT_CONFIRMED = "AND handover.confirmed_at IS NULL"
-TWICE = Cut("confirm_handover", (NOT_CONFIRMED, ""), (NOT_CONFIRMED, ""))
+TWICE = Cut(
+    "confirm_handover",
+    ("AND num_nulls(handover.confirmed_at) = 1", ""),
+    ("AND handover.confirmed_at IS NULL", ""),
+)
 UNCONFIRMED_TOO = Cut(
     "purge_handovers",
     (

@@ -447,7 +447,11 @@ def test_a_stale_attempt_takes_nothing_and_its_next_waits_for_nothing(race: Race
 
 
 UNFENCED = (
-    Cut("hold_fence", ("\n  AND job.state = 'running'", ""), ("\n  AND job.state = 'running'", "")),
+    Cut(
+        "hold_fence",
+        ("\n  AND job.state IS NOT DISTINCT FROM 'running'", ""),
+        ("\n  AND job.state = 'running'", ""),
+    ),
     Cut(
         "hold_fence",
         ("\n  AND job.holder = CAST(:holder AS uuid)", ""),

@@ -77,7 +77,7 @@ def test_two_reclaims_take_each_job_once(race: Race) -> None:
 
 
 REPEATED = """\
-      AND job.state = 'running'
+      AND job.state IS NOT DISTINCT FROM 'running'
       AND job.holder = ANY(CAST(:dead AS uuid[]))
       AND job.attempt = judged.attempt
 """
@@ -136,7 +136,7 @@ def test_more_are_when_the_first_are_taken_first(race: Race) -> None:
         begun,
         Cut(
             "reclaim",
-            ("ORDER BY COALESCE(line.waited, false) DESC, job.id", "ORDER BY job.id"),
+            ("ORDER BY waited DESC, job.id", "ORDER BY job.id"),
             ("ORDER BY waited DESC, job.id", "ORDER BY job.id"),
         ),
     )

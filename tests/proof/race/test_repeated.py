@@ -26,25 +26,26 @@ REPEATED = [
     ("crash", "AND job.state IS NOT DISTINCT FROM 'running'", FENCE),
     ("die", "AND worker.lease_until < (SELECT clock.now FROM clock)", LOCKED),
     ("die", "AND worker.state = 'alive'", LOCKED),
-    ("reclaim", "AND job.state = 'running'\n      AND job.holder = ANY(CAST(:dead AS uuid[]))", LOCKED),
+    (
+        "reclaim",
+        "AND job.state IS NOT DISTINCT FROM 'running'\n      AND job.holder = ANY(CAST(:dead AS uuid[]))",
+        LOCKED,
+    ),
     ("reclaim", "AND job.attempt = judged.attempt", LOCKED),
     ("time_out", "AND job.state IS NOT DISTINCT FROM 'running'", LOCKED),
     ("disown", "AND job.state IS NOT DISTINCT FROM 'queued'\n  AND job.run_at <= clock.since", LOCKED),
-    (
-        "expire",
-        (
-            "AND (job.state IS NOT DISTINCT FROM 'waiting' OR job.state IS NOT DISTINCT FROM 'queued')\n"
-            "      AND job.expires_at <= clock.now"
-        ),
-        LOCKED,
-    ),
+    ("expire", "AND job.expires_at <= clock.now", LOCKED),
     (
         "purge_by_age",
-        "AND job.state = :state",
+        "AND job.state IS NOT DISTINCT FROM CAST(:state AS text)",
         "a revived job leaves the table, so its old row is never met again",
     ),
-    ("purge_keys", "AND owned.expires_at <= (SELECT fencerow.now())", LOCKED),
-    ("revive", "AND job.state IN ('succeeded', 'failed', 'cancelled')", "the table holds no other state"),
+    ("purge_keys", "AND COALESCE(owned.expires_at <= (SELECT fencerow.now()), false)", LOCKED),
+    (
+        "revive",
+        "AND COALESCE(job.state, '') IN ('succeeded', 'failed', 'cancelled')",
+        "the table holds no other state",
+    ),
     ("archive", "AND job.state IN ('succeeded', 'failed', 'cancelled')", OWN_ROW),
     (
         "archive",

@@ -141,7 +141,7 @@ def test_it_is_without_the_fence(race: Race) -> None:
             "note_alone",
             (
                 (
-                    "      AND job.state = 'running'\n      AND job.holder = CAST(:holder AS uuid)\n"
+                    "      AND job.state IS NOT DISTINCT FROM 'running'\n      AND job.holder = CAST(:holder AS uuid)\n"
                     "      AND job.attempt = CAST(:attempt AS bigint)\n"
                 ),
                 "",

@@ -535,7 +535,7 @@ NEVER_ARRIVED = (
         (f"arrived.delivered_at {AGE}", "CAST(:age_s AS double precision) < 0"),
         (AGE_LITE, ":age_s < 0"),
     ),
-    Cut("purge_delivered", (f"AND delivery.delivered_at {AGE}", "")),
+    Cut("purge_delivered", (f"AND COALESCE(delivery.delivered_at {AGE}, false)", "")),
 )
 
 

@@ -109,7 +109,8 @@ oldest AS MATERIALIZED (
 )
 DELETE FROM fencerow.events AS gone
 USING oldest, bound, head, clock
-WHERE gone.id = oldest.id
+WHERE gone.id = ANY(ARRAY(SELECT oldest.id FROM oldest))
+  AND gone.id = oldest.id
   AND ((oldest.seq <= COALESCE(bound.read_by_all, head.seq)
         AND (oldest.published_at < clock.now - fencerow.seconds(CAST(:age_s AS double precision))
              OR oldest.seq <= head.seq - CAST(:keep AS bigint)))

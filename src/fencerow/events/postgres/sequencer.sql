@@ -12,6 +12,8 @@ SELECT COALESCE(max(marks.settled), 0) FROM fencerow.event_marks AS marks;
 -- gaps, the gaps that are left up to that id, the number of a transaction after which all will begin that the
 -- snapshot does not know, and the oldest number that is still under way.
 -- Guard: no place yet. The lock of the sequencers is taken in an earlier statement.
+-- Events are found by their ids, and hashed with their places: one more list, of one entry that the planner takes for a hundred,
+-- keeps it from comparing each with each where it believes that there are few.
 WITH late AS MATERIALIZED (
     SELECT event.id
     FROM unnest(CAST(:lows AS bigint[]), CAST(:highs AS bigint[])) AS gap (low, high)
@@ -32,13 +34,13 @@ numbered AS MATERIALIZED (
            row_number() OVER (ORDER BY found.id)
            + GREATEST((SELECT COALESCE(max(event.seq), 0) FROM fencerow.events AS event WHERE event.seq IS NOT NULL),
                       (SELECT COALESCE(max(marks.trimmed), 0) FROM fencerow.event_marks AS marks)) AS seq
-    FROM (SELECT late.id FROM late UNION ALL SELECT fresh.id FROM fresh) AS found
+    FROM json_array_elements('[1]') AS once CROSS JOIN (SELECT late.id FROM late UNION ALL SELECT fresh.id FROM fresh) AS found
 ),
 placed AS (
     UPDATE fencerow.events AS event
     SET seq = numbered.seq
     FROM numbered
-    WHERE event.id = numbered.id AND event.seq IS NULL
+    WHERE event.id = ANY(ARRAY(SELECT numbered.id FROM numbered)) AND event.id = numbered.id AND event.seq IS NULL
     RETURNING event.id, CAST(CAST(pg_current_xact_id() AS text) AS bigint) AS xid
 ),
 gaps AS (

@@ -1,6 +1,8 @@
 -- Flows: what a submit writes beside its jobs; and who is woken when jobs of a flow have ended.
 -- Whoever wakes locks the flow first, and looks in later statements. So of two ends of one flow that are told at the same time
 -- the second sees the first. An end that is not told yet stays so until it is: nobody must hear of it in time.
+-- Rows that are named are found by their ids: num_nulls() is no condition of an index, so that the planner does not walk all that
+-- have not ended, or are to be told, as it would when it believes that few are.
 
 -- name: put_flow
 -- Note a flow that is submitted now. Guard: its id. No row: it was submitted before.
@@ -82,7 +84,7 @@ WHERE member.job_id = ANY(ARRAY(
         LIMIT CAST(:limit AS integer)
         FOR UPDATE SKIP LOCKED
     ))
-  AND member.state IS NOT NULL
+  AND num_nonnulls(member.state) = 1
   AND NOT member.told
 RETURNING CAST(member.job_id AS text);
 
@@ -94,6 +96,7 @@ FROM fencerow.flow_jobs AS before
 WHERE before.job_id = ANY(CAST(:ids AS uuid[]))
   AND before.state IS NOT NULL
   AND edge.before_id = before.job_id
+  AND edge.before_id = ANY(CAST(:ids AS uuid[]))
 RETURNING CAST(edge.job_id AS text), CAST(edge.before_id AS text);
 
 -- name: look_at_flow_jobs
@@ -112,7 +115,7 @@ LEFT JOIN fencerow.flow_jobs AS broken
                              AND edge.state IN ('failed', 'cancelled')
                            LIMIT 1)
 WHERE member.job_id = ANY(CAST(:ids AS uuid[]))
-  AND member.state IS NULL
+  AND num_nulls(member.state) = 1
   AND member.woken_at IS NULL;
 
 -- name: note_flow_jobs_woken
@@ -136,7 +139,7 @@ RETURNING CAST(member.job_id AS text);
 UPDATE fencerow.flows AS flow
 SET ended_at = (SELECT fencerow.now())
 WHERE flow.id = ANY(CAST(:flows AS uuid[]))
-  AND flow.ended_at IS NULL
+  AND num_nulls(flow.ended_at) = 1
   AND NOT EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state IS NULL)
   AND NOT EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member
                   WHERE member.flow_id = flow.id AND member.state IS NOT NULL AND NOT member.told)
@@ -202,7 +205,8 @@ SET state = COALESCE(known.state, 'failed'),
     ended_at = COALESCE(known.ended_at, (SELECT fencerow.now()))
 FROM unnest(CAST(:ids AS uuid[])) AS missed (id)
 LEFT JOIN fencerow.finished_jobs AS known ON known.id = missed.id
-WHERE member.job_id = missed.id
-  AND member.state IS NULL
+WHERE member.job_id = ANY(CAST(:ids AS uuid[]))
+  AND member.job_id = missed.id
+  AND num_nulls(member.state) = 1
   AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = member.job_id)
 RETURNING CAST(member.job_id AS text);

@@ -114,7 +114,7 @@ RETURNING CAST(member.job_id AS text);
 -- be told once more, or those behind them would wait for ever. Guard: ended still; the end of one that runs again is to come.
 UPDATE fencerow.flow_jobs AS before
 SET told = false
-WHERE before.job_id IN (SELECT edge.before_id FROM fencerow.flow_edges AS edge WHERE edge.job_id = ANY(CAST(:ids AS uuid[])) AND edge.state IS NULL)
+WHERE before.job_id = ANY(ARRAY(SELECT edge.before_id FROM fencerow.flow_edges AS edge WHERE edge.job_id = ANY(CAST(:ids AS uuid[])) AND edge.state IS NULL))
   AND before.state IS NOT NULL
   AND before.told
 RETURNING CAST(before.job_id AS text);

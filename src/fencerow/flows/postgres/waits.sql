@@ -24,7 +24,7 @@ WITH held AS (
     SELECT job.id, job.attempt
     FROM fencerow.jobs AS job
     WHERE job.id = CAST(:id AS uuid)
-      AND job.state = 'running'
+      AND job.state IS NOT DISTINCT FROM 'running'
       AND job.holder = CAST(:holder AS uuid)
       AND job.attempt = CAST(:attempt AS bigint)
     FOR SHARE

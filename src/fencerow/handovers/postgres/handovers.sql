@@ -6,6 +6,12 @@
 handover.state IS NOT NULL
   AND handover.confirmed_at IS NULL
 
+-- fragment: is to be confirmed still
+-- The same of rows that are named: num_nulls() is no condition of an index, so that the planner looks at these rows, and does not
+-- walk all that are to be confirmed, as it would when it believes that few are.
+handover.state IS NOT NULL
+  AND num_nulls(handover.confirmed_at) = 1
+
 -- fragment: is free
 -- Nobody has it, or the lease of who took it is over, or this very take made it its own before and lost the answer. A lease
 -- that reaches further than it is long was written before the clock went back.
@@ -26,11 +32,12 @@ fencerow.us(handover.held_until), fencerow.us(handover.taken_at), fencerow.us(ha
 fencerow.us(handover.confirmed_at), handover.confirmed_by
 
 -- fragment: first of a line
--- The first of this key that nobody has confirmed, if its job has ended and nobody has taken it.
+-- The first of this key that nobody has confirmed, if its job has ended and nobody has taken it. There is one, so it is the first
+-- from this key on: asked so, no index but that of the lines has them in this order, and none is walked to this place.
 (SELECT CASE WHEN handover.state IS NOT NULL AND {{is free}} THEN handover.place END
  FROM fencerow.handovers AS handover
- WHERE handover.receiver = :receiver AND handover.key = line.key AND handover.confirmed_at IS NULL
- ORDER BY handover.place
+ WHERE handover.receiver = :receiver AND handover.key >= line.key AND handover.confirmed_at IS NULL
+ ORDER BY handover.key, handover.place
  LIMIT 1)
 
 -- name: take_handovers
@@ -101,13 +108,13 @@ taken AS (
             SELECT handover.place
             FROM fencerow.handovers AS handover
             WHERE handover.place = ANY(ARRAY(SELECT first.place FROM first UNION ALL SELECT late.place FROM late))
-              AND {{is to be confirmed}}
+              AND {{is to be confirmed still}}
               AND {{is free}}
             ORDER BY handover.place
             LIMIT CAST(:limit AS integer)
             FOR UPDATE SKIP LOCKED
         ))
-      AND {{is to be confirmed}}
+      AND {{is to be confirmed still}}
       AND {{is free}}
     RETURNING handover.*
 )
@@ -139,7 +146,7 @@ SET confirmed_at = fencerow.now(),
     free_at = NULL
 WHERE handover.job_id = CAST(:id AS uuid)
   AND handover.receiver = :receiver
-  AND {{is to be confirmed}}
+  AND {{is to be confirmed still}}
   AND (CAST(:holder AS uuid) IS NULL
        OR (handover.holder = CAST(:holder AS uuid) AND handover.token = CAST(:token AS bigint)))
 RETURNING handover.job_id;
@@ -151,7 +158,7 @@ SET holder = NULL,
     lease_s = CAST(:delay_s AS double precision),
     free_at = fencerow.now() + fencerow.seconds(CAST(:delay_s AS double precision))
 WHERE handover.job_id = CAST(:id AS uuid)
-  AND {{is to be confirmed}}
+  AND {{is to be confirmed still}}
   AND handover.holder = CAST(:holder AS uuid)
   AND handover.token = CAST(:token AS bigint)
 RETURNING handover.job_id;
@@ -210,10 +217,11 @@ SET state = COALESCE(known.state, 'failed'),
     ended_at = COALESCE(known.ended_at, clock.now),
     held_until = clock.now + fencerow.seconds(handover.hold_s)
 FROM (SELECT fencerow.now() AS now) AS clock
-CROSS JOIN unnest(CAST(:places AS bigint[])) AS missed (place)
-JOIN fencerow.handovers AS open ON open.place = missed.place
+CROSS JOIN fencerow.handovers AS open
 LEFT JOIN fencerow.finished_jobs AS known ON known.id = open.job_id
-WHERE handover.place = missed.place
+WHERE handover.place = ANY(CAST(:places AS bigint[]))
+  AND open.place = ANY(CAST(:places AS bigint[]))
+  AND handover.place = open.place
   AND handover.state IS NULL
   AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = handover.job_id)
 RETURNING CAST(handover.job_id AS text);
@@ -228,10 +236,10 @@ WHERE handover.place = ANY(ARRAY(
         FROM fencerow.handovers AS handover
         WHERE handover.place > CAST(:after AS bigint)
           AND handover.place <= CAST(:last AS bigint)
-          AND {{is to be confirmed}}
+          AND {{is to be confirmed still}}
           AND {{is held too long}}
         FOR UPDATE SKIP LOCKED
     ))
-  AND {{is to be confirmed}}
+  AND {{is to be confirmed still}}
   AND {{is held too long}}
 RETURNING handover.place;

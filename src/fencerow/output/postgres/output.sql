@@ -4,7 +4,7 @@
 -- fragment: fence
 -- The attempt that asks still runs its job: any other holder or attempt finds no row, and so changes nothing.
 job.id = CAST(:id AS uuid)
-  AND job.state = 'running'
+  AND job.state IS NOT DISTINCT FROM 'running'
   AND job.holder = CAST(:holder AS uuid)
   AND job.attempt = CAST(:attempt AS bigint)
 

@@ -4,6 +4,7 @@
 -- name: purge_by_age
 -- Remove finished jobs of one state that are older than the age; forget_notes follows in the same transaction.
 -- Guard: finished in that state, and past its own retention_s where it has one; locked rows (a revive) are left.
+-- Those that were found are removed by their ids: with = a plan may walk the index of their ages for them.
 DELETE FROM fencerow.finished_jobs AS job
 WHERE job.id = ANY(ARRAY(
         SELECT old.id
@@ -16,7 +17,7 @@ WHERE job.id = ANY(ARRAY(
         LIMIT CAST(:limit AS integer)
         FOR UPDATE SKIP LOCKED
     ))
-  AND job.state = :state
+  AND job.state IS NOT DISTINCT FROM CAST(:state AS text)
 RETURNING job.id;
 
 -- name: purge_by_own_age
@@ -53,7 +54,7 @@ WHERE job.id = ANY(ARRAY(
         LIMIT CAST(:limit AS integer)
         FOR UPDATE SKIP LOCKED
     ))
-  AND job.state = :state
+  AND job.state IS NOT DISTINCT FROM CAST(:state AS text)
 RETURNING job.id;
 
 -- name: purge_spent
@@ -95,5 +96,5 @@ WHERE owned.ctid = ANY(ARRAY(
         LIMIT CAST(:limit AS integer)
         FOR UPDATE SKIP LOCKED
     ))
-  AND owned.expires_at <= (SELECT fencerow.now())
+  AND COALESCE(owned.expires_at <= (SELECT fencerow.now()), false)  -- no condition of an index: found by their places
 RETURNING owned.scope, owned.key;

@@ -1,6 +1,8 @@
 -- Ticks: what is due fires once, whichever worker sees it first. Three guards stand one behind the other: the lock of
 -- the row, the primary key of the ticks, and the look at what was seen when the row is moved on. Each would do alone for
 -- two ticks that meet; the lock is also what a pause, a change and a removal wait for.
+-- OFFSET 0 has the server look up the job of each tick by its id: joined, each tick is compared with each job, where the planner
+-- believes that there are none. For the same reason ticks that were found are changed at their places (ctid).
 
 -- name: due_schedules
 -- Lock what is due, but for what this worker cannot compute; with :only, of one row.
@@ -126,14 +128,16 @@ WHERE each.name = given.name AND each.entity = given.entity;
 -- the next time: two workers who note the same ones in another order would wait for each other in a ring.
 UPDATE fencerow.schedules AS each
 SET trouble = news.trouble
-FROM (
-    SELECT standing.name, standing.entity, given.trouble
-    FROM json_to_recordset(CAST(:troubles AS json)) AS given (name text, entity text, trouble text)
-    JOIN fencerow.schedules AS standing ON standing.name = given.name AND standing.entity = given.entity
-    WHERE standing.trouble IS DISTINCT FROM given.trouble
-    FOR UPDATE OF standing SKIP LOCKED
-) AS news
-WHERE each.name = news.name AND each.entity = news.entity;
+FROM json_to_recordset(CAST(:troubles AS json)) AS news (name text, entity text, trouble text)
+WHERE each.ctid = ANY(ARRAY(
+        SELECT standing.ctid
+        FROM json_to_recordset(CAST(:troubles AS json)) AS given (name text, entity text, trouble text)
+        JOIN fencerow.schedules AS standing ON standing.name = given.name AND standing.entity = given.entity
+        WHERE standing.trouble IS DISTINCT FROM given.trouble
+        FOR UPDATE OF standing SKIP LOCKED
+    ))
+  AND each.name = news.name
+  AND each.entity = news.entity;
 
 -- name: read_ticks
 -- The latest ticks of a schedule or of one entity, with the state of the job that each made.
@@ -149,16 +153,15 @@ LIMIT :limit;
 -- Note of ticks that their jobs have ended, so that those that have not are few. A tick and its job come in one commit.
 UPDATE fencerow.schedule_ticks AS tick
 SET ended = true
-FROM (
-    SELECT old.name, old.entity, old.fire_at
+WHERE tick.ctid = ANY(ARRAY(
+    SELECT old.ctid
     FROM fencerow.schedule_ticks AS old
     WHERE old.job_id IS NOT NULL AND NOT old.ended
-      AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = old.job_id)
+      AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = old.job_id OFFSET 0)
     ORDER BY old.name, old.entity
     LIMIT :limit
     FOR UPDATE SKIP LOCKED
-) AS seen
-WHERE tick.name = seen.name AND tick.entity = seen.entity AND tick.fire_at = seen.fire_at
+))
 RETURNING 1;
 
 -- name: note_forgotten
@@ -175,7 +178,7 @@ FROM (
             FROM fencerow.schedule_ticks AS tick
             WHERE tick.at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
               AND tick.job_id IS NOT NULL
-              AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = tick.job_id)
+              AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = tick.job_id OFFSET 0)
             ORDER BY tick.at
             LIMIT :limit
         ) AS old
@@ -193,18 +196,19 @@ RETURNING 1;
 -- never one that made a job where the row does not say so, so that no backfill does; and never one whose job lives, so
 -- that the schedule knows that it overlaps.
 DELETE FROM fencerow.schedule_ticks AS tick
-WHERE (tick.name, tick.entity, tick.fire_at) IN (
-    SELECT old.name, old.entity, old.fire_at
+WHERE tick.ctid = ANY(ARRAY(
+    SELECT old.ctid
     FROM fencerow.schedule_ticks AS old
     WHERE old.at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
-      AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = old.job_id)
+      AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = old.job_id OFFSET 0)
       AND NOT EXISTS (
           SELECT 1 FROM fencerow.schedules AS each
           WHERE each.name = old.name AND each.entity = old.entity
             AND (each.next_at <= old.fire_at
                  OR (old.job_id IS NOT NULL AND coalesce(each.forgotten_until < old.fire_at, true)))
+          OFFSET 0
       )
     ORDER BY old.at
     LIMIT :limit
-)
+))
 RETURNING 1;

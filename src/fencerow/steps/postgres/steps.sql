@@ -6,7 +6,7 @@
 SELECT job.ephemeral, fencerow.us((SELECT fencerow.now()))
 FROM fencerow.jobs AS job
 WHERE job.id = CAST(:id AS uuid)
-  AND job.state = 'running'
+  AND job.state IS NOT DISTINCT FROM 'running'
   AND job.holder = CAST(:holder AS uuid)
   AND job.attempt = CAST(:attempt AS bigint);
 
@@ -24,7 +24,7 @@ FROM fencerow.job_steps AS step
 JOIN fencerow.jobs AS job ON job.id = step.job_id
 WHERE step.name = CAST(:name AS text)
   AND job.id = CAST(:id AS uuid)
-  AND job.state = 'running'
+  AND job.state IS NOT DISTINCT FROM 'running'
   AND job.holder = CAST(:holder AS uuid)
   AND job.attempt = CAST(:attempt AS bigint);
 
@@ -34,7 +34,7 @@ WITH held AS (
     SELECT job.id, job.attempt
     FROM fencerow.jobs AS job
     WHERE job.id = CAST(:id AS uuid)
-      AND job.state = 'running'
+      AND job.state IS NOT DISTINCT FROM 'running'
       AND job.holder = CAST(:holder AS uuid)
       AND job.attempt = CAST(:attempt AS bigint)
     FOR SHARE
@@ -87,7 +87,7 @@ FROM ((SELECT step.job_id FROM fencerow.job_steps AS step WHERE step.job_id > CA
 -- Of those after one id and up to another: neither live nor finished.
 job_id > CAST(:after AS uuid)
 AND job_id <= CAST(:last AS uuid)
-AND NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = job_id)
+AND NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = job_id OFFSET 0)  -- each is looked up, and none compared with all
 
 -- name: purge_steps
 -- Remove what is kept here of jobs that are gone. Guard: they are gone.

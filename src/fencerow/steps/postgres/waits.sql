@@ -17,7 +17,7 @@ WITH held AS (
     SELECT job.id, job.attempt
     FROM fencerow.jobs AS job
     WHERE job.id = CAST(:id AS uuid)
-      AND job.state = 'running'
+      AND job.state IS NOT DISTINCT FROM 'running'
       AND job.holder = CAST(:holder AS uuid)
       AND job.attempt = CAST(:attempt AS bigint)
     FOR SHARE
@@ -49,7 +49,7 @@ WITH held AS (
     SELECT job.id, job.attempt
     FROM fencerow.jobs AS job
     WHERE job.id = CAST(:id AS uuid)
-      AND job.state = 'running'
+      AND job.state IS NOT DISTINCT FROM 'running'
       AND job.holder = CAST(:holder AS uuid)
       AND job.attempt = CAST(:attempt AS bigint)
     FOR SHARE
@@ -109,7 +109,7 @@ LIMIT 1;
 UPDATE fencerow.job_waits AS wait
 SET look_at = NULL
 WHERE wait.job_id = ANY(CAST(:looked AS uuid[]))
-  AND wait.look_at <= (SELECT fencerow.now())
+  AND COALESCE(wait.look_at <= (SELECT fencerow.now()), false)  -- no condition of an index: found by their jobs
   AND (wait.job_id = ANY(CAST(:ids AS uuid[]))
        OR NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = wait.job_id))
 RETURNING CAST(wait.job_id AS text);

@@ -42,7 +42,7 @@ asked AS (
         cancel_requested_by = COALESCE(job.cancel_requested_by, CAST(:actor AS text))
     FROM clock
     WHERE job.id = ANY(CAST(:ids AS uuid[]))
-      AND job.state = 'running'
+      AND job.state IS NOT DISTINCT FROM 'running'
     RETURNING job.id, job.attempt, job.holder, clock.now AS at
 ),
 noted AS (
@@ -132,7 +132,7 @@ WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 revived AS (
     DELETE FROM fencerow.finished_jobs AS job
     WHERE job.id = ANY(CAST(:ids AS uuid[]))
-      AND job.state IN ('succeeded', 'failed', 'cancelled')
+      AND COALESCE(job.state, '') IN ('succeeded', 'failed', 'cancelled')  -- no condition of an index: found by their ids
       AND {{what must end before it is revived}} IS NULL
     RETURNING job.*
 ),

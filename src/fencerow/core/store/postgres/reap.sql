@@ -120,12 +120,11 @@ line AS MATERIALIZED (
 ),
 found AS MATERIALIZED (
     SELECT job.id, job.attempt, job.holder, job.claimed_at, job.cancel_requested_at, job.crashes, job.crashes_max,
-           COALESCE(line.waited, false) AS waited
+           job.id IN (SELECT line.id FROM line WHERE line.waited) AS waited  -- hashed, whatever the planner believes of line
     FROM fencerow.jobs AS job
-    LEFT JOIN line ON line.id = job.id
     WHERE job.holder = ANY(CAST(:dead AS uuid[]))
       AND job.state = 'running'
-    ORDER BY COALESCE(line.waited, false) DESC, job.id
+    ORDER BY waited DESC, job.id
     LIMIT CAST(:limit AS integer)
     FOR UPDATE OF job SKIP LOCKED
 ),
@@ -138,10 +137,10 @@ told AS MATERIALIZED (
             FROM fencerow.job_events AS note
             WHERE note.job_id = found.id AND note.kind = 'reclaimed'
               AND note.detail ->> 'begun' IS DISTINCT FROM 'false'
-              AND note.id > (SELECT COALESCE(max(ended.id), 0)
-                             FROM fencerow.job_events AS ended
-                             WHERE ended.job_id = found.id
-                               AND ended.kind IN ('retried', 'snoozed', 'suspended', 'timed_out', 'revived'))) AS deaths
+              AND note.id + 0 > (SELECT COALESCE(max(ended.id + 0), 0)  -- + 0: notes are found by their job
+                                 FROM fencerow.job_events AS ended
+                                 WHERE ended.job_id = found.id
+                                   AND ended.kind IN ('retried', 'snoozed', 'suspended', 'timed_out', 'revived'))) AS deaths
     FROM found
 ),
 judged AS MATERIALIZED (
@@ -170,7 +169,7 @@ moved AS (
         deadline_at = NULL
     FROM judged, clock
     WHERE job.id = judged.id
-      AND job.state = 'running'
+      AND job.state IS NOT DISTINCT FROM 'running'
       AND job.holder = ANY(CAST(:dead AS uuid[]))
       AND job.attempt = judged.attempt
     RETURNING job.id, job.state, job.attempt, job.queue, job.priority, job.run_at, job.crashes,

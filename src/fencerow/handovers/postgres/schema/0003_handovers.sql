@@ -31,7 +31,8 @@ CREATE TABLE fencerow.handovers (
 CREATE INDEX handovers_line ON fencerow.handovers (receiver, key, place) WHERE confirmed_at IS NULL;
 -- The lines in which something has ended, and what waits for nobody any more.
 CREATE INDEX handovers_ended ON fencerow.handovers (receiver, key) WHERE confirmed_at IS NULL AND state IS NOT NULL;
-CREATE INDEX handovers_held ON fencerow.handovers (receiver, held_until) WHERE confirmed_at IS NULL AND state IS NOT NULL;
+CREATE INDEX handovers_held ON fencerow.handovers (receiver, held_until)
+    WHERE confirmed_at IS NULL AND state IS NOT NULL AND held_until IS NOT NULL;
 -- When a take is over.
 CREATE INDEX handovers_taken ON fencerow.handovers (receiver, free_at)
     WHERE confirmed_at IS NULL AND state IS NOT NULL AND free_at IS NOT NULL;

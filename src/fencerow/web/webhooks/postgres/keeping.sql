@@ -1,46 +1,54 @@
--- What of webhooks may go: what arrived long ago, and all of endpoints that were removed.
+-- What of webhooks may go: what arrived long ago, and all of endpoints that were removed. Rows are found by their places: joined
+-- by its key with what was found, the planner compares each delivery with each when it believes that there are few. COALESCE() is no condition of an index, so that none is
+-- walked for these places.
+
+-- fragment: attempts of the old
+-- The attempts at each delivery are looked for by its key (OFFSET 0 keeps the planner from joining the tables as it likes).
+tried AS (
+    DELETE FROM fencerow.webhook_attempts AS attempt
+    WHERE attempt.ctid = ANY(ARRAY(
+            SELECT made.place
+            FROM old
+            CROSS JOIN LATERAL (SELECT attempt.ctid AS place
+                                FROM fencerow.webhook_attempts AS attempt
+                                WHERE attempt.endpoint_id = old.endpoint_id AND attempt.event_id = old.event_id
+                                OFFSET 0) AS made
+        ))
+)
 
 -- name: purge_delivered
 -- Forget deliveries that arrived so long ago, with their attempts. Guard: they arrived; what has not is kept.
 WITH old AS (
     DELETE FROM fencerow.webhook_deliveries AS delivery
-    WHERE (delivery.endpoint_id, delivery.event_id) IN (
-            SELECT arrived.endpoint_id, arrived.event_id
+    WHERE delivery.ctid = ANY(ARRAY(
+            SELECT arrived.ctid
             FROM fencerow.webhook_deliveries AS arrived
             WHERE arrived.delivered_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
             ORDER BY arrived.delivered_at
             LIMIT CAST(:limit AS integer)
             FOR UPDATE SKIP LOCKED
-        )
-      AND delivery.delivered_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
+        ))
+      AND COALESCE(delivery.delivered_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision)), false)
     RETURNING delivery.endpoint_id, delivery.event_id
 ),
-tried AS (
-    DELETE FROM fencerow.webhook_attempts AS attempt
-    USING old
-    WHERE attempt.endpoint_id = old.endpoint_id AND attempt.event_id = old.event_id
-)
+{{attempts of the old}}
 SELECT old.event_id FROM old;
 
 -- name: purge_removed
 -- Forget deliveries of endpoints that were removed, with their attempts. Guard: removed.
 WITH old AS (
     DELETE FROM fencerow.webhook_deliveries AS delivery
-    WHERE (delivery.endpoint_id, delivery.event_id) IN (
-            SELECT owned.endpoint_id, owned.event_id
+    WHERE delivery.ctid = ANY(ARRAY(
+            SELECT owned.ctid
             FROM fencerow.webhook_endpoints AS endpoint
             JOIN fencerow.webhook_deliveries AS owned ON owned.endpoint_id = endpoint.id
             WHERE endpoint.state = 'removed'
             LIMIT CAST(:limit AS integer)
             FOR UPDATE OF owned SKIP LOCKED
-        )
+        ))
     RETURNING delivery.endpoint_id, delivery.event_id
 ),
-tried AS (
-    DELETE FROM fencerow.webhook_attempts AS attempt
-    USING old
-    WHERE attempt.endpoint_id = old.endpoint_id AND attempt.event_id = old.event_id
-)
+{{attempts of the old}}
 SELECT old.event_id FROM old;
 
 -- name: forget_removed

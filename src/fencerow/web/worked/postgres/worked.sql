@@ -163,7 +163,7 @@ LIMIT 1;
 UPDATE fencerow.worked_attempts AS sent
 SET look_at = NULL
 WHERE sent.job_id = ANY(CAST(:looked AS uuid[]))
-  AND sent.look_at <= (SELECT fencerow.now())
+  AND COALESCE(sent.look_at <= (SELECT fencerow.now()), false)  -- no condition of an index: found by their jobs
   AND (sent.job_id = ANY(CAST(:ids AS uuid[]))
        OR NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = sent.job_id));
 
@@ -204,7 +204,7 @@ FROM (SELECT DISTINCT sent.job_id FROM fencerow.worked_attempts AS sent WHERE se
 DELETE FROM fencerow.worked_attempts AS sent
 WHERE sent.job_id > CAST(:after AS uuid)
   AND sent.job_id <= CAST(:last AS uuid)
-  AND NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = sent.job_id)
+  AND NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = sent.job_id OFFSET 0)  -- each is looked up
 RETURNING CAST(sent.job_id AS text);
 
 -- name: waiting_worked
