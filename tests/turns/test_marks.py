@@ -5,9 +5,11 @@ from __future__ import annotations
 import psycopg
 
 from fencerow.core.db.postgres import PostgresEngine
+from fencerow.turns import handing, looks
 from fencerow.turns.marks import OPEN_S, SHARE, ArrivalMark
 from tests.core.store.stage import rows
 from tests.core.store.test_plans import nodes, touched
+from tests.kit.jobs import AnyEngine, new_job, submit
 
 MANY = 20_000
 
@@ -38,6 +40,16 @@ def test_the_longer_a_look_at_all_takes_the_less_often_it_comes() -> None:
     assert looked(mark, 100.0, cost_s=0.5) == 0
     assert looked(mark, 100.5 + 0.5 * SHARE - 0.1) == 7
     assert looked(mark, 100.5 + 0.5 * SHARE + 0.1) == 0
+
+
+def test_who_comes_after_all_were_taken_is_found_behind_them(engine: AnyEngine) -> None:
+    """A file gives the id of an arrival again once it was the greatest and was taken."""
+    submit(engine, new_job(exclusive="a"), new_job(exclusive="b"))
+    taken = engine.run(handing.hand_over()).last
+    (later,) = submit(engine, new_job(exclusive="c"))
+
+    assert engine.run(looks.turns_wanted(taken)).arrived
+    assert [job.id for job in engine.run(handing.hand_over(after=taken)).queued] == [later]
 
 
 def test_a_look_behind_the_mark_touches_none_of_those_that_were_taken(pg: PostgresEngine) -> None:

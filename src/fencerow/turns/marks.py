@@ -2,7 +2,8 @@
 
 Arrivals that were taken stand in the index until the server may remove them, and that is not before the oldest snapshot
 ends. Who looked from the beginning each time would walk over all of them. So it looks behind what it took some seconds
-ago, and only now and then from the beginning: for what a transaction that was open for longer has left.
+ago, and only now and then from the beginning: for what a transaction that was open for longer has left. On SQLite they
+are gone at once, and their ids are given again: each look there begins at the beginning (sqlite/arrivals.sql).
 """
 
 from __future__ import annotations

@@ -18,11 +18,13 @@ WHERE EXISTS (SELECT 1
 -- name: take_arrivals
 -- Take arrivals, the oldest first, and name the gates to be looked at: those, and those where a job has become due. All
 -- others of the same gates are taken with them, for one look serves them all.
+-- From the beginning, whatever :after is: the file gives ids again once the greatest was taken, so one that comes later may be
+-- smaller. It costs nothing, for those that were taken are gone from the index.
 DELETE FROM fencerow.gate_arrivals
 WHERE id IN (SELECT same.id
              FROM fencerow.gate_arrivals AS same
              WHERE same.gate IN (SELECT first.gate FROM fencerow.gate_arrivals AS first
-                               WHERE first.id > :after ORDER BY first.id LIMIT :limit)
+                               ORDER BY first.id LIMIT :limit)
              LIMIT 20 * :limit)
 RETURNING gate, id;
 SELECT gate.name, NULL
@@ -32,8 +34,8 @@ ORDER BY gate.next_at
 LIMIT :limit;
 
 -- name: turns_wanted
--- Whether a gate is to be looked at, by an arrival behind :after, and in how many microseconds the next will be by itself.
-SELECT EXISTS (SELECT 1 FROM fencerow.gate_arrivals WHERE id > :after),
+-- Whether a gate is to be looked at, by any arrival (see take_arrivals), and in how many microseconds the next will be by itself.
+SELECT EXISTS (SELECT 1 FROM fencerow.gate_arrivals),
        (SELECT min(gate.next_at) FROM fencerow.gates AS gate WHERE gate.next_at IS NOT NULL) - fencerow.now();
 
 -- name: gates_after
