@@ -190,13 +190,13 @@ RETURNING id, queue, priority, run_at, 0, lane;
 
 -- name: send_on
 -- Let jobs wait at another of their gates, which is full. Guard: waiting at a gate.
+-- What was sent is read once, and not again for each of the jobs.
 UPDATE fencerow.jobs
-SET gate = (SELECT json_extract(sent.value, '$.gate')
-            FROM json_each(:sent) AS sent
-            WHERE json_extract(sent.value, '$.id') = fencerow.jobs.id)
-WHERE id IN (SELECT json_extract(sent.value, '$.id') FROM json_each(:sent) AS sent)
-  AND state = 'waiting'
-  AND gate IS NOT NULL;
+SET gate = sent.gate
+FROM (SELECT json_extract(value, '$.id') AS id, json_extract(value, '$.gate') AS gate FROM json_each(:sent)) AS sent
+WHERE fencerow.jobs.id = sent.id
+  AND fencerow.jobs.state = 'waiting'
+  AND fencerow.jobs.gate IS NOT NULL;
 
 -- name: note_gates
 -- Write when each gate is to be looked at next. Where a turn is free (:gates), that is when the next job that waits there may

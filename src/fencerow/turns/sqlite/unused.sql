@@ -26,13 +26,12 @@ held (gate, job) AS MATERIALIZED (
       AND holder.state IN ('queued', 'running')
       AND holder.state = 'queued'
     UNION ALL
-    SELECT gate.value, under.job
-    FROM json_each(:gates) AS gate
-    JOIN (SELECT 'limit:' || named.value AS gate, holder.rowid AS job
-          FROM fencerow.jobs AS holder, json_each(holder.limits) AS named
-          WHERE holder.state IN ('queued', 'running')
-            AND holder.state = 'queued'
-            AND holder.limits IS NOT NULL) AS under ON under.gate = gate.value
+    SELECT 'limit:' || named.value, holder.rowid
+    FROM fencerow.jobs AS holder, json_each(holder.limits) AS named
+    WHERE holder.state IN ('queued', 'running')
+      AND holder.state = 'queued'
+      AND holder.limits IS NOT NULL
+      AND 'limit:' || named.value IN (SELECT value FROM json_each(:gates))  -- a join would read all gates for each job
 )
 SELECT turned.id, held.gate,
        CASE WHEN held.gate IN (SELECT value FROM json_each(:stopped)) THEN 'breaker'
@@ -71,12 +70,10 @@ GROUP BY json_extract(taken.value, '$.gate'), job.queue
 ON CONFLICT (gate, queue) DO UPDATE
 SET since = excluded.since, until = excluded.until;
 UPDATE fencerow.jobs
-SET state = 'waiting',
-    gate = (SELECT json_extract(taken.value, '$.gate')
-            FROM json_each(:taken) AS taken
-            WHERE json_extract(taken.value, '$.id') = fencerow.jobs.id)
-WHERE id IN (SELECT value FROM json_each(:ids))
-  AND state = 'queued'
+SET state = 'waiting', gate = taken.gate
+FROM (SELECT json_extract(value, '$.id') AS id, json_extract(value, '$.gate') AS gate FROM json_each(:taken)) AS taken
+WHERE fencerow.jobs.id = taken.id
+  AND fencerow.jobs.state = 'queued'
 RETURNING id;
 INSERT INTO fencerow.gate_arrivals (gate)
 SELECT 'key:' || job.exclusive
