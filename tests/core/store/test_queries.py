@@ -20,6 +20,8 @@ from tests.kit.jobs import AnyEngine
 # Whoever uses the queries: the core, and each wing its own.
 USERS = ("core", *(package.removeprefix("fencerow.").replace(".", "/") for package in packages()[1:]))
 DIALECTS = ("postgres", "sqlite")
+# What SQLite is given and does not ask for: arrivals that were taken are gone from its index at once.
+UNASKED = {"take_arrivals": {"after"}, "turns_wanted": {"after"}}
 QUERIES = {"postgres": store.postgres_queries(), "sqlite": store.sqlite_queries()}
 MIGRATIONS = [each for dialect in DIALECTS for each in store.known_migrations(dialect)]
 SCHEMA = {each.part(number) for each in MIGRATIONS for number in range(len(each.parts))}
@@ -179,7 +181,7 @@ def test_both_dialects_take_the_same_parameters() -> None:
         {name: set(query.parameters) for name, query in QUERIES[dialect].items()} for dialect in DIALECTS
     )
     both = postgres.keys() & sqlite.keys()
-    assert [name for name in sorted(both) if postgres[name] != sqlite[name]] == []
+    assert [name for name in sorted(both) if postgres[name] != sqlite[name] | UNASKED.get(name, set())] == []
 
 
 def test_the_store_uses_every_query_and_every_used_one_exists() -> None:
