@@ -73,7 +73,7 @@ UPDATE fencerow.jobs
 SET state = 'waiting', gate = taken.gate
 FROM (SELECT json_extract(value, '$.id') AS id, json_extract(value, '$.gate') AS gate FROM json_each(:taken)) AS taken
 WHERE fencerow.jobs.id = taken.id
-  AND fencerow.jobs.state = 'queued'
+  AND state = 'queued'
 RETURNING id;
 INSERT INTO fencerow.gate_arrivals (gate)
 SELECT 'key:' || job.exclusive
