@@ -53,7 +53,8 @@ if TYPE_CHECKING:
         Unavailable,
         UnknownJob,
     )
-    from fencerow.core.model.retry import Fail, Retry, RetryRule, Snooze, is_retryable
+    from fencerow.core.model.classify import is_retryable
+    from fencerow.core.model.retry import Fail, Retry, RetryRule, Snooze
     from fencerow.core.model.state import State
     from fencerow.core.worker.plain import Worker
     from fencerow.declaring import contract
@@ -90,7 +91,7 @@ else:
             "Retry": "fencerow.core.model.retry",
             "RetryRule": "fencerow.core.model.retry",
             "Snooze": "fencerow.core.model.retry",
-            "is_retryable": "fencerow.core.model.retry",
+            "is_retryable": "fencerow.core.model.classify",
             "State": "fencerow.core.model.state",
             "Job": "fencerow.job",
             "Worker": "fencerow.core.worker.plain",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from datetime import timedelta
+from types import FunctionType
 from typing import Any, cast
 
 import pytest
 
+import fencerow
 from fencerow import App, Config, Retry
 from fencerow.core.model.theirs import ELSEWHERE, OURS
 from fencerow.core.worker.ordered import ServedChange, ordering_of
@@ -97,3 +100,13 @@ def test_an_error_inside_of_a_call_that_fits_stays_what_it_is(lite_app: App) -> 
     with pytest.raises(TypeError, match="of the caller's own"):
         lite_app.submit_many(broken())
     assert Retry(after_s=timedelta(seconds=1)).after_s == 1.0
+
+
+def test_pickle_finds_each_function_that_the_package_hands_out() -> None:
+    handed_out = [
+        each for name in fencerow.__all__ if isinstance(each := getattr(fencerow, name), FunctionType)
+    ]
+
+    assert fencerow.is_retryable in handed_out
+    for each in handed_out:
+        assert pickle.loads(pickle.dumps(each)) is each
