@@ -243,7 +243,11 @@ def test_nobody_starts_after_it_opened(race: Race) -> None:
 def test_somebody_starts_after_it_opened_where_turns_are_not_taken_back(race: Race) -> None:
     race.turns_red(
         opening,
-        Cut("find_unused_turns", ("turned.state = 'queued'", "false"), ("turned.state = 'queued'", "0")),
+        Cut(
+            "find_unused_turns",
+            ("turned.state IS NOT DISTINCT FROM 'queued'", "false"),
+            ("turned.state = 'queued'", "0"),
+        ),
     )
 
 
