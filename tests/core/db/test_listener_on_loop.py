@@ -57,6 +57,24 @@ async def test_a_connection_that_is_lost_comes_back_and_says_so(pg: PostgresEngi
     assert await heard.next() == "a"
 
 
+async def test_a_loop_that_refuses_the_socket_is_asked_again(
+    pg: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, heard, refused = asyncio.get_running_loop(), Heard(), asyncio.Event()
+
+    def add_reader(*_: object) -> None:
+        monkeypatch.undo()
+        refused.set()
+        raise OSError("no room in the selector")
+
+    monkeypatch.setattr(loop, "add_reader", add_reader)
+    stop = pg.listen(heard, loop=loop)
+
+    assert await heard.next() is None
+    assert refused.is_set()
+    await asyncio.to_thread(stop)
+
+
 async def test_when_nobody_listens_any_more_the_loop_reads_no_socket_of_it(pg: PostgresEngine) -> None:
     loop, heard = asyncio.get_running_loop(), Heard()
     before = dict(loop._selector.get_map())  # type: ignore[attr-defined]

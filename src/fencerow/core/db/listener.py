@@ -121,8 +121,12 @@ class Listener:
         fd, over = connection.fileno(), Future[None]()
 
         def begin() -> None:
-            loop.add_reader(fd, heard)
-            self._tell(None)
+            try:
+                loop.add_reader(fd, heard)
+            except Exception as error:
+                let_go(error)  # the next turn of the thread tries again
+            else:
+                self._tell(None)
 
         def heard() -> None:
             try:
