@@ -19,11 +19,11 @@ from pathlib import Path
 
 from fencerow.bench import table
 from fencerow.bench.place import AnyEngine, private_postgres, private_sqlite
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark
+from fencerow.db.postgres import PostgresEngine
 
 WAITING = 100_000
 CLAIMED = 100

@@ -27,9 +27,9 @@ import psycopg
 
 from fencerow import App
 from fencerow.bench.evidence import keep
-from fencerow.core.db.queries import pyformat
-from fencerow.core.db.run import Statement
 from fencerow.core.errors import FencerowError
+from fencerow.db.queries import pyformat
+from fencerow.db.run import Statement
 from fencerow.testing.postgres import PostgresServer
 from fencerow.web.dashboard.cost import ROWS_MAX, Cost
 from fencerow.web.dashboard.problems import Problems

@@ -36,7 +36,7 @@ from starlette.requests import Request
 
 from fencerow import App
 from fencerow.bench.evidence import keep
-from fencerow.core.db.run import Statement
+from fencerow.db.run import Statement
 from fencerow.supervisor.probes import ProbeAddress
 from fencerow.testing.postgres import PostgresServer
 from fencerow.web.dashboard.asgi import Dashboard

@@ -34,12 +34,12 @@ from fencerow.bench import table
 from fencerow.bench.evidence import keep
 from fencerow.bench.figure import percentile
 from fencerow.bench.place import SETTINGS, AnyEngine, with_bench
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Operation
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed, NewJob, Template
 from fencerow.core.model.state import State
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Operation
 from fencerow.limits import Limit
 from fencerow.retention.purging import purge_by_age
 from fencerow.schedules import ticking

@@ -24,11 +24,11 @@ from unittest.mock import patch
 
 import psycopg
 
-from fencerow.core.db.migration import Migration
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark, Success
+from fencerow.db.migration import Migration
+from fencerow.db.postgres import PostgresEngine
 from fencerow.testing.postgres import PostgresServer
 
 JOBS = 5_000_000

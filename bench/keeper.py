@@ -22,12 +22,12 @@ from pathlib import Path
 import psycopg
 
 from fencerow.core.background.loop import Endurance
-from fencerow.core.db.clock import CarriedClock
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.keeper import Keeper
 from fencerow.core.worker.lease import Failover, WorkerLease
+from fencerow.db.clock import CarriedClock
+from fencerow.db.postgres import PostgresEngine
 from fencerow.testing.postgres import PostgresServer
 
 LEASE_S = 3.0

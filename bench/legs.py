@@ -28,10 +28,10 @@ from typing import Any
 from fencerow import App, Config
 from fencerow.bench.figure import percentile
 from fencerow.bench.place import BenchDatabase, private_postgres, private_sqlite
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.worker.claimer import Claimer
 from fencerow.core.worker.wakeups import WakeUps
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 
 WARM = 50
 PAUSE_S = (0.008, 0.016)

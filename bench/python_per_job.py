@@ -16,13 +16,13 @@ from typing import Any
 import msgspec
 
 from fencerow import App, Config
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Operation, Rows
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import QueueLane
 from fencerow.core.store import store
 from fencerow.core.store.workers import Renewed
 from fencerow.core.worker.plain import Worker
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Operation, Rows
 
 SLOTS = 100
 DUE_US = 1  # since when the first is due: a claim that did not bring it would be asked for it by another

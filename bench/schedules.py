@@ -23,10 +23,10 @@ from pathlib import Path
 
 import psycopg
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.schedules import ticking
 from fencerow.schedules.definition import Definition, Overlap
 from fencerow.schedules.definitions import RowKind, WantedRow

@@ -19,10 +19,10 @@ from fencerow.bench import table
 from fencerow.bench.drain import Drain
 from fencerow.bench.member import member
 from fencerow.bench.place import AnyEngine, BenchDatabase
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
 
 JOBS = 100_000
 SHARES = 100

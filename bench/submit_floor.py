@@ -35,12 +35,12 @@ from typing import Any
 
 from fencerow import App, Config
 from fencerow.bench.evidence import keep
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.store import store
 from fencerow.core.store.connect import open_engine
 from fencerow.core.store.submit import as_parameters
+from fencerow.db.sqlite import SqliteEngine
 
 ROUNDS, SUBMITS, WARM = 7, 200, 20
 ARGS = b'{"number":0}'

@@ -27,13 +27,13 @@ from pathlib import Path
 import psycopg
 
 from fencerow import App, Client
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Operation
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed, NewJob, Template
 from fencerow.core.store import store
+from fencerow.db.engine import Engine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Operation
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.limits import Limit
 from fencerow.operators import looking
 from fencerow.testing.postgres import PostgresServer

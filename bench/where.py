@@ -39,13 +39,13 @@ from fencerow.bench.figure import percentile
 from fencerow.bench.place import SETTINGS, AnyEngine, BenchDatabase, private_sqlite
 from fencerow.bench.server import cpu_s
 from fencerow.config import Config
-from fencerow.core.db import prepared
-from fencerow.core.db.postgres_session import AsyncPostgresSession, PostgresSession
-from fencerow.core.db.queries import Query
-from fencerow.core.db.run import Statement
-from fencerow.core.db.sqlite_connection import SqliteConnection
 from fencerow.core.store import store
 from fencerow.core.store.connect import open_engine
+from fencerow.db import prepared
+from fencerow.db.postgres_session import AsyncPostgresSession, PostgresSession
+from fencerow.db.queries import Query
+from fencerow.db.run import Statement
+from fencerow.db.sqlite_connection import SqliteConnection
 from fencerow.limits import Limit
 from fencerow.testing.postgres import PostgresServer
 

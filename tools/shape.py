@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from fencerow.core.db.migration import migrations
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.schema.rooms import packages
 from fencerow.core.store import store
+from fencerow.db.migration import migrations
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.doctor.examine import with_queries
 from fencerow.doctor.shape import FILE, Shape, shape_of
 from fencerow.testing.postgres import PostgresServer

@@ -26,12 +26,12 @@ import msgspec
 
 from fencerow.cli import logs
 from fencerow.cli.main import run as command
-from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.sqlite_connection import HostClock
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.model.wanted import SlotGroupNow, Stated
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.db.sqlite_connection import HostClock
 from fencerow.operators.queues import pause_queue
 
 WIDTHS = (80, 120)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from examples.documents.customer import Customer, Refused, two_stages
 from examples.stage import ROOT, Worker, must, say, title, wait
-from fencerow.core.model.text import amount
+from fencerow.db.text import amount
 from fencerow.demo.show import samples
 from fencerow.testing.ports import free_port
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from fencerow.core.answering import answer
 from fencerow.core.client.client import JobsClient
 from fencerow.core.client.refs import CancelAnswer
-from fencerow.core.db.run import Procedure
 from fencerow.core.model.change import JobChanged
+from fencerow.db.run import Procedure
 from fencerow.handovers.terms import DEFAULT_RECEIVER
 from fencerow.operators.change_verbs import ChangeVerbs
 from fencerow.operators.job_verbs import JobVerbs

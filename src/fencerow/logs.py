@@ -15,8 +15,8 @@ from itertools import islice
 from typing import Any
 
 from fencerow.core.log_fields import EXTRA, LogFields
-from fencerow.core.model.text import said_of
 from fencerow.core.telemetry import clean
+from fencerow.db.text import said_of
 
 __all__ = ["ConsoleFormatter", "JsonFormatter", "LogFields"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fencerow.core.errors import exits
-from fencerow.core.errors.base import FencerowError
+from fencerow.db.errors import exits
+from fencerow.db.errors.base import FencerowError
 
 
 class NothingToCheck(FencerowError):

@@ -9,12 +9,12 @@ import pytest
 from fencerow import Client
 from fencerow.audit.engine import AuditedEngine, changes
 from fencerow.audit.operations import purge
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.queries import Queries
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.person import Person, Via
 from fencerow.core.store.tables import postgres_queries, sqlite_queries
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.queries import Queries
+from fencerow.db.sqlite import SqliteEngine
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
 from tests.kit.jobs import new_job, register, submit

@@ -19,7 +19,7 @@ from fencerow.bench.place import BenchDatabase, private_sqlite, scratch
 from fencerow.bench.run import QUESTIONS, run
 from fencerow.bench.sizes import Sizes
 from fencerow.cli.main import run as command
-from fencerow.core.db.postgres import PostgresEngine
+from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import InvalidInput
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE, postgres_engine

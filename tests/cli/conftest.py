@@ -15,8 +15,8 @@ import pytest
 
 import fencerow
 from fencerow.cli import main
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from tests.kit.command import Command
 from tests.kit.environment import forget_settings
 from tests.kit.stopping import signals_heeded

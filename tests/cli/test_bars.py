@@ -18,9 +18,9 @@ from fencerow.cli.following import following
 from fencerow.client import Client
 from fencerow.command.progress import progress, shows
 from fencerow.core.client.handle import Handle
-from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.errors import exits
 from fencerow.core.store import store
+from fencerow.db.errors import exits
+from fencerow.db.sqlite import SqliteEngine
 from tests.cli.conftest import SHOP, url_of
 from tests.kit.jobs import AnyEngine, running
 from tests.kit.pace import PATIENCE_S

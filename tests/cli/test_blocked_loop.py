@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.errors import exits
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store import store
+from fencerow.db.errors import exits
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from tests.cli.conftest import Cli, command
 from tests.kit.command import Command
 from tests.kit.pace import PATIENCE_S

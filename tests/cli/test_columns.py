@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fencerow.cli.columns import CELLS
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from tests.cli.conftest import Cli
 from tests.kit import jobs
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.wanted import Descriptors, Stated
 from fencerow.core.store import store
 from fencerow.core.worker import control
 from fencerow.core.worker.control import DescriptorCount, counted
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from tests.cli.conftest import Cli, command
 from tests.kit.command import Command
 from tests.kit.pace import PATIENCE_S

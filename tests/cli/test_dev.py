@@ -12,11 +12,11 @@ import httpx
 import pytest
 
 from fencerow.cli.sources import Sources
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import State
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from tests.cli.conftest import new_command, url_of
 from tests.kit.jobs import new_job, submit
 from tests.kit.pace import PATIENCE_S

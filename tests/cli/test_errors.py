@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from fencerow.cli import main
-from fencerow.core.db.run import Steps, execute, operation
-from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.errors import exits
 from fencerow.core.model.describe import describe
 from fencerow.core.store import store
+from fencerow.db.errors import exits
+from fencerow.db.run import Steps, execute, operation
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.testing.postgres import PostgresServer
 from tests.cli.conftest import Cli, new_command
 from tests.kit.servers import CopiedServer

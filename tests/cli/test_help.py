@@ -7,7 +7,7 @@ import pytest
 
 from fencerow.cli.main import root
 from fencerow.cli.sections import SECTIONS
-from fencerow.core.errors import exits
+from fencerow.db.errors import exits
 from tests.cli.conftest import Cli
 from tests.cli.test_json import commands
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fencerow import App
-from fencerow.core.db.engine import Engine
+from fencerow.db.engine import Engine
 from fencerow_proof.history import recording
 from tests.cli.conftest import Cli
 from tests.kit.jobs import AnyEngine

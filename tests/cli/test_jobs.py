@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Procedure
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.errors import Unavailable
 from fencerow.core.model.state import State
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Procedure
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.operators import many
 from tests.cli.conftest import Cli
 from tests.kit import jobs

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import fencerow
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from tests.cli.conftest import command, url_of
 from tests.kit.jobs import new_job, submit
 from tests.kit.pace import PATIENCE_S

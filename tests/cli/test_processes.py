@@ -15,10 +15,10 @@ from typing import TypeVar
 import pytest
 
 import fencerow
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.state import State
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from tests.cli.conftest import Cli
 from tests.kit.pace import LONG_LEASE_S, PATIENCE_S
 

@@ -10,10 +10,10 @@ import psycopg
 import pytest
 from psycopg import errors, sql
 
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import KeyClaim
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import DatabaseError
 from fencerow.testing.postgres import PostgresServer
 from fencerow.unique.rules import UniqueClaim, UniqueRule

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fencerow.cli.serving import command_of
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.testing.ports import free_port
 from tests.cli.conftest import Cli, command
 from tests.kit.pace import PATIENCE_S

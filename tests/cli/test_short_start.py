@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from fencerow import App
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import OutOfResources, Unavailable
 from tests.kit.pace import PATIENCE_S
 from tests.kit.shortage import no_descriptors, no_thread

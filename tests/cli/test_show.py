@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from fencerow.core.model.text import percent
 from fencerow.core.store import store
 from fencerow.core.store.store import Requeue
+from fencerow.db.text import percent
 from fencerow.limits import Limit, limits
 from tests.cli.conftest import Cli
 from tests.kit import jobs

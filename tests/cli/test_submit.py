@@ -7,9 +7,9 @@ import io
 import pytest
 
 from fencerow import Client
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.limits import Limit
 from fencerow.operators import looking
 from tests.cli.conftest import Cli, command

@@ -12,11 +12,11 @@ import pytest
 
 from fencerow import Client
 from fencerow.cli.main import root
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.wanted import SlotGroupNow, Stated
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.events import NewEvent, consumers, publish_many
 from fencerow.events.consumers import Aside
 from fencerow.events.groups import GroupStart, make_group

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 
-from fencerow.core.errors import exits
+from fencerow.db.errors import exits
 from tests.kit.pace import PATIENCE_S
 
 WITHOUT = """

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.state import State
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from tests.cli.conftest import Cli, command, new_command
 from tests.kit.pace import PATIENCE_S
 

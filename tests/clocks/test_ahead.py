@@ -11,13 +11,13 @@ from fencerow.clocks import chore as ahead
 from fencerow.clocks.ahead import FIRST, AheadJob, clock_reached, find_ahead, move_back
 from fencerow.config import Config
 from fencerow.core.chore import Site
-from fencerow.core.db.clock import CarriedClock
-from fencerow.core.db.steady import steady
 from fencerow.core.model.wakeup import Queued
 from fencerow.core.model.wanted import Stated
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Requeue
 from fencerow.core.telemetry import Telemetry
+from fencerow.db.clock import CarriedClock
+from fencerow.db.steady import steady
 from fencerow.operators import changes, looking
 from fencerow.operators.job_change import JobChange
 from fencerow.operators.queues import pause_queue

@@ -18,7 +18,7 @@ import yaml
 
 from fencerow import Config
 from fencerow.cli.main import root
-from fencerow.core.db.postgres import PostgresEngine
+from fencerow.db.postgres import PostgresEngine
 from fencerow.supervisor.probes import parsed_address
 from tests.house.tree import ROOT
 from tests.kit.jobs import new_job, submit

@@ -11,9 +11,9 @@ import pytest
 
 from fencerow import App
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.run import Param
 from fencerow.core.model.person import Person, Via
 from fencerow.core.model.state import LIVE, WorkerState
+from fencerow.db.run import Param
 from fencerow.doctor.canary import member
 from fencerow.doctor.canary.sending import note_canary, send
 from fencerow.doctor.canary.trial import Trial

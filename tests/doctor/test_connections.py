@@ -8,9 +8,9 @@ import msgspec
 import psycopg
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.servers.pgbouncer import PgBouncer
 from tests.cli import conftest as command_line

@@ -10,13 +10,13 @@ import msgspec
 import psycopg
 import pytest
 
-from fencerow.core.db import sqlite_file
-from fencerow.core.db.filesystem import Mount
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.finding import Finding
 from fencerow.core.model.wanted import Stated
 from fencerow.core.store import store
+from fencerow.db import sqlite_file
+from fencerow.db.filesystem import Mount
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.doctor import backlog, on_postgres, on_sqlite
 from fencerow.doctor.examine import with_queries
 from fencerow.doctor.shape import expected, shape_of
@@ -384,7 +384,7 @@ def test_a_file_that_everybody_may_write_is_seen(cli: Cli, file: Path) -> None:
 
 
 def test_a_network_file_system_fails(cli: Cli, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fencerow.core.db.filesystem._mounted", lambda *_: [Mount("/", "nfs4")])
+    monkeypatch.setattr("fencerow.db.filesystem._mounted", lambda *_: [Mount("/", "nfs4")])
 
     result = cli("doctor", "--json")
 

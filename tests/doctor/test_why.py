@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from fencerow.client import Client
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Procedure
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.wanted import SlotGroupNow, Stated
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Procedure
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.doctor.why import Diagnosis, why
 from fencerow.errors import ArgumentsTooNew, JobNotFound, ResultTimeout, Unavailable
 from fencerow.operators import changes

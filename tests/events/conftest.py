@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from fencerow import App, Config
-from fencerow.core.db.postgres import PostgresEngine
+from fencerow.db.postgres import PostgresEngine
 from tests.kit.jobs import AnyEngine
 
 

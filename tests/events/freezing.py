@@ -7,9 +7,9 @@ import signal
 import sys
 from typing import Any
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Operation, Steps
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Operation, Steps
 from fencerow.events import consumers
 from fencerow.events.consumers import PartitionLease
 from fencerow.events.sequencer import sequence

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.events.outbox import NewEvent, append
 from tests.events.test_without_workers import group_of, read
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from fencerow import App, Backoff, Fail, Retry
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.telemetry import Telemetry
+from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import ConfigError, DeclarationError, EventTransactionMisuse, InvalidTopic
 from fencerow.events import Event, EventBus, HoldPartition, NewEvent, apublish, apublish_many, consumer
 from fencerow.events.groups import GroupStart, make_group

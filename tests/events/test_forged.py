@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fencerow import Config
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.events import asides, consumers, lag
 from fencerow.events.checks import examine_events
 from fencerow.events.consumers import Aside

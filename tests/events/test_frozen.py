@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
+from fencerow.db.postgres import PostgresEngine
 from fencerow.events import EventBus, apublish, consumers
 from fencerow.events.groups import GroupStart, make_group
 from fencerow.events.outbox import NewEvent, append

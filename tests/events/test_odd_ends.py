@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fencerow import App, Backoff
-from fencerow.core.db.postgres import PostgresEngine
+from fencerow.db.postgres import PostgresEngine
 from fencerow.events import Event, EventBus, NewEvent, apublish_many, consumer, delivery
 from tests.events.conftest import app_on
 from tests.kit.jobs import AnyEngine

@@ -11,13 +11,13 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from fencerow import App, Backoff
-from fencerow.core.db.postgres import PostgresEngine
+from fencerow.db.postgres import PostgresEngine
 from fencerow.events import Event, EventBus, apublish, consumer
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE, TEMPLATE
-from tests.core.db.lenders import settled
 from tests.core.worker.sessions.conftest import jobs, kind, users  # noqa: F401 (fixtures)
 from tests.core.worker.sessions.users import Users, adds
+from tests.db.lenders import settled
 from tests.events.conftest import app_on
 from tests.kit.pace import PATIENCE_S
 

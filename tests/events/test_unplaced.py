@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.telemetry import Telemetry
+from fencerow.db.postgres import PostgresEngine
 from fencerow.events import EventBus, apublish, log
 from fencerow.events.checks import examine_events
 from fencerow.events.groups import GroupStart, make_group

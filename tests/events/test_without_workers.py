@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fencerow import App
-from fencerow.core.db.run import Operation
 from fencerow.core.model.ids import new_id
+from fencerow.db.run import Operation
 from fencerow.errors import (
     EventNotFound,
     GroupMismatch,

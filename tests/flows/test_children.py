@@ -6,8 +6,8 @@ import psycopg
 import pytest
 
 from fencerow import Job
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import FlowConflict, InvalidFlow, LeaseLost
 from fencerow.flows import waits
 from fencerow.flows.waits import wake_waiters

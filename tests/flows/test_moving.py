@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from fencerow import Job
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Operation
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Operation
 from fencerow.errors import Busy, FlowEnded, FlowNotFound, RevivedTooSoon
 from fencerow.flows import FlowHandle, moving
 from fencerow.flows.moving import BEFORE_ALL, RevivedPortion, ask_flow_cancel, revive_portion

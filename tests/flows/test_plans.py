@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 import psycopg
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Param
-from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.sqlite_connection import bound
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Param
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.db.sqlite_connection import bound
 from fencerow.flows.looking import LAST, LATEST_US
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.servers.pgbouncer import is_pooled

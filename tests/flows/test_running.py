@@ -7,9 +7,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Operation
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Operation
 from fencerow.errors import FlowConflict, FlowNotFound, NoFlowResult, OutcomeUnknown, ResultTimeout
 from fencerow.flows import waking
 from fencerow.flows.waking import NIL, advance, mend

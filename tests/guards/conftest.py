@@ -9,7 +9,7 @@ import pytest
 
 from fencerow import Database
 from fencerow.testing.clock import DatabaseClock, clock_of
-from tests.core.db.conftest import lender, lent_engine, loan  # noqa: F401 (fixtures)
+from tests.db.conftest import lender, lent_engine, loan  # noqa: F401 (fixtures)
 from tests.kit.leftovers import no_threads_left
 
 

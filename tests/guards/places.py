@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fencerow import Config
-from fencerow.core.db.engine import Engine
+from fencerow.db.engine import Engine
 
 
 @dataclass

@@ -10,9 +10,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
 from fencerow.core.worker.context import Job
+from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import Busy, OutcomeUnknown, Unavailable
 from fencerow.guards.once import once
 from fencerow.guards.replace.replace import replace_for

@@ -10,7 +10,7 @@ from fencerow.errors import OnceConflict, UnusableConnection
 from fencerow.guards.once import DedupeWindow, OnceRun, once
 from fencerow.guards.replace import Replacing, replace_for
 from fencerow.guards.replace.deciding import Found
-from tests.core.db.lenders import Loan
+from tests.db.lenders import Loan
 from tests.guards.places import At
 from tests.kit.jobs import AnyEngine
 from tests.kit.plainly import plainly

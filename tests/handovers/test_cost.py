@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fencerow.core.db.queries import pyformat
-from fencerow.core.db.run import Param
 from fencerow.core.model.ids import new_id
+from fencerow.db.queries import pyformat
+from fencerow.db.run import Param
 from tests.core.store.stage import rows, table
 from tests.core.store.test_plans import flat
 from tests.handovers.stage import receiver

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from fencerow import Config
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.handovers.checks import examine_handovers
 from fencerow.handovers.looking import listed
 from tests.core.store.stage import rows

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
 from fencerow.handovers.terms import HandoverTerms
 from tests.handovers.stage import HOLD_S, end, ids, line, receiver
 from tests.kit.jobs import new_job

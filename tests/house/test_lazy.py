@@ -90,7 +90,7 @@ import fencerow.core.worker.worker
 """
     )
 
-    assert "fencerow.core.db.sqlite" in modules
+    assert "fencerow.db.sqlite" in modules
     assert modules.isdisjoint({"psycopg", "psycopg_pool"})
 
 

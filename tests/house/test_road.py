@@ -16,7 +16,6 @@ from fencerow import App, Config
 from fencerow.cli.grants import grants
 from fencerow.core import offered, wing
 from fencerow.core.client.submitting import COPY_ROWS_MIN
-from fencerow.core.db import query_files
 from fencerow.core.errors import ConfigError, DeclarationError, FencerowError, InvalidInput
 from fencerow.core.model.job import KeyClaim
 from fencerow.core.model.submission import Submission, SubmitResult
@@ -25,6 +24,7 @@ from fencerow.core.store import points, store, tables, terms
 from fencerow.core.store.attempts import Success
 from fencerow.core.store.following import FollowedSuccess
 from fencerow.core.telemetry import Telemetry
+from fencerow.db import query_files
 from fencerow.doctor.examine import examine
 from fencerow.options import GivenOptions, GivenSubmitOptions
 from fencerow.retention.maintenance import MaintenanceChore

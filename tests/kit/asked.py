@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import Operation
 from fencerow.core.model.job import KeyClaim, NewJob
 from fencerow.core.model.submission import Submission, SubmitResult
 from fencerow.core.store.storing import resubmit_asked
+from fencerow.db.run import Operation
 from fencerow.unique.rules import UniqueClaim
 
 

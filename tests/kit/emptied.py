@@ -13,8 +13,8 @@ from typing import LiteralString
 import psycopg
 from psycopg import sql
 
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
 from fencerow.testing.postgres import PostgresServer
 
 PATIENCE = "10s"  # a test that left a transaction open would let us wait for ever

@@ -9,13 +9,13 @@ from uuid import UUID
 
 import msgspec
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed, JobRecord, NewJob, Template
 from fencerow.core.model.wanted import OverdueAttempt, Stated
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 
 AnyEngine = SqliteEngine | PostgresEngine
 

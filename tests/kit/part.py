@@ -34,7 +34,7 @@ KINDS = DRIVERS | {"async", "autocommit", "connection", "immediate", "pool", "se
 # Of each family so much is played; the first folder that fits counts. What speaks SQL is played on both engines.
 SHARES = (
     ("tests/core/store/", 1.0),
-    ("tests/core/db/", 1.0),
+    ("tests/db/", 1.0),
     ("tests/proof/race/", 1 / 3),
     ("tests/proof/check/", 1 / 24),
     ("tests/proof/crash/", 1 / 24),

@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
 from fencerow.testing.pg_home import sweep
 from fencerow.testing.postgres import PostgresServer, find_binaries
 

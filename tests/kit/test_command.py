@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.core.errors import exits
+from fencerow.db.errors import exits
 from tests.kit.command import Command
 from tests.kit.pace import PATIENCE_S
 

@@ -10,8 +10,8 @@ import fencerow.audit.operations
 import fencerow.batches.batches
 import fencerow.cli.main
 import fencerow.cli.worker
-import fencerow.core.db.postgres
-import fencerow.core.db.sqlite
+import fencerow.db.postgres
+import fencerow.db.sqlite
 import fencerow.events.asides
 import fencerow.events.retention
 import fencerow.guards.purges

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fencerow import Config
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.limits import Limit, limits
 from fencerow.limits.checks import examine_limits
 from fencerow.limits.looking import look

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from fencerow import App, Client, InvalidInput
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.errors import DeclarationError, OlderWorkers
 from fencerow.core.model import rules
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Requeue, Success
+from fencerow.db.postgres import PostgresEngine
 from fencerow.limits import Limit, Rate
 from fencerow.limits.errors import UnknownLimit
 from fencerow.limits.limits import declare

@@ -9,11 +9,11 @@ import psycopg
 import pytest
 
 from fencerow import Client
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Operation
 from fencerow.core.model.job import Claimed
 from fencerow.core.store import store
 from fencerow.core.worker.brought import BoundedClaim
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Operation
 from fencerow.limits import Limit, Rate
 from fencerow.limits.limits import bound_claim
 from fencerow.testing.clock import DatabaseClock

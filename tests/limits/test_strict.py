@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from fencerow.core.model.due import Due
 from fencerow.core.store import store
+from fencerow.db.due import Due
 from fencerow.limits import Limit, Rate
 from fencerow.testing.clock import DatabaseClock
 from fencerow.turns import handing, looks

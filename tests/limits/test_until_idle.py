@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from fencerow import App
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.limits import Limit
 from fencerow.testing.clock import clock_of
 from tests.core.app.conftest import app, url  # noqa: F401 (fixtures)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fencerow import App, Client, InvalidInput
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.limits import Limit, Rate, limits
 from fencerow.limits.errors import LimitConflict, UnknownLimit
 from tests.cli import conftest as command_line

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from fencerow import Client
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
+from fencerow.db.sqlite import SqliteEngine
 from tests.kit.jobs import new_job, submit
 
 sdk = pytest.importorskip("mcp", reason="the extra mcp is not installed")

@@ -8,8 +8,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store.tables import postgres_queries
+from fencerow.db.postgres import PostgresEngine
 from tests.kit.jobs import new_job, submit
 
 JOBS = 3_000

@@ -14,8 +14,8 @@ import pytest
 
 from fencerow.app import App
 from fencerow.cli.metrics_port import WorkerMetrics
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.worker.vitals import Phase, Vitals
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.metrics import Metrics
 from fencerow.metrics.members import Folder, answering, merged
 from fencerow.testing.ports import free_port

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.testing.ports import free_port
 from tests.cli.conftest import command, new_command
 from tests.house.tree import ROOT

@@ -10,8 +10,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Literal
 
-from fencerow.core.db.queries import Queries, Query
-from fencerow.core.db.run import Statement
+from fencerow.db.queries import Queries, Query
+from fencerow.db.run import Statement
 from fencerow.migrations import Migrator
 from fencerow.migrations.direct import PostgresDirect, SqliteDirect
 from tests.kit.forking import context

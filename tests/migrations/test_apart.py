@@ -11,8 +11,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.core.db import leases
-from fencerow.core.db.steady import steady
+from fencerow.db import leases
+from fencerow.db.steady import steady
 from fencerow.errors import InvalidMigrations, MigrationFailed, ShardBusy
 from fencerow.migrations import Migrator, Outcome, Report
 from fencerow.migrations.advance import (

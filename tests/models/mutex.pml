@@ -3,7 +3,7 @@
  *
  * Of what: `take_mutex`, `make_mutex`, `lift_mutex`, `renew_mutex`, `release_mutex`, `guard_mutex`, `purge_mutexes`,
  * `raise_mutex_floor` (guards/mutex/postgres/mutexes.sql), `taking` (guards/mutex/taking.py),
- * `Belief` (core/db/leases.py), `Hold` (guards/mutex/hold.py).
+ * `Belief` (db/leases.py), `Hold` (guards/mutex/hold.py).
  *
  * Users take one mutex, each take under an id of its own, rely on it, write under its guard, renew it and give it back.
  * Each may stop between any two steps, or for ever, and any answer may be late. The row is forgotten when it is old.

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from fencerow.config import Config
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.moving.moving import Mover
 from tests.moving.rows import plant
 

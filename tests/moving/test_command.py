@@ -7,10 +7,10 @@ import json
 import pytest
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.moving import source
 from fencerow.moving.checks import examine_moves
 from fencerow.payloads.outside.owner import database_of_payloads

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.moving.tables import made_tables, staying
 from tests.moving.conftest import mover
 from tests.moving.rows import ROWS

@@ -11,11 +11,11 @@ import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.errors import DatabaseFilling, DatabaseMoved
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark, Requeue
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.moving.errors import MoveRefused, MoveUnverified
 from fencerow.moving.moving import Mover
 from tests.kit.jobs import new_job, register, submit

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from fencerow.core.db.run import Operation
 from fencerow.core.model.change import JobChanged, NewArguments
 from fencerow.core.model.packed import fingerprint
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark
+from fencerow.db.run import Operation
 from fencerow.errors import IllegalMove, InvalidInput, JobNotFound
 from fencerow.operators import changes, looking
 from fencerow.operators.job_change import JobChange

@@ -9,12 +9,12 @@ import psycopg
 import pytest
 
 from fencerow.client import Client
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Operation
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Failure
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Operation
 from fencerow.errors import Busy, KeyConflict
 from fencerow.operators import looking
 from fencerow.operators.many import BUSY_MAX, CancelMany, DeleteMany, JobDone, ManyMove, ReviveMany, moving

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from fencerow.client import Client
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.operators.workers import taking_back
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.state import State
 from fencerow.core.model.worker import WorkerRecord
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import Unavailable
 from fencerow.operators.queues import pause_queue
 from fencerow.operators.top.frame import frame

@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.wanted import Blocked, Failing, SlotGroupNow, Stated
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.testing.clock import DatabaseClock
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli, command

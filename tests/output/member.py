@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from fencerow import Job
-from fencerow.core.db.run import Operation
+from fencerow.db.run import Operation
 from tests.core.worker.stage import quick, worker_of
 from tests.steps.member import die, opened
 

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from fencerow import Client
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
 from fencerow.testing.clock import DatabaseClock
 from tests.core.worker.stage import job_of, working
 from tests.kit.forking import context

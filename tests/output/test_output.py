@@ -11,9 +11,9 @@ import pytest
 
 from fencerow import App, Client, Config, Job
 from fencerow.batches import BatchItem
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store import store
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import (
     ChunkRefused,
     InvalidInput,

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.state import State
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.limits import Limit
 from fencerow.limits.limits import define
 from fencerow.planning.gating import PlannedGates, SimulatedJob

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.planning.measured import filled_in, measure
 from fencerow.planning.reading import understood
 from fencerow.testing.clock import clock_of

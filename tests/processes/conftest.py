@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fencerow import Config
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.sqlite import SqliteEngine
 from tests.core.worker.stage import quick
 from tests.kit.jobs import AnyEngine
 from tests.kit.pace import LONG_LEASE_S, PATIENCE_S

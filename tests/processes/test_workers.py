@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.core.db.engine import Engine
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store import store
 from fencerow.core.store.reap import DEATHS_PER_CRASH
+from fencerow.db.engine import Engine
 from tests.core.worker.stage import job_of
 from tests.kit.pace import LONG_LEASE_S
 from tests.processes.test_children import gone

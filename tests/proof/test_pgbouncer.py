@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from fencerow import Config
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
 from fencerow.doctor import on_postgres
 from fencerow.doctor.examine import examine
 from fencerow.operators import looking

@@ -13,8 +13,8 @@ import asyncpg
 import psycopg
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import DatabaseError
 from fencerow.operators import looking
 from fencerow.testing.postgres import PostgresServer

@@ -308,8 +308,8 @@ def main() -> int:
 def database(engine: str, folder: Path, stack: ExitStack) -> str:
     if engine == "sqlite":
         return f"sqlite:///{folder}/jobs.db"
-    from fencerow.core.db.postgres import PostgresEngine
     from fencerow.core.store import store
+    from fencerow.db.postgres import PostgresEngine
     from fencerow.testing.postgres import PostgresServer
 
     server = stack.enter_context(PostgresServer(fast=True))

@@ -13,7 +13,7 @@ import redis
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from fencerow import App, Config
-from fencerow.core.db.run import Operation
+from fencerow.db.run import Operation
 from tests.kit.pace import PATIENCE_S
 
 QUICK = {"lease_s": 3.0, "renew_s": 0.5, "poll_max_s": 0.2, "poll_min_s": 0.01}

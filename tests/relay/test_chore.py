@@ -8,7 +8,7 @@ import pytest
 
 import fencerow.relay.relays as relays
 from fencerow import App
-from fencerow.core.db.run import Operation
+from fencerow.db.run import Operation
 from fencerow.relay import KafkaTopic, relay_out
 from fencerow.relay.chore import RelayChore, declared_by
 from tests.relay.stage import app_at

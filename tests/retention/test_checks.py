@@ -8,9 +8,9 @@ import psycopg
 import pytest
 
 from fencerow import Config
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.state import State
 from fencerow.core.telemetry import Telemetry
+from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import Busy
 from fencerow.retention.checks import examine_periods
 from fencerow.retention.maintenance import MaintenanceChore

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from fencerow import Config
-from fencerow.core.db.run import Operation
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Success
 from fencerow.core.telemetry import Telemetry
+from fencerow.db.run import Operation
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.retention.maintenance import MaintenanceChore
 from fencerow.retention.purging import purge_by_age
 from tests.core.store.stage import rows

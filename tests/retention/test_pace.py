@@ -9,11 +9,11 @@ import pytest
 
 from fencerow import Config
 from fencerow.core import removal
-from fencerow.core.db.run import Steps, operation
 from fencerow.core.model.looked import Looked
 from fencerow.core.removal import RemovalInRounds
 from fencerow.core.store import store
 from fencerow.core.telemetry import Telemetry
+from fencerow.db.run import Steps, operation
 from fencerow.handovers import wing as handovers
 from fencerow.limits import wing as limits
 from fencerow.retention.maintenance import MaintenanceChore

@@ -11,12 +11,12 @@ import psycopg
 import pytest
 
 from fencerow import Config
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.queries import pyformat
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Success
 from fencerow.core.telemetry import Telemetry
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.queries import pyformat
 from fencerow.errors import Busy
 from fencerow.retention.maintenance import MaintenanceChore
 from fencerow.retention.periods import close_periods, detach_period, make_period, periods, take_period

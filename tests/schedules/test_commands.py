@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.core.db.sqlite_connection import HostClock
 from fencerow.core.store import store
+from fencerow.db.sqlite_connection import HostClock
 from fencerow.testing.clock import DatabaseClock
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli

@@ -13,7 +13,7 @@ import fencerow.schedules.definitions as definitions
 import fencerow.schedules.following as following
 import fencerow.schedules.reconciling as reconciling
 import fencerow.schedules.ticking as ticking
-from fencerow.core.db.run import Operation
+from fencerow.db.run import Operation
 from fencerow.schedules.definitions import RowKind, WantedRow
 from fencerow.schedules.following import Listing
 from fencerow.testing.clock import clock_of

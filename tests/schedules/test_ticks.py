@@ -48,7 +48,7 @@ def next_us(engine: AnyEngine, name: str = "report", entity: str = "") -> int:
 
 
 def _locked(name: str, entity: str) -> Any:
-    from fencerow.core.db.run import execute, operation
+    from fencerow.db.run import execute, operation
 
     @operation()
     def look() -> Any:
@@ -216,7 +216,7 @@ def test_a_limit_that_somebody_removed_keeps_the_fires_of_no_other_schedule(
 
 
 def _spoil(engine: AnyEngine, name: str) -> None:
-    from fencerow.core.db.run import Statement, operation
+    from fencerow.db.run import Statement, operation
 
     @operation()
     def spoil() -> Any:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from fencerow import Job
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Operation
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Operation
+from fencerow.db.sqlite import SqliteEngine
 from tests.core.worker.stage import worker_of
 from tests.kit.jobs import AnyEngine
 

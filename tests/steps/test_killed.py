@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
 from fencerow.steps import memory
 from fencerow.testing.clock import DatabaseClock
 from tests.core.worker.stage import job_of, working

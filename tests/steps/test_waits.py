@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from fencerow import Client, Job, Retry
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.state import State
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import JobNotFound, SignalRefused, SignalTimeout
 from fencerow.operators import looking
 from fencerow.steps import memory

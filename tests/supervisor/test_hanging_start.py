@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-from fencerow.core.errors import exits
+from fencerow.db.errors import exits
 from tests.kit.pace import slower
 from tests.supervisor.test_supervisor import Start, behave
 

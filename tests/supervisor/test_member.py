@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from fencerow.core.errors import exits
+from fencerow.db.errors import exits
 from fencerow.supervisor.member import MemberProcess
 
 

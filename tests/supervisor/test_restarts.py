@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.core.errors import exits
+from fencerow.db.errors import exits
 from fencerow.supervisor.restarts import Patience, Restarts
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.errors import exits
+from fencerow.db.errors import exits
 from tests.kit.pace import PATIENCE_S, slower
 from tests.kit.stopping import signals_heeded
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from fencerow.core.db.run import Param
-from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.sqlite_connection import bound
+from fencerow.db.run import Param
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.db.sqlite_connection import bound
 from fencerow.limits import Limit
 from tests.kit.jobs import new_job, submit
 from tests.turns.test_turns import hand_over

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fencerow import Config
 from fencerow.core.chore import Site
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
 from fencerow.core.telemetry import Telemetry
+from fencerow.db.postgres import PostgresEngine
 from fencerow.testing.clock import clock_of
 from fencerow.turns.falling_back import FallBack
 from fencerow.turns.hander import Hander

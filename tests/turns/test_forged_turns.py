@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from fencerow import Config
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.limits import Limit, limits
 from fencerow.turns import handing
 from fencerow.turns.checks import examine_keys

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psycopg
 
-from fencerow.core.db.postgres import PostgresEngine
+from fencerow.db.postgres import PostgresEngine
 from fencerow.turns import handing, looks
 from fencerow.turns.marks import OPEN_S, SHARE, ArrivalMark
 from tests.core.store.stage import rows

@@ -8,11 +8,11 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Param
-from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.sqlite_connection import bound
-from fencerow.core.model.due import OWN
+from fencerow.db.due import OWN
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Param
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.db.sqlite_connection import bound
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE, postgres_engine
 from tests.core.store.test_plans import nodes, touched

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.model.due import Due
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Failure, Mark, Requeue, Success
+from fencerow.db.due import Due
 from fencerow.limits import Limit, limits
 from fencerow.operators import queues as queue_rows
 from fencerow.testing.clock import DatabaseClock

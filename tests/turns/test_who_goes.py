@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from fencerow import Client
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark, Success
+from fencerow.db.postgres import PostgresEngine
 from fencerow.limits import Limit
 from fencerow.limits.limits import define
 from fencerow.operators.queues import pause_queue

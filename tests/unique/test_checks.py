@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from fencerow.config import Config
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.finding import Finding
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.doctor.examine import with_queries
 from fencerow.doctor.why import why
 from fencerow.testing.clock import DatabaseClock

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from fencerow.core.db.queries import pyformat
 from fencerow.core.model.job import KeyClaim
 from fencerow.core.model.looked import Looked
 from fencerow.core.model.state import State
@@ -18,6 +17,7 @@ from fencerow.core.store import store
 from fencerow.core.store.attempts import Requeue, Success
 from fencerow.core.store.storing import storing_once
 from fencerow.core.store.submit import as_document
+from fencerow.db.queries import pyformat
 from fencerow.retention.purging import purge_by_age
 from fencerow.testing.clock import DatabaseClock
 from fencerow.turns import handing

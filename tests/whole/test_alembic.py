@@ -14,12 +14,12 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Column, Integer, MetaData, Table, create_engine, inspect
 
 from fencerow.alembic import excluding, include_name
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.schema.migrate import ledger, ledger_name
 from fencerow.core.store import store
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import ConfigError
 from tests.conftest import postgres_engine
-from tests.core.db.lenders import alchemy_url
+from tests.db.lenders import alchemy_url
 
 ENV = """
 from alembic import context

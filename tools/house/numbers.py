@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from inspect import signature
 
 from fencerow import Config
-from fencerow.core.db.postgres_session import IDLE_S
 from fencerow.core.worker.blocked import BLOCKED_S
 from fencerow.core.worker.roster import PATIENCE_S
+from fencerow.db.postgres_session import IDLE_S
 from fencerow.events.delivery import GRACE_S
 from fencerow.guards.once import once
 from fencerow.retention.maintenance import REPEATED_KEPT_S

@@ -40,7 +40,8 @@ async def run() -> None:
 
 app.migrate()
 asyncio.run(run())
-print(sum(name.startswith("fencerow.") and not name.startswith("fencerow.core") for name in sys.modules))
+below = ("fencerow.core", "fencerow.db")
+print(sum(name.startswith("fencerow.") and not name.startswith(below) for name in sys.modules))
 """
 
 
@@ -65,8 +66,8 @@ def counts() -> Iterator[tuple[str, str, str]]:
     )
     yield "indexes on jobs; columns", "; ".join(map(str, of_jobs())), "<= 13; 51"
     raw, code = lines_of_core()
-    yield "lines of the core; of these code", f"{raw}; {code}", "<= 35.2k; 23.5k"
-    yield "modules outside the core in a trivial worker", str(loaded()), "<= 86"
+    yield "lines of the core; of these code", f"{raw}; {code}", "<= 27.4k; 18.3k"
+    yield "modules above the core in a trivial worker", str(loaded()), "<= 86"
     names = Counter(name for path in files(SOURCES, "*.py") for name in classes(path))
     yield "class names that several share", str(sum(count > 1 for count in names.values())), "<= 25"
     long = [path for path in files(SOURCES, "*.py") if len(path.read_text("utf-8").splitlines()) > LINES_MAX]

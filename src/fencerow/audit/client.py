@@ -7,10 +7,10 @@ from datetime import datetime
 from fencerow.audit.entry import TARGET_LENGTH_MAX, TEXT_LENGTH_MAX, Entry
 from fencerow.audit.operations import read_entries
 from fencerow.core.client.base import Verbs
-from fencerow.core.db.run import Procedure, ask
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.text import check_text
+from fencerow.core.verb import averb, verb
+from fencerow.db.run import Procedure, ask
+from fencerow.db.text import check_text
 
 LIMIT_MAX = 10_000
 

@@ -16,7 +16,7 @@ from fencerow.command.layout import Column
 from fencerow.command.options import asked, limit_option, usual_options, utc_option
 from fencerow.command.times import Times, told_instant
 from fencerow.core.client.base import ClientBase
-from fencerow.core.model.text import amount
+from fencerow.db.text import amount
 
 COLUMNS: Final = (
     Column("when"),

@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 
 from fencerow.audit.entry import told
 from fencerow.audit.operations import note, noted
-from fencerow.core.db.borrow import Borrowed
-from fencerow.core.db.engine import AsyncSession, Engine, Session
-from fencerow.core.db.run import Operation, Steps
 from fencerow.core.model.person import Person
 from fencerow.core.wing import ChangeByHand, wings
+from fencerow.db.borrow import Borrowed
+from fencerow.db.engine import AsyncSession, Engine, Session
+from fencerow.db.run import Operation, Steps
 
 T = TypeVar("T")
 

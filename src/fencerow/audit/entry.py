@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import Param, Row, Rows, as_int, text_or_none
 from fencerow.core.model.job import At
 from fencerow.core.model.person import Person
 from fencerow.core.wing import ChangeByHand
+from fencerow.db.run import Param, Row, Rows, as_int, text_or_none
 
 TARGET_LENGTH_MAX = 2000
 TEXT_LENGTH_MAX = 500

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from fencerow.audit.entry import Entry, entry_of_row
-from fencerow.core.db.run import Steps, execute, operation
+from fencerow.db.run import Steps, execute, operation
 
 
 def noted(entries: Sequence[dict[str, Any]]) -> Steps[None]:

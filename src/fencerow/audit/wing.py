@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     import click
 
     from fencerow.core.config import CoreConfig, Settings
-    from fencerow.core.db.engine import Engine
     from fencerow.core.model.person import Person
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.wing import Purge
+    from fencerow.db.engine import Engine
 
 PURGE_ROWS = 1000
 

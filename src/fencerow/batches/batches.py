@@ -14,17 +14,17 @@ from typing import Any
 
 from fencerow.batches.batch import BatchCall, Item
 from fencerow.batches.item import BatchItem, Said
-from fencerow.core.db.service import soon
 from fencerow.core.errors import InvalidPayload, LeaseLost
 from fencerow.core.log_fields import handled
 from fencerow.core.model.awaited import run_whole
 from fencerow.core.model.handler import VALUE
 from fencerow.core.model.outcome import Outcome, Released, Stopped, Succeeded
-from fencerow.core.model.text import amount
 from fencerow.core.worker.attempt import Attempt, Interrupt
 from fencerow.core.worker.calling import Calls, ran_late
 from fencerow.core.worker.deciding import Decider, Decision, timeout_error
 from fencerow.core.worker.executor import Executor
+from fencerow.db.service import soon
+from fencerow.db.text import amount
 
 log = logging.getLogger("fencerow.worker")
 

@@ -20,8 +20,8 @@ from fencerow.core.model.handler import VALUE, Handler
 from fencerow.core.model.retry import Matchers, RetryRule
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.signature import name_of, parameter_annotations, return_annotation
-from fencerow.core.model.text import shown
 from fencerow.core.model.value import ValueCodec
+from fencerow.db.text import shown
 
 BATCH_MAX: Final = 100
 BATCH_MAX_MAX: Final = 1000  # the most that a worker holds for its slots

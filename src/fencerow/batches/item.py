@@ -7,15 +7,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from fencerow.core.answering import answer
-from fencerow.core.db.strikes import sheltered
 from fencerow.core.errors import DecidedTwice, InvalidInput
 from fencerow.core.model.control import Fail, Retry, Snooze
 from fencerow.core.model.outcome import Succeeded
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.submission import PreparedCall
-from fencerow.core.model.text import shown
 from fencerow.core.worker.context import Job
 from fencerow.core.worker.follow_ups import PreparedJobs
+from fencerow.db.strikes import sheltered
+from fencerow.db.text import shown
 
 if TYPE_CHECKING:
     from fencerow.batches.errors import NotInBatch

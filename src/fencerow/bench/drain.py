@@ -13,10 +13,10 @@ from fencerow.bench.member import member
 from fencerow.bench.place import AnyEngine, BenchDatabase
 from fencerow.bench.server import cpu_s
 from fencerow.bench.sizes import SLOTS, Sizes
-from fencerow.core.db.engine import Engine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed
 from fencerow.core.store import store
+from fencerow.db.engine import Engine
 
 BATCH_ROWS = 1_000
 

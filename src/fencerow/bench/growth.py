@@ -11,9 +11,9 @@ from fencerow.bench.figure import Figure, percentile
 from fencerow.bench.member import member
 from fencerow.bench.place import AnyEngine, BenchDatabase
 from fencerow.bench.sizes import SLOTS, Sizes
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
 
 LIMIT = 100
 SMALL = 1_000

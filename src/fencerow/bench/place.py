@@ -15,14 +15,14 @@ import psycopg
 
 from fencerow.config import Config
 from fencerow.core.config import CoreConfig, PostgresUrl, parse_url
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.probe import reach_postgres
-from fencerow.core.db.queries import load, postgres_names, pyformat, sqlite_names
-from fencerow.core.db.run import Rows, Statement, Steps, execute, operation
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.errors import InvalidInput
 from fencerow.core.store import store
 from fencerow.core.store.connect import open_engine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.probe import reach_postgres
+from fencerow.db.queries import load, postgres_names, pyformat, sqlite_names
+from fencerow.db.run import Rows, Statement, Steps, execute, operation
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.testing.postgres import PostgresServer
 
 PACKAGE = "fencerow.bench"

@@ -14,8 +14,8 @@ from fencerow.bench.figure import Figure, median
 from fencerow.bench.place import AnyEngine, BareConnection, BenchDatabase
 from fencerow.bench.sizes import Sizes
 from fencerow.core.app.calls import CHUNK_ROWS
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
+from fencerow.db.postgres import PostgresEngine
 from fencerow.declaring import DeclaredJob
 
 BLOCKS = 5  # ours and raw take turns, so that a machine that slows down slows both

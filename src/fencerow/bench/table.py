@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fencerow.bench.place import AnyEngine
-from fencerow.core.db.run import Steps, execute, operation
+from fencerow.db.run import Steps, execute, operation
 
 CHUNK_ROWS = 100_000
 

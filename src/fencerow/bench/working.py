@@ -17,9 +17,9 @@ import psycopg
 from fencerow.app import App
 from fencerow.bench.place import BenchDatabase
 from fencerow.config import Config
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.telemetry import Fact
+from fencerow.db.postgres import PostgresEngine
 
 LOOK_S = 0.002
 CHANNEL = "fencerow_bench"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fencerow.core.errors.input import InvalidInput
+from fencerow.db.errors.input import InvalidInput
 
 
 class UnknownZone(InvalidInput):

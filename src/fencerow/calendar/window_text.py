@@ -12,7 +12,7 @@ from datetime import datetime, timedelta, tzinfo
 
 import fencerow.calendar.zones as zones
 from fencerow.calendar.errors import InvalidWindow
-from fencerow.core.model.text import shown
+from fencerow.db.text import shown
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 EVERY_DAY = frozenset(range(7))

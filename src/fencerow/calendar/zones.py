@@ -17,7 +17,7 @@ from typing import Final
 
 from fencerow.calendar.errors import UnknownZone
 from fencerow.calendar.walls import offset
-from fencerow.core.model.text import shown
+from fencerow.db.text import shown
 
 OWN_RULES: Final = frozenset({"UTC", "Etc/UTC"})  # known without any database
 OF_THIS_MACHINE: Final = frozenset({"localtime", "posixrules", "Factory"})  # another zone on every host

@@ -13,9 +13,9 @@ from fencerow import __version__
 from fencerow.core.app import JobsApp
 from fencerow.core.config import CoreConfig, PostgresUrl, masked, parse_url
 from fencerow.core.finding import Level
-from fencerow.core.model.text import amount
 from fencerow.core.store.connect import DEFAULT_URL
 from fencerow.core.worker.plain import Worker
+from fencerow.db.text import amount
 from fencerow.doctor.self_test import SelfTest, self_test
 
 log = logging.getLogger("fencerow.worker")
@@ -83,7 +83,7 @@ def _database(config: CoreConfig) -> tuple[str, str]:
     """The server with its version, and where the tables lie, without a password."""
     url = parse_url(config.url or DEFAULT_URL)
     if isinstance(url, PostgresUrl):
-        from fencerow.core.db.probe import postgres_version  # with its driver: only where it is used
+        from fencerow.db.probe import postgres_version  # with its driver: only where it is used
 
         version = postgres_version(url.conninfo, config.connect_timeout_s)
         return f"PostgreSQL {version}", f"{masked(url.conninfo)}, schema {config.schema}"

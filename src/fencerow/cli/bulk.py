@@ -19,12 +19,13 @@ from fencerow.command import output
 from fencerow.command.database import actor, in_person, times, working
 from fencerow.command.options import CommandOptions, usual_options
 from fencerow.command.progress import progress
-from fencerow.core.db.engine import Engine
-from fencerow.core.errors import InvalidInput, exits
+from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import IdRange, parse_prefix
 from fencerow.core.model.state import State
-from fencerow.core.model.text import amount, check_text
 from fencerow.core.store import store
+from fencerow.db.engine import Engine
+from fencerow.db.errors import exits
+from fencerow.db.text import amount, check_text
 from fencerow.operators import many
 from fencerow.operators.finding import JobFilter
 from fencerow.operators.many import JobDone, ManyMove

@@ -10,7 +10,7 @@ from fencerow.command.times import Times
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import State
-from fencerow.core.model.text import percent
+from fencerow.db.text import percent
 from fencerow.unique.keys import UniqueKey
 
 COLUMNS = (

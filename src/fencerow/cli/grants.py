@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fencerow.core.db.queries import identifier
 from fencerow.core.wing import wings
+from fencerow.db.queries import identifier
 
 
 def _of_wings(*, keyed: bool) -> tuple[str, ...]:

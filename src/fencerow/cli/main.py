@@ -29,10 +29,11 @@ from fencerow.command.options import (
     refuse_unknown_variables,
 )
 from fencerow.core.config import COMMAND_PREFIX, masked
-from fencerow.core.db.trouble import is_shortage, out_of_resources
-from fencerow.core.errors import DatabaseError, FencerowError, InvalidInput, exits
-from fencerow.core.model.text import kind_and_text, said_of
+from fencerow.core.errors import DatabaseError, FencerowError, InvalidInput
 from fencerow.core.wing import wings
+from fencerow.db.errors import exits
+from fencerow.db.text import kind_and_text, said_of
+from fencerow.db.trouble import is_shortage, out_of_resources
 
 # What is used all day, and where it lies. Each is loaded alone: a worker starts without what lists jobs, and without
 # what the wings bring.

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from fencerow.cli.signals import Signals
 from fencerow.cli.sources import Sources
-from fencerow.core.db.socket_pairs import socket_pair
-from fencerow.core.errors import exits
+from fencerow.db.errors import exits
+from fencerow.db.socket_pairs import socket_pair
 from fencerow.supervisor.member import MemberProcess
 from fencerow.supervisor.restarts import Restarts
 

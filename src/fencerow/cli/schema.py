@@ -14,15 +14,16 @@ from fencerow.command.database import actor, opened, parsed_path, reach, resolve
 from fencerow.command.options import CommandOptions, app_option, asked, database_options, usual_options
 from fencerow.command.progress import progress, shows
 from fencerow.core.config import CoreConfig, SqliteUrl, parse_url
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.filesystem import refuse_network
-from fencerow.core.db.migration import Migration
-from fencerow.core.db.queries import postgres_names, qualified, sqlite_names
-from fencerow.core.errors import InvalidInput, SchemaMissing, Unavailable, exits
+from fencerow.core.errors import InvalidInput, SchemaMissing, Unavailable
 from fencerow.core.schema.migrate import broken_indexes, judged, ledger, ledger_name, refuse_foreign
 from fencerow.core.schema.migrate import migrate as migrate_engine
 from fencerow.core.schema.rooms import known_migrations
 from fencerow.core.store.tables import postgres_queries, sqlite_queries
+from fencerow.db.engine import Engine
+from fencerow.db.errors import exits
+from fencerow.db.filesystem import refuse_network
+from fencerow.db.migration import Migration
+from fencerow.db.queries import postgres_names, qualified, sqlite_names
 
 
 @click.command()

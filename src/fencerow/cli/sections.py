@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import click
 
-from fencerow.core.errors import InvalidInput, exits
+from fencerow.core.errors import InvalidInput
+from fencerow.db.errors import exits
 
 SECTIONS = {
     "Jobs": ("dev", "worker", "serve", "submit", "jobs"),

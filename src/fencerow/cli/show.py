@@ -13,7 +13,7 @@ from fencerow.core.app.declare import DeclaredBase
 from fencerow.core.app.secrets import hidden_arguments, hidden_result
 from fencerow.core.model.job import Happening, JobRecord, LogLine
 from fencerow.core.model.packed import told_of
-from fencerow.core.model.text import amount, percent
+from fencerow.db.text import amount, percent
 from fencerow.doctor.places import told_gate
 from fencerow.handovers.looking import PlacedHandover
 from fencerow.operators.names import named

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from fencerow.core.db.socket_pairs import socket_pair
+from fencerow.db.socket_pairs import socket_pair
 
 
 class Signals:

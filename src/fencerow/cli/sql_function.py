@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from fencerow.core.app import JobsApp
 from fencerow.core.app.submission import Recipe
-from fencerow.core.db.queries import identifier
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import Template
 from fencerow.core.model.packing import PLAIN
 from fencerow.core.store.tables import postgres_queries
+from fencerow.db.queries import identifier
 
 PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
 # What a caller may say of a job, its type, and whether the job's own counts where nothing is said.

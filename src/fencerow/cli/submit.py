@@ -15,8 +15,8 @@ from fencerow.command.database import prepared
 from fencerow.command.options import CommandOptions, asked, usual_options
 from fencerow.core.app import JobsApp
 from fencerow.core.client.handle import Handle
-from fencerow.core.errors import exits
 from fencerow.core.model.state import State
+from fencerow.db.errors import exits
 
 
 @click.command()

@@ -20,7 +20,7 @@ from fencerow.command.queues import queue_list
 from fencerow.core.app import JobsApp, LocalDatabaseWarning
 from fencerow.core.config import LOG_FORMATS, LOG_LEVELS
 from fencerow.core.errors import InvalidInput, NoDatabase
-from fencerow.core.model.text import check_text
+from fencerow.db.text import check_text
 from fencerow.supervisor.lifeline import Lifeline
 from fencerow.supervisor.probes import parsed_address
 

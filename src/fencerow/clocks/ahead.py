@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.store.attempts import Requeued, requeued_rows
 from fencerow.core.store.gating import gating
+from fencerow.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
 
 FIRST = "00000000-0000-0000-0000-000000000000"  # no job has this id
 

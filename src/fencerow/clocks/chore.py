@@ -11,10 +11,10 @@ from functools import partial
 
 from fencerow.clocks.ahead import FIRST, AheadJob, AheadPart, clock_reached, find_ahead, move_back
 from fencerow.core.chore import Chore, Site
-from fencerow.core.db.portion import Portion
-from fencerow.core.model.text import amount
 from fencerow.core.model.wakeup import Arrived, encode
 from fencerow.core.store.hints import in_lanes
+from fencerow.db.portion import Portion
+from fencerow.db.text import amount
 
 log = logging.getLogger("fencerow.worker")
 

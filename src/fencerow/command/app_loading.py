@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from fencerow.core.app import JobsApp
 from fencerow.core.errors import ConfigError, FencerowError
-from fencerow.core.model.text import said_of
+from fencerow.db.text import said_of
 
 T = TypeVar("T")
 

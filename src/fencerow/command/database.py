@@ -17,14 +17,14 @@ from fencerow.command.times import Times
 from fencerow.core.app import JobsApp
 from fencerow.core.client.base import ClientBase
 from fencerow.core.config import CoreConfig, PostgresUrl, SqliteUrl, parse_url
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.probe_sqlite import reach_sqlite
 from fencerow.core.errors import ConfigError
 from fencerow.core.model.person import Person, Via
 from fencerow.core.schema.migrate import check_schema, refuse_foreign
 from fencerow.core.store import store
 from fencerow.core.store.connect import DEFAULT_URL, open_engine
 from fencerow.core.wing import witnessed
+from fencerow.db.engine import Engine
+from fencerow.db.probe_sqlite import reach_sqlite
 
 
 def resolved(asked: CommandOptions, *, default: bool = False) -> CoreConfig:
@@ -68,7 +68,7 @@ def reach(config: CoreConfig) -> None:
 
 
 def _reach_server(url: PostgresUrl, config: CoreConfig) -> None:
-    from fencerow.core.db.probe import reach_postgres  # with its driver: only where it is used
+    from fencerow.db.probe import reach_postgres  # with its driver: only where it is used
 
     reach_postgres(url.conninfo, config.connect_timeout_s)
 

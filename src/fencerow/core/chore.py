@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
 from fencerow.core.errors import DeclarationError
-from fencerow.core.model.due import OWN, Due
-from fencerow.core.model.text import shown
 from fencerow.core.model.wakeup import Queued, WakeUp
 from fencerow.core.telemetry import Telemetry
+from fencerow.db.due import OWN, Due
+from fencerow.db.engine import Engine
+from fencerow.db.text import shown
 
 if TYPE_CHECKING:
-    from fencerow.core.db.portion import Portion
+    from fencerow.db.portion import Portion
 
 
 class Chore(ABC):

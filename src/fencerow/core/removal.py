@@ -12,10 +12,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Generic, TypeVar
 
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.portion import Portion
-from fencerow.core.db.run import Operation, Steps
 from fencerow.core.model.looked import Looked
+from fencerow.db.engine import Engine
+from fencerow.db.portion import Portion
+from fencerow.db.run import Operation, Steps
 
 T = TypeVar("T")
 

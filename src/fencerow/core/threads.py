@@ -12,8 +12,8 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from fencerow.core.db.service import soon
-from fencerow.core.db.strikes import Striker
+from fencerow.db.service import soon
+from fencerow.db.strikes import Striker
 
 T = TypeVar("T")
 

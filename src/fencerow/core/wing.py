@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from fencerow.core.chore import Chore, Site
     from fencerow.core.config import CoreConfig, Settings
-    from fencerow.core.db.engine import Engine
-    from fencerow.core.db.run import Operation, Param, Rows
     from fencerow.core.finding import Finding
     from fencerow.core.model.person import Person
     from fencerow.core.offered import Options
@@ -33,6 +31,8 @@ if TYPE_CHECKING:
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.worker.brought import BoundClaim, Hold, MakeTogether, Processes
     from fencerow.core.worker.context import Job
+    from fencerow.db.engine import Engine
+    from fencerow.db.run import Operation, Param, Rows
 
 Purge = Callable[[], Awaitable[object]]
 

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from fencerow.app import App
-from fencerow.core.db.run import ask
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store import store
+from fencerow.db.run import ask
 from fencerow.demo.model import DocumentError, Extraction, Field
 from fencerow.demo.pictures import page_png
 from fencerow.operators import looking

@@ -12,8 +12,8 @@ import msgspec
 from fencerow.core.errors import MissingExtra
 from fencerow.core.model.job import Happening, JobRecord
 from fencerow.core.model.state import State
-from fencerow.core.model.text import amount
 from fencerow.core.telemetry import clean
+from fencerow.db.text import amount
 from fencerow.demo.model import Extraction
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 from fencerow.app import App
 from fencerow.client import Client
 from fencerow.config import Config
-from fencerow.core.db.engine import Engine
+from fencerow.db.engine import Engine
 from fencerow.django.database import url_of
 from fencerow.django.errors import UnusableDjangoDatabase
 from fencerow.django.settings import read_settings

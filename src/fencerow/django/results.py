@@ -16,10 +16,10 @@ from django.utils.module_loading import import_string
 
 from fencerow.app import App
 from fencerow.core.client.refs import reading
-from fencerow.core.db.run import Procedure, ask
 from fencerow.core.model.job import Happening, JobRecord, instant
 from fencerow.core.model.packed import PACKED
 from fencerow.core.model.state import State
+from fencerow.db.run import Procedure, ask
 from fencerow.django.interface import (
     Task,
     TaskError,

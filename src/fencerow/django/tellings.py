@@ -9,8 +9,8 @@ from fencerow.app import App
 from fencerow.client import Client
 from fencerow.core.model.job import JobRecord, instant
 from fencerow.core.model.person import Person, Via
-from fencerow.core.model.text import kind_and_text
 from fencerow.core.wing import witnessed
+from fencerow.db.text import kind_and_text
 from fencerow.doctor.why import briefly
 from fencerow.web.dashboard.redacting import Redactor, text_without_secrets
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from fencerow.command.times import span
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.finding import Finding, warn
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.lane import label_of
 from fencerow.core.model.state import State
-from fencerow.core.model.text import amount
 from fencerow.core.model.worker import WorkerRecord
+from fencerow.db.engine import Engine
+from fencerow.db.run import Steps, as_int, execute, operation
+from fencerow.db.text import amount
 from fencerow.doctor.conditions import Condition
 from fencerow.doctor.loads import WorkerLoad
 

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.finding import Finding, fail, info, ok, warn
 from fencerow.core.model.loss import losses_of
 from fencerow.core.model.state import State, WorkerState
-from fencerow.core.model.text import amount
 from fencerow.core.model.wanted import Failing
 from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store import store
+from fencerow.db.engine import Engine
+from fencerow.db.run import Steps, as_int, execute, operation
+from fencerow.db.text import amount
 from fencerow.doctor.affinity import examine_labels
 from fencerow.doctor.descriptors import examine_descriptors
 from fencerow.operators import looking

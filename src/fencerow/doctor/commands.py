@@ -8,9 +8,9 @@ from fencerow.command import output
 from fencerow.command.database import asked_app, resolved
 from fencerow.command.layout import Column
 from fencerow.command.options import asked, usual_options
-from fencerow.core.errors import exits
 from fencerow.core.finding import Finding, Level
-from fencerow.core.model.text import amount
+from fencerow.db.errors import exits
+from fencerow.db.text import amount
 from fencerow.doctor.examine import HasChecks, examine
 
 ORDER = (Level.OK, Level.INFO, Level.WARN, Level.FAIL)

@@ -13,8 +13,8 @@ from fencerow.command.times import span
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import Happening, JobRecord
 from fencerow.core.model.state import State
-from fencerow.core.model.text import amount
 from fencerow.core.model.worker import HeldJob
+from fencerow.db.text import amount
 from fencerow.doctor.loads import WorkerLoad
 from fencerow.doctor.places import GatePlace
 from fencerow.operators.queues import PausedQueue

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.connections import of_worker
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.probe import connect_postgres
-from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.finding import Finding, info, ok, warn
-from fencerow.core.model.text import amount
 from fencerow.core.model.worker import WorkerRecord
+from fencerow.db.connections import of_worker
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.probe import connect_postgres
+from fencerow.db.run import Steps, execute, operation
+from fencerow.db.text import amount
 
 NAME = "connections"
 FULL_PART = 0.9  # of what the server may hold
-# What `fencerow.core.db.preparing` sets where no pooler stands between: a claim then walks its index in order.
+# What `fencerow.db.preparing` sets where no pooler stands between: a claim then walks its index in order.
 IN_ORDER = "SELECT current_setting('enable_seqscan') = 'off' AND CAST(current_setting('seq_page_cost') AS float8) = 0"
 
 

@@ -11,18 +11,18 @@ from typing import Protocol, runtime_checkable
 import psycopg
 
 from fencerow.core.config import CoreConfig, PostgresUrl, SqliteUrl, parse_url
-from fencerow.core.db.faults import first_line
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.probe import reach_postgres
-from fencerow.core.db.probe_sqlite import reach_sqlite
-from fencerow.core.db.queries import load, postgres_names, sqlite_names
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.errors import DatabaseError, FencerowError
 from fencerow.core.finding import Finding, fail, failed, ok
-from fencerow.core.model.text import said_of
-from fencerow.core.model.url import masked
 from fencerow.core.store.connect import DEFAULT_URL, open_engine
 from fencerow.core.wing import Check, wings
+from fencerow.db.faults import first_line
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.probe import reach_postgres
+from fencerow.db.probe_sqlite import reach_sqlite
+from fencerow.db.queries import load, postgres_names, sqlite_names
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.db.text import said_of
+from fencerow.db.url import masked
 from fencerow.doctor import backlog, schema
 from fencerow.doctor.connections import examine_connections
 from fencerow.doctor.horizon.wal import examine_wal

@@ -11,9 +11,9 @@ from dataclasses import replace
 import msgspec
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.finding import Finding, fail, info, ok, warn
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Steps, execute, operation
 from fencerow.doctor.horizon.holders import Holder, blocks, cost, holders
 
 VERSION_MIN = 150_000

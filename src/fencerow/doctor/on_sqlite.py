@@ -9,11 +9,11 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from fencerow.core.db.filesystem import DOUBTFUL, mount_of
-from fencerow.core.db.run import Steps, execute, first_column, operation
-from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.sqlite_file import VERSION_MIN, wal_is_safe
 from fencerow.core.finding import Finding, fail, info, ok, warn
+from fencerow.db.filesystem import DOUBTFUL, mount_of
+from fencerow.db.run import Steps, execute, first_column, operation
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.db.sqlite_file import VERSION_MIN, wal_is_safe
 
 ROOM_WARN_BYTES = 256 * 1024 * 1024
 ROOM_FAIL_BYTES = 16 * 1024 * 1024

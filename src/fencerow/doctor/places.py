@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fencerow.core.db.run import Steps, operation
 from fencerow.core.model.job import JobRecord
+from fencerow.db.run import Steps, operation
 from fencerow.turns import keys
 from fencerow.turns.gates import LIMIT, NOWHERE
 from fencerow.turns.keys import PREFIX, ExclusiveKey

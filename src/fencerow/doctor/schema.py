@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fencerow.core.db.engine import Engine
 from fencerow.core.finding import Finding, fail, info, ok
 from fencerow.core.schema.migrate import judged, ledger, ledger_name, refuse_foreign
 from fencerow.core.schema.rooms import known_migrations
+from fencerow.db.engine import Engine
 
 
 def foreign(engine: Engine) -> list[Finding]:

@@ -10,10 +10,10 @@ from importlib.util import find_spec
 from typing import Final
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
 from fencerow.core.errors import FencerowError
 from fencerow.core.finding import Finding, Level, failed, info, warn
-from fencerow.core.model.text import said_of
+from fencerow.db.engine import Engine
+from fencerow.db.text import said_of
 from fencerow.doctor import schema
 
 WITHIN_S = 2.0

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.probe import connect_postgres
 from fencerow.core.finding import Finding, ok, warn
+from fencerow.db.engine import Engine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.probe import connect_postgres
 from fencerow.doctor import on_postgres
 from fencerow.doctor.connections import is_pooled
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.finding import Finding, ok
+from fencerow.db.engine import Engine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.doctor.horizon.wal import NAME, examine_wal
 from fencerow.doctor.on_sqlite import room
 

@@ -12,11 +12,11 @@ from importlib.resources import files
 
 import msgspec
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Steps, execute, operation
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.finding import Finding, fail, ok
 from fencerow.core.schema.rooms import packages
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Steps, execute, operation
+from fencerow.db.sqlite import SqliteEngine
 
 FILE = "shape.json"
 SHOWN_MAX = 5

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fencerow.command.times import Times
-from fencerow.core.db.run import Steps
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import State
-from fencerow.core.model.text import shown
+from fencerow.db.run import Steps
+from fencerow.db.text import shown
 from fencerow.doctor.conditions import Condition
 
 WAITS_MAX = 5

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from fencerow.command.times import span
-from fencerow.core.db.run import Procedure, Steps, ask, operation
 from fencerow.core.errors import ArgumentsTooNew, JobNotFound, SealKeyUnknown, StoreUnavailable
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import State, WorkerState
 from fencerow.core.model.worker import HeldJob, WorkerRecord
 from fencerow.core.store.read import clock, read, releases
 from fencerow.core.store.workers import held_jobs, holdings, list_workers
+from fencerow.db.run import Procedure, Steps, ask, operation
 from fencerow.doctor import conditions
 from fencerow.doctor.affinity import for_a_label, waits_for_a_label
 from fencerow.doctor.conditions import LATE, Condition

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import Row, Steps, as_int, execute, operation
 from fencerow.core.model.job import At
 from fencerow.core.store.decoding import read_or, whole_or_none
+from fencerow.db.run import Row, Steps, as_int, execute, operation
 from fencerow.events.consumers import BATCH_ROWS, PartitionLease, Stored, lost, stored
 from fencerow.events.groups import known_group
 from fencerow.events.topics import check_group

@@ -9,10 +9,10 @@ import fencerow.events.asides as asides
 import fencerow.events.consumers as consumers
 import fencerow.events.groups as groups
 import fencerow.events.lag as lag
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Procedure, Steps, WakeUp, as_int, ask, execute, operation, text_or_none
-from fencerow.core.db.verb import LocatorVerbs, averb, verb
 from fencerow.core.model.wakeup import Placed, encode
+from fencerow.core.verb import LocatorVerbs, averb, verb
+from fencerow.db.engine import Engine
+from fencerow.db.run import Procedure, Steps, WakeUp, as_int, ask, execute, operation, text_or_none
 from fencerow.events.asides import Parked
 from fencerow.events.consumers import Partition, Stored
 from fencerow.events.errors import EventNotFound

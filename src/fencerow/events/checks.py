@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
 from fencerow.core.finding import Finding, fail, info, ok, warn
-from fencerow.core.model.text import amount
+from fencerow.db.engine import Engine
+from fencerow.db.text import amount
 from fencerow.events.groups import groups
 from fencerow.events.lag import Lag, lags
 from fencerow.events.settings import EventSettings

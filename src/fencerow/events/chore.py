@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from fencerow.core.chore import Chore
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
 from fencerow.core.model.wakeup import Placed, Published, WakeUp
 from fencerow.core.telemetry import Telemetry
+from fencerow.db.engine import Engine
 from fencerow.events.declared import Consumer
 from fencerow.events.log import Log
 from fencerow.events.reader import GroupReader

@@ -15,9 +15,10 @@ from fencerow.command.documents import plain
 from fencerow.command.groups import group_of
 from fencerow.command.options import asked, limit_option, usual_options, utc_option
 from fencerow.command.times import span
-from fencerow.core.db.engine import Engine
-from fencerow.core.errors import InvalidInput, exits
-from fencerow.core.model.text import amount
+from fencerow.core.errors import InvalidInput
+from fencerow.db.engine import Engine
+from fencerow.db.errors import exits
+from fencerow.db.text import amount
 from fencerow.events import shown
 from fencerow.events.asides import discard, parked, redrive
 from fencerow.events.bus import show as show_operation

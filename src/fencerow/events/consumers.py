@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.core.db.run import Param, Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.model.job import At
 from fencerow.core.store.decoding import whole_or_none
+from fencerow.db.run import Param, Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.events.errors import PartitionLost
 from fencerow.events.groups import known_group
 

@@ -15,7 +15,7 @@ from fencerow.core.model.defaults import check_number
 from fencerow.core.model.retry import BackoffFunction, Matchers, RetryRule
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.signature import name_of
-from fencerow.core.model.text import shown
+from fencerow.db.text import shown
 from fencerow.events.chore import EventsChore, Surroundings
 from fencerow.events.declared import DELIVERIES_MAX, PARTITIONS, TIMEOUT_S, Consumer
 from fencerow.events.event import Event

@@ -9,10 +9,10 @@ from contextvars import Context, copy_context
 from functools import partial
 from typing import Any
 
-from fencerow.core.db.strikes import Striker, arrived
 from fencerow.core.log_fields import handled
 from fencerow.core.model.awaited import run_whole
 from fencerow.core.threads import Threads
+from fencerow.db.strikes import Striker, arrived
 from fencerow.events.declared import Consumer, PartitionPage
 from fencerow.events.errors import DeliveryTimeout
 from fencerow.events.event import Event

@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 
 import fencerow.events.asides as asides
 import fencerow.events.consumers as consumers
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Operation
-from fencerow.core.db.trouble import is_trouble
 from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.telemetry import Telemetry
+from fencerow.db.engine import Engine
+from fencerow.db.run import Operation
+from fencerow.db.trouble import is_trouble
 from fencerow.events.asides import Asides
 from fencerow.events.consumers import Aside, PartitionLease, Stored
 from fencerow.events.declared import Consumer, PartitionPage

@@ -10,12 +10,12 @@ from typing import Any, TypeVar, overload
 import msgspec
 
 from fencerow.core.answering import answer
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Operation
 from fencerow.core.errors import MalformedPayload
 from fencerow.core.model.job import moment
 from fencerow.core.model.packing import PLAIN, Packing
 from fencerow.core.model.value import Misfit, ValueType
+from fencerow.db.engine import Engine
+from fencerow.db.run import Operation
 from fencerow.events.consumers import Stored
 from fencerow.events.ends import plain_data
 from fencerow.events.transaction import EventTransaction

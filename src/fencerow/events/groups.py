@@ -9,11 +9,11 @@ from datetime import datetime
 
 import msgspec
 
-from fencerow.core.db.run import Row, Steps, as_int, execute, operation
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import At, AtOrNone
-from fencerow.core.model.text import amount
 from fencerow.core.store.decoding import read_or, whole_or_none
+from fencerow.db.run import Row, Steps, as_int, execute, operation
+from fencerow.db.text import amount
 from fencerow.events.errors import GroupMismatch, UnknownGroup
 from fencerow.events.sequencer import head, sequence_all
 from fencerow.events.topics import check_group, check_patterns, wants_outcomes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fencerow.core.db.run import Row, Steps, as_int, execute, operation
 from fencerow.core.model.job import AtOrNone
 from fencerow.core.store.decoding import whole_or_none
+from fencerow.db.run import Row, Steps, as_int, execute, operation
 
 LOOK = 10_000
 ALL = 2**62  # as many events as are to be kept, when there is no bound

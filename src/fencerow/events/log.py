@@ -6,9 +6,9 @@ import logging
 import time
 from collections.abc import Callable
 
-from fencerow.core.db.engine import Engine
 from fencerow.core.model.wakeup import Placed, encode
 from fencerow.core.telemetry import Fact, Telemetry
+from fencerow.db.engine import Engine
 from fencerow.events.sequencer import LOCK, Memory, Sequenced, log_head, sequence
 
 log = logging.getLogger("fencerow.events")

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import fencerow.events.consumers as consumers
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.ids import new_id
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.threads import Threads
+from fencerow.db.engine import Engine
 from fencerow.events.declared import Consumer
 from fencerow.events.delivery import ConsumerCalls
 from fencerow.events.drainer import Drainer

@@ -18,8 +18,8 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.locks import lock_number, take_lock, try_lock
-from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation
+from fencerow.db.locks import lock_number, take_lock, try_lock
+from fencerow.db.run import Steps, as_int, as_int_or_none, execute, operation
 
 LOCK = lock_number("events", "sequencer")
 BATCH_ROWS = 1000

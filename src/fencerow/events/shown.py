@@ -6,8 +6,8 @@ from typing import Any
 
 from fencerow.command.layout import Column
 from fencerow.command.times import iso
-from fencerow.core.model.text import kind_and_text
 from fencerow.core.store.decoding import read_or
+from fencerow.db.text import kind_and_text
 from fencerow.events.asides import Parked
 from fencerow.events.consumers import Stored
 

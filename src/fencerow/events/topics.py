@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.text import check_text
+from fencerow.db.text import check_text
 from fencerow.events.errors import InvalidTopic
 
 TOPIC_LENGTH_MAX = 200

@@ -13,11 +13,11 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, Asyn
 from types import TracebackType
 from typing import Generic, TypeVar
 
-from fencerow.core.db.engine import AsyncSession, Engine, Session
-from fencerow.core.db.handed import Handed
-from fencerow.core.db.own import own_asession, own_session
-from fencerow.core.db.run import Operation, joining
-from fencerow.core.db.strikes import SHELTER, sheltered
+from fencerow.db.engine import AsyncSession, Engine, Session
+from fencerow.db.handed import Handed
+from fencerow.db.own import own_asession, own_session
+from fencerow.db.run import Operation, joining
+from fencerow.db.strikes import SHELTER, sheltered
 from fencerow.events.consumers import bound_delivery
 from fencerow.events.errors import EventTransactionMisuse
 

@@ -11,15 +11,15 @@ from fencerow.core.app.calls import Call
 from fencerow.core.app.submitter import Submitter
 from fencerow.core.client.base import Verbs
 from fencerow.core.client.submitting import Submits
-from fencerow.core.db.run import Procedure, WakeUp, ask
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.model.control import Suspend
 from fencerow.core.model.ids import new_id, new_ids
-from fencerow.core.model.text import check_text
 from fencerow.core.model.wakeup import FlowMoved, encode
 from fencerow.core.store.hints import hints_of
+from fencerow.core.verb import averb, verb
 from fencerow.core.worker.attempt import lease_lost
 from fencerow.core.worker.follow_ups import StoredTogether
+from fencerow.db.run import Procedure, WakeUp, ask
+from fencerow.db.text import check_text
 from fencerow.flows.errors import FlowNameTaken, InvalidFlow
 from fencerow.flows.flow_job import FlowJob
 from fencerow.flows.given import awaited_names, fit_call

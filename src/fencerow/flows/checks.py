@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import msgspec
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.finding import Finding, ok, warn
-from fencerow.core.model.text import amount, shown
+from fencerow.db.engine import Engine
+from fencerow.db.run import Steps, as_int, execute, operation
+from fencerow.db.text import amount, shown
 
 LATE_S = 60.0
 SHOWN_MAX = 5

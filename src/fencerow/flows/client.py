@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from fencerow.core.client.base import ClientBase, Verbs
 from fencerow.core.client.refs import Ref, resolving
-from fencerow.core.db.run import Procedure, ask
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import parse_id
-from fencerow.core.model.text import shown
+from fencerow.core.verb import averb, verb
+from fencerow.db.run import Procedure, ask
+from fencerow.db.text import shown
 from fencerow.flows.errors import FlowNotFound
 from fencerow.flows.handle import FlowHandle
 from fencerow.flows.inputs import FlowInputs

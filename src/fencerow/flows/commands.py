@@ -16,7 +16,7 @@ from fencerow.command.options import asked, limit_option, usual_options, utc_opt
 from fencerow.command.times import Times
 from fencerow.core.client.base import ClientBase
 from fencerow.core.model.ids import parse_id
-from fencerow.core.model.text import amount
+from fencerow.db.text import amount
 from fencerow.flows.client import FlowVerbs
 from fencerow.flows.drawing import drawn
 from fencerow.flows.looking import (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fencerow.core.errors.base import FencerowError
-from fencerow.core.errors.input import InvalidInput
+from fencerow.db.errors.base import FencerowError
+from fencerow.db.errors.input import InvalidInput
 
 
 class InvalidFlow(InvalidInput):

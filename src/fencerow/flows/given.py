@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fencerow.core.app.calls import Call
-from fencerow.core.model.text import shown
+from fencerow.db.text import shown
 from fencerow.flows.errors import InvalidFlow
 from fencerow.flows.flow_job import FlowJob
 from fencerow.flows.graph import Policy

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import Final
 
-from fencerow.core.model.text import amount, shown
+from fencerow.db.text import amount, shown
 from fencerow.flows.errors import FlowCycle, FlowTooLarge, InvalidFlow, UnknownFlowJob
 
 JOBS_MAX: Final = 20_000

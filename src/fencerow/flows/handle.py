@@ -11,11 +11,11 @@ from fencerow.core.answering import answer
 from fencerow.core.client.base import ClientBase, Verbs
 from fencerow.core.client.handle import Handle
 from fencerow.core.client.waiting import check_wait
-from fencerow.core.db.run import Pause, Procedure, ask
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import NotReady, ResultTimeout
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.state import FINAL
+from fencerow.core.verb import averb, verb
+from fencerow.db.run import Pause, Procedure, ask
 from fencerow.flows.errors import NoFlowResult
 from fencerow.flows.flow_job import FlowJob
 from fencerow.flows.looking import (

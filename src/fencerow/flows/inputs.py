@@ -10,7 +10,7 @@ from fencerow.core.client.base import ClientBase
 from fencerow.core.client.handle import stored_error
 from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.model.state import State
-from fencerow.core.model.text import shown
+from fencerow.db.text import shown
 from fencerow.flows.errors import NoFlowResult
 from fencerow.flows.looking import FlowJobRecord
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from fencerow.core.db.run import Param, Row, Steps, as_int, execute, first_column, operation, text_or_none
 from fencerow.core.model.job import At, AtOrNone
 from fencerow.core.model.state import State
 from fencerow.core.store.decoding import whole_or_none
+from fencerow.db.run import Param, Row, Steps, as_int, execute, first_column, operation, text_or_none
 
 LATEST_US = 2**53  # later than every submit
 ALL = 1_000_000

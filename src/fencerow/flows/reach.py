@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fencerow.core.db.run import Steps, execute, first_column, operation
+from fencerow.db.run import Steps, execute, first_column, operation
 from fencerow.flows.looking import FlowPlace, FlowRecord, flow_record, page_of
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fencerow.core.db.run import Procedure, ask
-from fencerow.core.model.text import shown
+from fencerow.db.run import Procedure, ask
+from fencerow.db.text import shown
 from fencerow.flows.errors import FlowNotFound, UnknownFlowJob
 from fencerow.flows.looking import FlowJobRecord, FlowRecord, read_flow, read_flow_job
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fencerow.core.db.run import Steps, execute, first_column, operation
+from fencerow.db.run import Steps, execute, first_column, operation
 
 FLOWS_MAX = 100  # that one transaction removes
 

@@ -8,9 +8,9 @@ from weakref import WeakKeyDictionary
 
 from fencerow.core.background.dormant import Dormant
 from fencerow.core.chore import Chore
-from fencerow.core.db.engine import Engine
 from fencerow.core.model.wakeup import FlowMoved, JobsEnded, WakeUp
 from fencerow.core.telemetry import Telemetry
+from fencerow.db.engine import Engine
 
 USED = "flows_used"
 LOOK_S = 5.0  # how often a worker looks whether there is a flow, beside what it is told

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import msgspec
 
-from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.model.job import NewJob
 from fencerow.core.model.submission import Submission
 from fencerow.core.store import store
@@ -15,6 +14,7 @@ from fencerow.core.store.notes import hold_fence
 from fencerow.core.store.suspending import suspend_new
 from fencerow.core.worker.attempt import lease_lost
 from fencerow.core.worker.follow_ups import StoredTogether
+from fencerow.db.run import Steps, execute, operation
 from fencerow.flows.errors import FlowConflict
 from fencerow.flows.graph import Policy
 from fencerow.steps.memory import Fencing

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from fencerow.core.client.submitting import COPY_ROWS_MIN, Submits
-from fencerow.core.db.run import Operation, Pause, Procedure, ask, joining
 from fencerow.core.errors import Busy, InvalidInput, OutcomeUnknown, Unavailable
 from fencerow.core.model.submission import Submission
+from fencerow.db.run import Operation, Pause, Procedure, ask, joining
 from fencerow.flows.storing import PlannedFlow, submit_flow, submit_flow_within
 from fencerow.steps.memory import Fencing
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fencerow.core.db.run import Steps, execute, first_column, operation
 from fencerow.core.store.attempts import Requeued
 from fencerow.core.store.suspending import wake_whose_wait_is_over
+from fencerow.db.run import Steps, execute, first_column, operation
 
 WAITS_MAX = 500
 

@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable
 
 from fencerow.core.chore import Chore
-from fencerow.core.db.engine import Engine
-from fencerow.core.model.text import amount
 from fencerow.core.model.wakeup import Arrived, FlowMoved, JobsEnded, WakeUp, encode, encode_ended
 from fencerow.core.store.hints import hints_of, hints_of_queued
 from fencerow.core.telemetry import Telemetry
+from fencerow.db.engine import Engine
+from fencerow.db.text import amount
 from fencerow.flows.waits import wake_waiters
 from fencerow.flows.waking import NIL, Advanced, advance, flows_wanted, mend
 

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from fencerow.core.db.run import Row, Steps, as_int, execute, first_column, operation, text_or_none
 from fencerow.core.errors import FencerowError
-from fencerow.core.errors.base import line_of
 from fencerow.core.model.job import NewJob
 from fencerow.core.store import store
 from fencerow.core.store.attempts import MovedJob, Requeued, archive
 from fencerow.core.store.suspending import Waiter, lock_waiters, wake_locked
+from fencerow.db.errors.base import line_of
+from fencerow.db.run import Row, Steps, as_int, execute, first_column, operation, text_or_none
 
 FLOWS_MAX = 50  # that one transaction moves
 ENDS_MAX = 500  # that one transaction tells

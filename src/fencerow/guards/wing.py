@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     import click
 
     from fencerow.core.config import CoreConfig, Settings
-    from fencerow.core.db.engine import Engine
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.wing import Purge
+    from fencerow.db.engine import Engine
 
 
 def _purges(engine: Engine, config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:

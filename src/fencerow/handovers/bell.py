@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.service import soon
-from fencerow.core.db.strikes import SHELTER
 from fencerow.core.model.wakeup import HandoverFree, JobsEnded, decode
+from fencerow.db.engine import Engine
+from fencerow.db.service import soon
+from fencerow.db.strikes import SHELTER
 
 SLICE_S = 0.5  # a plain handler that must end is kept from it no longer
 

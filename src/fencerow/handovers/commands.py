@@ -12,8 +12,8 @@ from fencerow.command.layout import Column
 from fencerow.command.options import asked, full_option, limit_option, usual_options, utc_option
 from fencerow.command.times import Times
 from fencerow.core.client.base import ClientBase
-from fencerow.core.db.engine import Engine
 from fencerow.core.model.ids import parse_prefix
+from fencerow.db.engine import Engine
 from fencerow.handovers.client import Receiver
 from fencerow.handovers.errors import HandoverNotFound
 from fencerow.handovers.looking import PlacedHandover, handover_document, listed, placed_handover

@@ -7,8 +7,16 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.blocking import refuse_in_loop
-from fencerow.core.db.run import (
+from fencerow.core.errors import MalformedPayload
+from fencerow.core.model.job import At, AtOrNone, instant, moment
+from fencerow.core.model.looked import Looked
+from fencerow.core.model.packed import Bound
+from fencerow.core.model.packing import PLAIN, Packing
+from fencerow.core.model.state import State
+from fencerow.core.model.value import UNREADABLE
+from fencerow.core.store.decoding import whole_or_none
+from fencerow.db.blocking import refuse_in_loop
+from fencerow.db.run import (
     Row,
     Steps,
     as_int,
@@ -18,14 +26,6 @@ from fencerow.core.db.run import (
     operation,
     text_or_none,
 )
-from fencerow.core.errors import MalformedPayload
-from fencerow.core.model.job import At, AtOrNone, instant, moment
-from fencerow.core.model.looked import Looked
-from fencerow.core.model.packed import Bound
-from fencerow.core.model.packing import PLAIN, Packing
-from fencerow.core.model.state import State
-from fencerow.core.model.value import UNREADABLE
-from fencerow.core.store.decoding import whole_or_none
 
 COLUMNS = 20
 BESIDE = 100  # lines beyond the limit that a take looks at, to choose the oldest

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import Row, Steps, execute, first_column
 from fencerow.core.model.job import NewJob
+from fencerow.db.run import Row, Steps, execute, first_column
 from fencerow.handovers.terms import WING
 
 

@@ -6,10 +6,10 @@ import msgspec
 
 from fencerow.command.documents import instants
 from fencerow.command.times import span
-from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.model.job import At
 from fencerow.core.model.value import UNREADABLE
 from fencerow.core.store.decoding import whole_or_none
+from fencerow.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.handovers.handovers import COLUMNS, Handover, handover_of
 
 COUNTED_MAX = 10_000

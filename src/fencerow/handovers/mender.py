@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 
 from fencerow.core.chore import Chore, Site
-from fencerow.core.model.text import amount
 from fencerow.core.model.wakeup import encode_ended
+from fencerow.db.text import amount
 from fencerow.handovers.handovers import mend
 
 log = logging.getLogger("fencerow.worker.handovers")

@@ -11,8 +11,8 @@ from fencerow.core.errors import ConfigError, InvalidInput
 from fencerow.core.model.defaults import DAY_S, Defaults, check_number
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.core.model.text import check_text
 from fencerow.core.offered import Options
+from fencerow.db.text import check_text
 from fencerow.handovers.terms import DEFAULT_RECEIVER, HOLD_S, HandoverTerms
 
 RECEIVER_LENGTH_MAX: Final = 100

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
     from fencerow.core.chore import Chore, Site
     from fencerow.core.config import CoreConfig
-    from fencerow.core.db.engine import Engine
-    from fencerow.core.db.run import Steps
     from fencerow.core.model.job import NewJob
     from fencerow.core.offered import Options
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.wing import Purge
+    from fencerow.db.engine import Engine
+    from fencerow.db.run import Steps
 
 CONFIRMED_KEPT_S = 86_400.0  # so long at least a repeated confirmation is told that it is one
 LOOKED_AT = 1000  # rows at a look

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fencerow.core.answering import answer
 from fencerow.core.app.app import JobsApp
-from fencerow.core.db.run import Operation, run
+from fencerow.db.run import Operation, run
 
 if TYPE_CHECKING:
     from fencerow.limits.definition import Limit

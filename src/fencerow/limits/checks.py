@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import fencerow.limits.limits as limits
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Steps, execute, first_column, operation
 from fencerow.core.errors import InvalidInput
 from fencerow.core.finding import Finding, fail, info, ok, warn
-from fencerow.core.model.text import amount
+from fencerow.db.engine import Engine
+from fencerow.db.run import Steps, execute, first_column, operation
+from fencerow.db.text import amount
 from fencerow.limits.hours import open_until
 
 SHOWN_MAX = 5

@@ -15,9 +15,10 @@ from fencerow.command.layout import Column
 from fencerow.command.options import asked, full_option, usual_options, utc_option
 from fencerow.command.times import Times
 from fencerow.core.client.base import ClientBase
-from fencerow.core.db.engine import Engine
-from fencerow.core.errors import InvalidInput, exits
+from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import instant
+from fencerow.db.engine import Engine
+from fencerow.db.errors import exits
 from fencerow.limits.client import WAITING, WAITING_MAX, LimitVerbs
 from fencerow.limits.definition import QUEUE, Limit, check_name
 from fencerow.limits.errors import UnknownLimit

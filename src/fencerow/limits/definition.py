@@ -11,8 +11,8 @@ import msgspec
 
 from fencerow.calendar.window_text import Dated, Weekly
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.text import check_text, shown
 from fencerow.core.model.value import UNREADABLE
+from fencerow.db.text import check_text, shown
 from fencerow.limits.hours import parsed
 from fencerow.limits.rate import Breaker, Rate, check_whole
 

@@ -7,13 +7,13 @@ from datetime import datetime
 
 import msgspec
 
-from fencerow.core.db.locks import take_lock
-from fencerow.core.db.run import Operation, Steps, as_int, execute, operation, text_or_none
 from fencerow.core.model.job import At, Claimed, instant
 from fencerow.core.model.value import UNREADABLE
 from fencerow.core.store.attempts import lanes
 from fencerow.core.store.decoding import elements, salvaged
 from fencerow.core.worker.brought import BoundedClaim
+from fencerow.db.locks import take_lock
+from fencerow.db.run import Operation, Steps, as_int, execute, operation, text_or_none
 from fencerow.limits.definition import Limit
 from fencerow.limits.locked import LockedLimit, lock_of, looked_at, queue_of, remembered
 from fencerow.limits.room import LimitState

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from fencerow.core.db.locks import lock_number
-from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, text_or_none
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.state import State
-from fencerow.core.model.text import amount
 from fencerow.core.model.value import UNREADABLE
+from fencerow.db.locks import lock_number
+from fencerow.db.run import Steps, as_int, as_int_or_none, execute, text_or_none
+from fencerow.db.text import amount
 from fencerow.limits.breaking import FailedAttempt
 from fencerow.limits.definition import FLEET, QUEUE, Limit
 from fencerow.limits.room import Fate, LimitState, StartRoom, after_look, after_starts, room_now

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from fencerow.core.db.run import Steps, execute, operation, text_or_none
 from fencerow.core.model.job import At
+from fencerow.db.run import Steps, execute, operation, text_or_none
 from fencerow.limits.limits import LimitRecord, record_of
 from fencerow.limits.locked import queue_of
 from fencerow.limits.room import StartRoom, room_now

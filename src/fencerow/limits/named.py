@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.core.db.run import Steps, as_int, execute, first_column, operation
 from fencerow.core.model.looked import Looked
+from fencerow.db.run import Steps, as_int, execute, first_column, operation
 from fencerow.limits.definition import Limit, check_name
 from fencerow.limits.errors import UnknownLimit
 from fencerow.limits.locked import LockedLimit, lock_of, looked_at, queue_of, remembered, understood

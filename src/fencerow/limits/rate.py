@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.seconds import Seconds, in_seconds, keep_in_seconds
-from fencerow.core.model.text import is_finite, shown
+from fencerow.db.text import is_finite, shown
 from fencerow.limits.breaking import Breaking
 from fencerow.limits.pacing import Pace
 

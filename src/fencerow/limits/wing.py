@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     import click
 
     from fencerow.core.config import CoreConfig
-    from fencerow.core.db.engine import Engine
-    from fencerow.core.db.run import Operation, Steps
     from fencerow.core.model.job import Claimed
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.wing import Purge
     from fencerow.core.worker.brought import BoundedClaim
+    from fencerow.db.engine import Engine
+    from fencerow.db.run import Operation, Steps
     from fencerow.turns.limiting import LimitRule
 
 STATES_KEPT_S = (

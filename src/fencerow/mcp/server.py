@@ -7,7 +7,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from fencerow.core.errors import FencerowError, MissingExtra
-from fencerow.core.errors.base import line_of
+from fencerow.db.errors.base import line_of
 from fencerow.mcp.tools import Tools
 from fencerow.version import __version__
 from fencerow.web.dashboard.redacting import text_without_secrets

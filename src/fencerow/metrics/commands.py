@@ -10,8 +10,8 @@ import click
 from fencerow.command.database import resolved, working
 from fencerow.command.options import app_option, asked, database_options
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
-from fencerow.core.errors import exits
+from fencerow.db.engine import Engine
+from fencerow.db.errors import exits
 from fencerow.metrics.page import CONTENT_TYPE, DatabaseMetrics
 from fencerow.supervisor.probes import ProbePage, Probes, parsed_address
 from fencerow.supervisor.standing import Standing

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fencerow.core.model.text import said_of
+from fencerow.db.text import said_of
 from fencerow.metrics.looking import MetricsSeen
 
 log = logging.getLogger("fencerow.metrics")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Row, Steps, as_int, execute, operation
 from fencerow.core.store.decoding import whole_or_none
+from fencerow.db.engine import Engine
+from fencerow.db.run import Row, Steps, as_int, execute, operation
 from fencerow.events.lag import Lag, lags
 from fencerow.metrics.settings import MetricsSettings
 from fencerow.relay.relays import Relay, listed

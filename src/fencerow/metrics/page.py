@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Self
 from fencerow.core.answering import answer
 from fencerow.core.app import JobsApp
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
 from fencerow.core.errors import MissingExtra
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.worker.vitals import Phase, Vitals
+from fencerow.db.engine import Engine
 from fencerow.metrics.counting import Counting
 from fencerow.metrics.looker import MetricsLooker
 from fencerow.metrics.looking import look

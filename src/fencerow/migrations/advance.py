@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from fencerow.core.db.queries import Query
-from fencerow.core.db.run import Param, Steps, as_int, execute, operation
+from fencerow.db.queries import Query
+from fencerow.db.run import Param, Steps, as_int, execute, operation
 from fencerow.migrations.direct import Code, Raw
 from fencerow.migrations.errors import MigrationFailed
 from fencerow.migrations.folder import Script, ShardMigration

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import Protocol
 
-from fencerow.core.db.leases import Belief
-from fencerow.core.db.run import Operation, Steps
-from fencerow.core.db.steady import steady
+from fencerow.db.leases import Belief
+from fencerow.db.run import Operation, Steps
+from fencerow.db.steady import steady
 from fencerow.migrations.advance import Aim, OutsideTransaction, finish, mark_of, renew, session_of
 from fencerow.migrations.concurrent import Marked, refuse_another, run_piece, run_plain
 from fencerow.migrations.direct import Code, Direct

@@ -12,7 +12,7 @@ from fencerow.command import output
 from fencerow.command.layout import Column
 from fencerow.command.options import asked, usual_options
 from fencerow.command.progress import progress, shows
-from fencerow.core.errors import exits
+from fencerow.db.errors import exits
 from fencerow.migrations import Migrator, Report, ShardReport
 from fencerow.migrations.loading import load_migrator
 

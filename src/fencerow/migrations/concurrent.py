@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fencerow.core.db.queries import Query
-from fencerow.core.db.run import Steps, execute, operation
+from fencerow.db.queries import Query
+from fencerow.db.run import Steps, execute, operation
 from fencerow.migrations.direct import Raw
 from fencerow.migrations.errors import MigrationFailed
 from fencerow.migrations.text import Piece

@@ -16,11 +16,11 @@ from psycopg import IsolationLevel, sql
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from fencerow.core.db.faults import CONTENTION, connection_lost
-from fencerow.core.db.filesystem import refuse_network
-from fencerow.core.db.probe import connect_postgres
-from fencerow.core.db.queries import Queries, pyformat
-from fencerow.core.db.run import Operation, Rows, Statement, run
+from fencerow.db.faults import CONTENTION, connection_lost
+from fencerow.db.filesystem import refuse_network
+from fencerow.db.probe import connect_postgres
+from fencerow.db.queries import Queries, pyformat
+from fencerow.db.run import Operation, Rows, Statement, run
 
 T = TypeVar("T")
 

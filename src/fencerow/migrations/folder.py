@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from fencerow.core.model.text import said_of
+from fencerow.db.text import said_of
 from fencerow.migrations.concurrent import unnamed_index
 from fencerow.migrations.errors import InvalidMigrations
 from fencerow.migrations.text import NO_TRANSACTION, Piece, ending_piece, pieces

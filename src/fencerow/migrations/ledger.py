@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from fencerow.core.db.locks import lock_number
-from fencerow.core.db.queries import IDENTIFIER, Queries, load
-from fencerow.core.db.run import Rows, Steps, execute
+from fencerow.db.locks import lock_number
+from fencerow.db.queries import IDENTIFIER, Queries, load
+from fencerow.db.run import Rows, Steps, execute
 from fencerow.migrations.errors import InvalidMigrations, LedgerMissing, LedgerUnreadable
 
 COLUMNS = (

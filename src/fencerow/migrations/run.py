@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 
 import psycopg
 
-from fencerow.core.db.faults import first_line
-from fencerow.core.db.run import Operation
-from fencerow.core.db.steady import steady
 from fencerow.core.errors import FencerowError
+from fencerow.db.faults import first_line
+from fencerow.db.run import Operation
+from fencerow.db.steady import steady
 from fencerow.migrations.advance import Advance, Aim, NotedMigration, OutsideTransaction, WaitReason, look
 from fencerow.migrations.apart import run_apart
 from fencerow.migrations.direct import Direct, Raw, UserFailed, is_contention, is_lost

@@ -11,7 +11,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from fencerow.core.errors import DatabaseError, FencerowError
-from fencerow.core.model.url import DatabaseUrl, PostgresUrl, SqliteUrl, masked, parse_url
+from fencerow.db.url import DatabaseUrl, PostgresUrl, SqliteUrl, masked, parse_url
 from fencerow.migrations.direct import Direct, PostgresDirect, SqliteDirect
 from fencerow.migrations.errors import InvalidMigrations, ShardUnreachable
 from fencerow.migrations.ledger import Ledger

@@ -15,10 +15,10 @@ from fencerow.command.layout import Column
 from fencerow.command.options import CommandOptions, asked, usual_options
 from fencerow.command.progress import progress
 from fencerow.core.config import PostgresUrl, SqliteUrl, masked, parse_url
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.text import amount
 from fencerow.core.schema.migrate import refuse_foreign
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.db.text import amount
 from fencerow.moving.model import MoveReport
 from fencerow.moving.moving import Mover
 
@@ -76,7 +76,7 @@ def _mover(options: CommandOptions, source: str, target: str) -> Iterator[Mover]
             "they move from a SQLite file to a PostgreSQL database",
             "write `fencerow move sqlite:///jobs.db postgresql://host/database`",
         )
-    from fencerow.core.db.postgres import PostgresEngine  # with its driver: only where it is used
+    from fencerow.db.postgres import PostgresEngine  # with its driver: only where it is used
 
     config, other = (replace(options.config(), url=url) for url in (source, target))
     for each in (config, other):

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.model.text import amount
 from fencerow.core.worker.plain import Worker
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.db.text import amount
 from fencerow.moving.errors import MoveRefused
 from fencerow.moving.source import count_running
 

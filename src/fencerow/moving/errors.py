@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import fencerow.core.errors.exits as exits
-from fencerow.core.errors.base import FencerowError
+import fencerow.db.errors.exits as exits
+from fencerow.db.errors.base import FencerowError
 
 
 class MoveRefused(FencerowError):

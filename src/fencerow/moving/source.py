@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from urllib.parse import quote
 
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Steps, as_int, execute, operation, text_or_none
-from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.sqlite_file import MOVED, translated
 from fencerow.core.model.ids import new_id
+from fencerow.db.engine import Engine
+from fencerow.db.run import Steps, as_int, execute, operation, text_or_none
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.db.sqlite_file import MOVED, translated
 from fencerow.moving.canonical import documents
 from fencerow.moving.errors import MoveRefused
 from fencerow.moving.model import NotedMove

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fencerow.core.db.migration import migrations
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.queries import Queries
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.schema.rooms import packages
 from fencerow.core.wing import Wing, wings
+from fencerow.db.migration import migrations
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.queries import Queries
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.moving.errors import MoveRefused
 
 CREATED = re.compile(r"^CREATE TABLE fencerow\.(\w+)", re.MULTILINE)

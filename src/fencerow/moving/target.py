@@ -7,9 +7,9 @@ from typing import Any
 
 from psycopg.sql import SQL, Identifier
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.wing import wings
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Steps, as_int, execute, operation
 from fencerow.moving.canonical import counted, documents
 from fencerow.moving.errors import MoveRefused, MoveUnverified
 from fencerow.moving.model import NotedMove, TableCount

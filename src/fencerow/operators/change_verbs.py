@@ -8,10 +8,10 @@ from typing import Any
 
 from fencerow.core.client.base import ClientBase
 from fencerow.core.client.refs import Ref
-from fencerow.core.db.run import Procedure
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.model.change import AskedChange, JobChanged
 from fencerow.core.model.seconds import Seconds
+from fencerow.core.verb import averb, verb
+from fencerow.db.run import Procedure
 
 
 class ChangeVerbs(ClientBase):

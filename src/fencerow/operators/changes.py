@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.errors import FencerowError, IllegalMove, InvalidInput
 from fencerow.core.model.backoff import with_args_version
 from fencerow.core.model.change import JobChanged, NewArguments
@@ -15,6 +14,7 @@ from fencerow.core.model.job import Fence
 from fencerow.core.model.packed import PACKED, fingerprint
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store.moves import CANCEL_PATIENCE_S, moved_or_refused, not_found
+from fencerow.db.run import Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.operators.job_change import JobChange
 from fencerow.turns.changing import Elsewhere, Idle, leave, new_turns, refuse_unkept, told_apart
 

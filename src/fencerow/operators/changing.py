@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from fencerow.core.client.moving import NOT_NOW, check_reason
 from fencerow.core.client.refs import Ref, resolving
-from fencerow.core.db.run import Procedure, WakeUp, ask, joining
 from fencerow.core.errors import IllegalMove, OutcomeUnknown
 from fencerow.core.model.change import JobChanged
 from fencerow.core.model.lane import family_of
 from fencerow.core.model.state import State
 from fencerow.core.model.wakeup import Arrived, Queued, encode
+from fencerow.db.run import Procedure, WakeUp, ask, joining
 from fencerow.operators import changes
 from fencerow.operators.job_change import JobChange
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypedDict, TypeVar
 
-from fencerow.core.db.run import Procedure, ask
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.labels import Plain, encode_metadata, encode_tags
 from fencerow.core.model.state import State
-from fencerow.core.model.text import check_text, shown
+from fencerow.db.run import Procedure, ask
+from fencerow.db.text import check_text, shown
 from fencerow.operators import looking
 
 

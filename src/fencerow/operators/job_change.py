@@ -14,8 +14,8 @@ from fencerow.core.model.control import check_delay
 from fencerow.core.model.defaults import PRIORITY_MAX, PRIORITY_MIN, check_number
 from fencerow.core.model.instants import instant_us
 from fencerow.core.model.seconds import Seconds
-from fencerow.core.model.text import check_text
 from fencerow.core.model.wanted import QUEUE_LENGTH_MAX
+from fencerow.db.text import check_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from fencerow.core.db.run import Procedure, ask
 from fencerow.core.model.state import WorkerState
 from fencerow.core.store.workers import list_workers
+from fencerow.db.run import Procedure, ask
 from fencerow.operators.looking import counts
 
 WORKERS_MAX = 1_000

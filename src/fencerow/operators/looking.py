@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import Steps, as_int, execute, operation, text_or_none
 from fencerow.core.model.job import Happening, JobRecord, LogLine
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store.decoding import read_or, record_of
+from fencerow.db.run import Steps, as_int, execute, operation, text_or_none
 
 # What a list does not read: payloads, which may be large.
 UNLISTED = ("args", "options", "metadata", "headers", "result")

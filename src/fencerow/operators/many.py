@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from fencerow.core.client.moving import cancelled_again, cancelled_surely, revived_again, revived_surely
-from fencerow.core.db.run import Procedure, WakeUp, ask
 from fencerow.core.errors import Busy, FencerowError, IllegalMove, InvalidInput, JobNotFound, OutcomeUnknown
 from fencerow.core.model.change import JobChanged
 from fencerow.core.model.job import Fence
@@ -22,6 +21,7 @@ from fencerow.core.store import store
 from fencerow.core.store.attempts import MovedJob, Requeued
 from fencerow.core.store.hints import hints_of_queued
 from fencerow.core.store.moves import CancelResult, uncancellable, unrevivable
+from fencerow.db.run import Procedure, WakeUp, ask
 from fencerow.operators.changes import change_many, unchangeable
 from fencerow.operators.changing import changed_again, changed_surely, tell_changed
 from fencerow.operators.job_change import JobChange

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from fencerow.core.db.run import Procedure, ask
 from fencerow.core.model.ids import SHAPE
 from fencerow.core.store.workers import list_workers
+from fencerow.db.run import Procedure, ask
 
 LOOKED_MAX = 20
 

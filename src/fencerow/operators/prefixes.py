@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fencerow.core.db.run import Procedure, Steps, as_int, ask, execute, first_column, operation
 from fencerow.core.errors import AmbiguousId, JobNotFound
 from fencerow.core.model.ids import END_DIGITS, IdRange
 from fencerow.core.model.state import WorkerState
+from fencerow.db.run import Procedure, Steps, as_int, ask, execute, first_column, operation
 
 CANDIDATES_SHOWN = 5
 LOOKED_AT = 10_000

@@ -15,9 +15,9 @@ from fencerow.command.layout import Column
 from fencerow.command.options import asked, usual_options, utc_option
 from fencerow.command.times import Times
 from fencerow.core.client.base import ClientBase
-from fencerow.core.errors import exits
 from fencerow.core.model.state import State
-from fencerow.core.model.text import check_text
+from fencerow.db.errors import exits
+from fencerow.db.text import check_text
 from fencerow.operators.known_queues import nobody_knows
 from fencerow.operators.queue_verbs import QueueVerbs
 from fencerow.operators.summaries import summaries

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from fencerow.core.client.base import ClientBase
 from fencerow.core.client.moving import check_reason
-from fencerow.core.db.run import Procedure, WakeUp, ask
-from fencerow.core.db.verb import averb, verb
-from fencerow.core.model.text import check_text
 from fencerow.core.model.wakeup import Arrived, Queued, encode
 from fencerow.core.store import store
+from fencerow.core.verb import averb, verb
+from fencerow.db.run import Procedure, WakeUp, ask
+from fencerow.db.text import check_text
 
 if TYPE_CHECKING:
     from fencerow.operators.queues import PausedQueue

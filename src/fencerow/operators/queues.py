@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from fencerow.core.db.run import Steps, as_int, execute, operation, text_or_none
 from fencerow.core.model.job import At
+from fencerow.db.run import Steps, as_int, execute, operation, text_or_none
 
 
 class PausedQueue(msgspec.Struct, frozen=True):

@@ -10,10 +10,10 @@ from fencerow.command import output
 from fencerow.command.database import acting, working
 from fencerow.command.options import asked, usual_options
 from fencerow.command.times import span
-from fencerow.core.errors import exits
 from fencerow.core.model.state import State
-from fencerow.core.model.text import amount
 from fencerow.core.model.worker import WorkerRecord
+from fencerow.db.errors import exits
+from fencerow.db.text import amount
 from fencerow.operators.workers import ReclaimedWorker, Workers
 
 

@@ -14,7 +14,7 @@ from fencerow.command.layout import Column
 from fencerow.command.options import app_option, asked, database_options, json_option, utc_option
 from fencerow.command.times import Times, iso
 from fencerow.core.client.base import ClientBase
-from fencerow.core.errors import exits
+from fencerow.db.errors import exits
 from fencerow.operators.known_queues import nobody_knows
 from fencerow.operators.share_verbs import ShareVerbs
 from fencerow.turns.shares import ShareRecord

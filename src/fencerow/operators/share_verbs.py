@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fencerow.core.client.base import Verbs
-from fencerow.core.db.run import Procedure, ask
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.model.defaults import check_number
-from fencerow.core.model.text import check_text
+from fencerow.core.verb import averb, verb
+from fencerow.db.run import Procedure, ask
+from fencerow.db.text import check_text
 from fencerow.turns import shares
 from fencerow.turns.shares import ShareRecord
 

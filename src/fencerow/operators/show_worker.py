@@ -8,9 +8,9 @@ from fencerow.command import output
 from fencerow.command.layout import Column
 from fencerow.command.times import Times, span
 from fencerow.core.model.state import WorkerState
-from fencerow.core.model.text import amount
 from fencerow.core.model.wanted import Blocked, Descriptors, SlotGroup, SlotGroupNow, Stated, Wanted
 from fencerow.core.model.worker import WorkerRecord
+from fencerow.db.text import amount
 from fencerow.operators.workers import Inspected
 
 MIB = 1024 * 1024

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fencerow.core.db.run import Procedure, ask
 from fencerow.core.model.state import FINAL, LIVE, State
+from fencerow.db.run import Procedure, ask
 from fencerow.operators import looking
 from fencerow.operators.queues import paused_queues
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.model.job import At, AtOrNone
 from fencerow.core.model.state import FINAL, State
+from fencerow.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
 
 
 class WatchedJob(msgspec.Struct, frozen=True, kw_only=True):

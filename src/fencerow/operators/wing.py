@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     import click
 
-    from fencerow.core.db.run import Param, Rows
+    from fencerow.db.run import Param, Rows
 
 
 def _commands() -> Sequence[click.Command]:

@@ -14,12 +14,13 @@ from fencerow.command.options import CommandOptions, asked, usual_options, utc_o
 from fencerow.command.queues import named_queue
 from fencerow.command.times import Times, span
 from fencerow.core.client.base import ClientBase
-from fencerow.core.errors import FencerowError, InvalidInput, OrderRefused, WorkerGone, WorkerNotFound, exits
+from fencerow.core.errors import FencerowError, InvalidInput, OrderRefused, WorkerGone, WorkerNotFound
 from fencerow.core.model.state import WorkerState
-from fencerow.core.model.text import check_text
 from fencerow.core.model.wanted import LEAVE_S_MAX, SLOTS_MAX
 from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store.orders import Order
+from fencerow.db.errors import exits
+from fencerow.db.text import check_text
 from fencerow.operators.list_workers import list_options, list_workers
 from fencerow.operators.reclaim_command import reclaim
 from fencerow.operators.show_worker import show_worker, shown_slot_groups

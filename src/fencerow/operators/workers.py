@@ -12,19 +12,19 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from fencerow.core.client.base import Verbs
-from fencerow.core.db.run import Procedure, WakeUp, ask
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import InvalidInput, WorkerNotFound
 from fencerow.core.model.ids import IdRange, parse_prefix
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.state import State, WorkerState
-from fencerow.core.model.text import amount, check_text
 from fencerow.core.model.wakeup import Ordered, Queued, encode, encode_ended
 from fencerow.core.model.wanted import Leave, OrderedChange
 from fencerow.core.model.worker import HeldJob, WorkerRecord
 from fencerow.core.store import store
 from fencerow.core.store.attempts import MovedJob
 from fencerow.core.store.orders import ALIVE_MAX, Order, gone
+from fencerow.core.verb import averb, verb
+from fencerow.db.run import Procedure, WakeUp, ask
+from fencerow.db.text import amount, check_text
 from fencerow.operators.finding import limited, member
 from fencerow.operators.prefixes import worker_meant
 

@@ -14,8 +14,8 @@ import msgspec
 
 from fencerow.core.errors import InvalidInput, MalformedPayload
 from fencerow.core.model.job import At
-from fencerow.core.model.text import shown
 from fencerow.core.model.value import ValueCodec
+from fencerow.db.text import shown
 from fencerow.output.errors import ChunkRefused
 
 IN_ATTEMPT: Final = 1_000_000

@@ -11,12 +11,12 @@ import msgspec
 from fencerow.core.client.base import ClientBase
 from fencerow.core.client.refs import Ref, resolving
 from fencerow.core.client.waiting import check_wait
-from fencerow.core.db.run import Pause, Procedure, ask
 from fencerow.core.errors import InvalidInput, JobGone, ResultTimeout
 from fencerow.core.model.packed import Bound
 from fencerow.core.model.seconds import Seconds
-from fencerow.core.model.text import shown
 from fencerow.core.store.moves import not_found
+from fencerow.db.run import Pause, Procedure, ask
+from fencerow.db.text import shown
 from fencerow.output.model import Chunk, ChunkGroup, opened
 from fencerow.output.storing import Emitting, Output, read_output
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fencerow.core.db.run import Row, Steps, as_int, execute, operation
 from fencerow.core.model.looked import Looked
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store.notes import check_fence
+from fencerow.db.run import Row, Steps, as_int, execute, operation
 from fencerow.output.model import ChunkGroup
 
 NOWHERE = "00000000-0000-0000-0000-000000000000"  # before all ids

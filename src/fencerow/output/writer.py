@@ -10,16 +10,16 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING, NamedTuple
 
-from fencerow.core.db.strikes import SHELTER
 from fencerow.core.model.packed import Bound
 from fencerow.core.worker.attempt import Attempt, lease_lost
+from fencerow.db.strikes import SHELTER
 from fencerow.output import storing
 from fencerow.output.errors import OutputNotPossible, OutputSpent
 from fencerow.output.model import ChunkGroup, encoded, joined, offset_of
 from fencerow.output.settings import OutputSettings
 
 if TYPE_CHECKING:
-    from fencerow.core.db.engine import AsyncSession, Engine
+    from fencerow.db.engine import AsyncSession, Engine
 
 GROUP_CHUNKS_MAX = 500
 GROUP_BYTES_MAX = 64 * 1024

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Steps, as_int, execute, operation, text_or_none
 from fencerow.core.finding import Finding, info, warn
-from fencerow.core.model.text import amount
+from fencerow.db.engine import Engine
+from fencerow.db.run import Steps, as_int, execute, operation, text_or_none
+from fencerow.db.text import amount
 
 LOOK_MAX = 10_000
 AGE_S = 7 * 24 * 3600.0

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 
 from fencerow.core.errors import FencerowError
-from fencerow.core.model.text import check_text, is_finite, shown
+from fencerow.db.text import check_text, is_finite, shown
 from fencerow.planning.errors import InvalidPlan
 from fencerow.planning.formulas import exact
 

@@ -9,7 +9,8 @@ import click
 from fencerow.command import output
 from fencerow.command.database import working
 from fencerow.command.options import asked, usual_options
-from fencerow.core.errors import InvalidInput, exits
+from fencerow.core.errors import InvalidInput
+from fencerow.db.errors import exits
 from fencerow.planning.file import read_file
 from fencerow.planning.measured import filled_in, measure
 from fencerow.planning.plan import By

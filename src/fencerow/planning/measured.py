@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation
+from fencerow.db.run import Steps, as_int, as_int_or_none, execute, operation
 from fencerow.planning.errors import NothingMeasured
 from fencerow.planning.reading import ONE_RATE
 from fencerow.planning.written import WrittenJob, WrittenPlan

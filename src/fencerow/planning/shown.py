@@ -7,7 +7,7 @@ from fractions import Fraction
 from fencerow.command import output
 from fencerow.command.layout import Column
 from fencerow.command.times import span
-from fencerow.core.model.text import amount
+from fencerow.db.text import amount
 from fencerow.planning.bounds import BoundKind, CapacityBound
 from fencerow.planning.report import CapacityReport, OutageReport
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.service import soon
 from fencerow.core.worker.attempt import Interrupt
+from fencerow.db.service import soon
 from fencerow.processes.starting import Started
 from fencerow.processes.wire import (
     LENGTH,

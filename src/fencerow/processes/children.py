@@ -11,7 +11,7 @@ from typing import Any
 
 from fencerow.core.config import CoreConfig
 from fencerow.core.errors import Busy
-from fencerow.core.model.text import said_of
+from fencerow.db.text import said_of
 from fencerow.processes.child import Child
 from fencerow.processes.settings import ChildSettings
 from fencerow.processes.starting import Starter

@@ -14,8 +14,8 @@ import msgspec
 
 from fencerow.core.errors import NotImportable
 from fencerow.core.model.handler import Handler
-from fencerow.core.model.text import said_of
 from fencerow.core.worker.middleware import Middleware
+from fencerow.db.text import said_of
 
 MAIN = "__mp_main__"  # what the standard library calls a main module that was imported by a child
 

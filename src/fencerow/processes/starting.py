@@ -11,8 +11,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple
 
-from fencerow.core.db.service import Service, soon
-from fencerow.core.db.socket_pairs import socket_pair
+from fencerow.db.service import Service, soon
+from fencerow.db.socket_pairs import socket_pair
 
 BOOT = Path(__file__).with_name("_boot.py")
 STOP_S = 2.0

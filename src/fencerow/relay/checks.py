@@ -7,9 +7,9 @@ from typing import Final
 
 from fencerow.command.times import span
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
 from fencerow.core.finding import Finding, fail, info, ok, warn
-from fencerow.core.model.text import amount
+from fencerow.db.engine import Engine
+from fencerow.db.text import amount
 from fencerow.relay.relays import Relay, listed
 
 RECENT_S: Final = 86_400.0

@@ -14,11 +14,11 @@ import fencerow.relay.parts as parts
 import fencerow.relay.relays as relays
 from fencerow.core.app.app import JobsApp
 from fencerow.core.chore import Chore
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.trouble import is_trouble
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.ids import new_id
-from fencerow.core.model.text import said_of
+from fencerow.db.engine import Engine
+from fencerow.db.text import said_of
+from fencerow.db.trouble import is_trouble
 from fencerow.relay.broker import Source
 from fencerow.relay.declared import Declared, RelayIn, RelayOut
 from fencerow.relay.errors import BrokerAway

@@ -14,8 +14,9 @@ from fencerow.command.groups import group_of
 from fencerow.command.layout import Column
 from fencerow.command.options import asked, limit_option, usual_options, utc_option
 from fencerow.command.times import Times
-from fencerow.core.errors import InvalidInput, exits
-from fencerow.core.model.text import amount
+from fencerow.core.errors import InvalidInput
+from fencerow.db.errors import exits
+from fencerow.db.text import amount
 from fencerow.relay.relays import Kept, Part, Relay
 from fencerow.relay.verbs import Relays
 

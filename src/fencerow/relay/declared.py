@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
 from fencerow.core.errors import DeclarationError
-from fencerow.core.model.text import shown
 from fencerow.core.telemetry import Telemetry
+from fencerow.db.engine import Engine
+from fencerow.db.text import shown
 from fencerow.relay.broker import Place
 from fencerow.relay.making import Maker
 from fencerow.relay.standing import Standing

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from fencerow.core.errors import exits
-from fencerow.core.errors.base import FencerowError
+from fencerow.db.errors import exits
+from fencerow.db.errors.base import FencerowError
 
 
 class UnknownRelay(FencerowError):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from fencerow.core.errors.base import FencerowError
+from fencerow.db.errors.base import FencerowError
 from fencerow.events.event import Event
 from fencerow.relay.broker import Outgoing, Sender
 from fencerow.relay.errors import BrokerAway, BrokerRefused

@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 from fencerow.core.app.app import JobsApp
 from fencerow.core.app.doors import refuse_uncallable
 from fencerow.core.errors import DeclarationError
-from fencerow.core.model.text import shown
+from fencerow.db.text import shown
 from fencerow.events.topics import check_own_topic
 from fencerow.relay.broker import Place
 from fencerow.relay.chore import declared_by

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 
-from fencerow.core.errors.base import FencerowError
+from fencerow.db.errors.base import FencerowError
 from fencerow.relay.errors import BrokerAway, BrokerRefused
 
 CALL_S: Final = 10.0

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Message as KafkaMessage
 
-from fencerow.core.errors.base import FencerowError
+from fencerow.db.errors.base import FencerowError
 from fencerow.relay.broker import Message, Reading
 from fencerow.relay.errors import BrokerAway, PositionGone
 from fencerow.relay.kafka_client import CALL_S, error_of, judged, settings

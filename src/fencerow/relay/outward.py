@@ -10,7 +10,7 @@ from fencerow.core.app.app import JobsApp
 from fencerow.core.errors import DeclarationError
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.retry import RetryRule
-from fencerow.core.model.text import shown
+from fencerow.db.text import shown
 from fencerow.events.declare import register
 from fencerow.events.declared import DELIVERIES_MAX, PARTITIONS, TIMEOUT_S, Consumer
 from fencerow.events.groups import PARTITIONS_MAX, GroupStart

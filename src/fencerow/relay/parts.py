@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.core.db.run import Param, Row, Steps, as_int, execute, operation
 from fencerow.core.model.submission import Submission
 from fencerow.core.store.storing import once_each, storing_once
+from fencerow.db.run import Param, Row, Steps, as_int, execute, operation
 from fencerow.events.outbox import NewEvent, append
 from fencerow.relay.errors import RelayPartLost
 

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from fencerow.core.errors import DeclarationError, MissingExtra
-from fencerow.core.model.text import check_text
+from fencerow.db.text import check_text
 from fencerow.relay.broker import Sender, Source
 
 NAME_LENGTH_MAX = 249  # of a topic, as Kafka has it

@@ -16,7 +16,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError, ResponseError
 from redis.retry import Retry
 
-from fencerow.core.model.text import said_of
+from fencerow.db.text import said_of
 from fencerow.relay.broker import Message, Outgoing, Reading
 from fencerow.relay.errors import BrokerAway, BrokerRefused, PositionGone
 

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from fencerow.core.db.run import (
+from fencerow.db.run import (
     Row,
     Steps,
     as_int,
@@ -15,7 +15,7 @@ from fencerow.core.db.run import (
     operation,
     text_or_none,
 )
-from fencerow.core.model.text import shown
+from fencerow.db.text import shown
 from fencerow.relay.errors import UnknownRelay
 
 

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import Final, Literal
 
 import fencerow.relay.parts as parts
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.trouble import is_trouble
 from fencerow.core.errors import FencerowError
-from fencerow.core.errors.base import line_of
 from fencerow.core.store.hints import hints_of
 from fencerow.core.telemetry import Telemetry
+from fencerow.db.engine import Engine
+from fencerow.db.errors.base import line_of
+from fencerow.db.trouble import is_trouble
 from fencerow.events.outbox import WAKE_UP
 from fencerow.relay.broker import BEGINNING, END, UNBEGUN, Message, Reading, Source
 from fencerow.relay.errors import BrokerAway, PositionGone, RelayPartLost

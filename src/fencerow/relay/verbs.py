@@ -9,10 +9,10 @@ from typing import Final
 
 import fencerow.relay.relays as relays
 from fencerow.core.client.base import Verbs
-from fencerow.core.db.run import Procedure, ask
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.text import check_text, shown
+from fencerow.core.verb import averb, verb
+from fencerow.db.run import Procedure, ask
+from fencerow.db.text import check_text, shown
 from fencerow.events.lag import lags
 from fencerow.relay.broker import BEGINNING, END
 from fencerow.relay.errors import UnknownRelay

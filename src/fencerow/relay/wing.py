@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     import click
 
     from fencerow.core.config import CoreConfig
-    from fencerow.core.db.engine import Engine
-    from fencerow.core.db.run import Param, Rows
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.wing import Purge
+    from fencerow.db.engine import Engine
+    from fencerow.db.run import Param, Rows
 
 
 def _purges(engine: Engine, config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
 from fencerow.core.finding import Finding, info, ok, warn
 from fencerow.core.model.state import State
+from fencerow.db.engine import Engine
 from fencerow.retention.periods import AHEAD, Period, owns_periods, periods
 from fencerow.retention.settings import RetentionSettings
 

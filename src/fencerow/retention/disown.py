@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fencerow.core.db.run import Steps, as_int, execute, first_column, operation
 from fencerow.core.model.lane import ANYBODYS
 from fencerow.core.store.attempts import MovedJob, archive
+from fencerow.db.run import Steps, as_int, execute, first_column, operation
 
 
 @operation(alone=True, repeatable=True, writes="")

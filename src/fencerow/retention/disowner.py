@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 
 from fencerow.core.chore import Chore, Site
-from fencerow.core.model.text import amount
 from fencerow.core.model.wakeup import encode_ended
 from fencerow.core.store.attempts import MovedJob
+from fencerow.db.text import amount
 from fencerow.retention.disown import disown, lanes_since
 
 log = logging.getLogger("fencerow.worker.disowner")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.model.state import State
+from fencerow.db.run import Steps, as_int, execute, operation
 
 AHEAD = 2  # how many periods exist that have not begun
 PATIENCE_S = 2.0  # for a detachment; far below the minute after which another worker takes over

@@ -5,9 +5,9 @@ Each returns how many it removed; a number equal to `limit` says that there may 
 
 from __future__ import annotations
 
-from fencerow.core.db.run import Param, Steps, execute, first_column, operation
 from fencerow.core.model.state import State
 from fencerow.core.store.moves import forget_notes
+from fencerow.db.run import Param, Steps, execute, first_column, operation
 
 
 @operation()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
 from fencerow.core.finding import Finding, warn
+from fencerow.db.engine import Engine
 from fencerow.saga.storing import failed_sagas
 
 SHOWN_MAX = 5

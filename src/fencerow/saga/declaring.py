@@ -10,10 +10,10 @@ from weakref import WeakKeyDictionary
 
 from fencerow.core.app.declare import DeclaredBase
 from fencerow.core.app.submitter import Submitter
-from fencerow.core.db.engine import Engine
 from fencerow.core.model.job import NewJob
-from fencerow.core.model.text import shown
 from fencerow.core.worker.context import Job
+from fencerow.db.engine import Engine
+from fencerow.db.text import shown
 from fencerow.saga.errors import InvalidSaga
 from fencerow.saga.undoing import undoing
 

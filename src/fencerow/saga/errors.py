@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fencerow.core.errors.base import FencerowError
-from fencerow.core.errors.input import InvalidInput
-from fencerow.core.errors.settings import DeclarationError
+from fencerow.core.errors.declarations import DeclarationError
+from fencerow.db.errors.base import FencerowError
+from fencerow.db.errors.input import InvalidInput
 
 
 class InvalidSaga(DeclarationError):

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, overload
 
 from fencerow.core.answering import answer
-from fencerow.core.db.run import Steps
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.ids import new_id
-from fencerow.core.model.text import shown
+from fencerow.db.run import Steps
+from fencerow.db.text import shown
 from fencerow.steps.job_verbs import STEP_BACKOFF, StepVerbs
 
 if TYPE_CHECKING:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from fencerow.core.db.run import (
+from fencerow.core.model.job import AtOrNone, NewJob
+from fencerow.core.model.looked import Looked
+from fencerow.db.run import (
     Row,
     Steps,
     as_int,
@@ -14,8 +16,6 @@ from fencerow.core.db.run import (
     operation,
     text_or_none,
 )
-from fencerow.core.model.job import AtOrNone, NewJob
-from fencerow.core.model.looked import Looked
 
 NOWHERE = "00000000-0000-0000-0000-000000000000"  # before all ids
 

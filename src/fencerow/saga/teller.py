@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fencerow.core.chore import Chore
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.model.wakeup import JobsEnded, WakeUp
 from fencerow.core.store.attempts import Requeued
 from fencerow.core.store.hints import hints_of_queued
+from fencerow.db.engine import Engine
+from fencerow.db.run import Steps, as_int, execute, operation
 
 REST_S = 3600.0  # it looks when it hears of ends; beneath, claimers find each compensation by polling
 HEARD_MAX = 10_000  # ids that it keeps until it looks

@@ -7,12 +7,12 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fencerow.core.db.engine import Engine
 from fencerow.core.errors import DeclarationError
 from fencerow.core.model.packing import Packing
 from fencerow.core.model.signature import parameters_of
 from fencerow.core.model.value import ValueCodec
 from fencerow.core.worker.context import Job
+from fencerow.db.engine import Engine
 from fencerow.saga.errors import UndoMissing
 from fencerow.saga.storing import UndoStep, undo_steps
 from fencerow.steps.job_verbs import StepVerbs

@@ -13,10 +13,10 @@ from fencerow.core.app.calls import Call
 from fencerow.core.app.submitter import Submittable, Submitter
 from fencerow.core.client.base import ClientBase
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.blocking import refuse_in_loop
-from fencerow.core.db.run import Procedure, ask
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.store import store
+from fencerow.core.verb import averb, verb
+from fencerow.db.blocking import refuse_in_loop
+from fencerow.db.run import Procedure, ask
 from fencerow.schedules.declared import Declarations, DeclaredSchedule, Entities
 from fencerow.schedules.definitions import RowKind, WantedRow
 from fencerow.schedules.errors import InvalidSchedule

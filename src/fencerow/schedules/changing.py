@@ -14,8 +14,9 @@ from fencerow.command.database import prepared
 from fencerow.command.documents import instants, plain
 from fencerow.command.options import CommandOptions, asked, usual_options
 from fencerow.core.app.calls import Call
-from fencerow.core.errors import InvalidInput, exits
+from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import moment
+from fencerow.db.errors import exits
 from fencerow.schedules.appside import AppSchedules
 from fencerow.schedules.commands import entity_option, verbs
 from fencerow.schedules.following import Refreshed

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import fencerow.calendar.zones as zones
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
 from fencerow.core.finding import Finding, info, ok, warn
+from fencerow.db.engine import Engine
 from fencerow.schedules.examined import Examined, Notable, examine
 from fencerow.schedules.programs import read_programs
 

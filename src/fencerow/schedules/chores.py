@@ -15,12 +15,12 @@ import fencerow.schedules.following as following
 import fencerow.schedules.ticking as ticking
 from fencerow.core.chore import Chore
 from fencerow.core.client.base import ClientBase
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.trouble import is_shortage, is_trouble
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.wakeup import Rescheduled, WakeUp
 from fencerow.core.store.hints import hints_of
 from fencerow.core.telemetry import Telemetry, clean
+from fencerow.db.engine import Engine
+from fencerow.db.trouble import is_shortage, is_trouble
 from fencerow.schedules.appside import Program, reconciling, refreshing
 from fencerow.schedules.declared import DeclaredSchedule
 from fencerow.schedules.definition import seed_of

@@ -14,9 +14,9 @@ from fencerow.command.documents import plain
 from fencerow.command.groups import group_of
 from fencerow.command.options import asked, limit_option, usual_options, utc_option
 from fencerow.command.times import Times, iso
-from fencerow.core.db.engine import Engine
-from fencerow.core.errors import exits
 from fencerow.core.model.instants import instant_us
+from fencerow.db.engine import Engine
+from fencerow.db.errors import exits
 from fencerow.schedules.command_texts import (
     COLUMNS,
     TICKS,

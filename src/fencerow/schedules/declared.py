@@ -12,8 +12,8 @@ from fencerow.core.app.calls import Call
 from fencerow.core.app.submitter import Submittable, Submitter
 from fencerow.core.errors import FencerowError, InvalidInput
 from fencerow.core.model.signature import name_of
-from fencerow.core.model.text import said_of, storable
 from fencerow.core.telemetry import clean
+from fencerow.db.text import said_of, storable
 from fencerow.schedules.definition import Definition, digest_of
 from fencerow.schedules.definitions import RowKind, WantedRow
 from fencerow.schedules.errors import InvalidEntities, NoEntities, ScheduleTaken, UnknownSchedule

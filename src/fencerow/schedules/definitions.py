@@ -10,7 +10,7 @@ from functools import cached_property
 import msgspec
 
 from fencerow.calendar.zones import tzdata_version
-from fencerow.core.db.run import Row, Steps, as_int, as_int_or_none, execute, first_column, operation
+from fencerow.db.run import Row, Steps, as_int, as_int_or_none, execute, first_column, operation
 from fencerow.schedules.definition import Definition, digest_of, known, seed_of
 from fencerow.schedules.ticking import Key
 from fencerow.turns.limiting import refuse_unknown_limits

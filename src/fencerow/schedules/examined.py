@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
+from fencerow.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.schedules.definition import seed_of
 
 Kind = Literal["trouble", "undeclared", "overdue", "ahead"]

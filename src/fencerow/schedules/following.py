@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fencerow.core.db.run import Rows, Steps, execute, operation
+from fencerow.db.run import Rows, Steps, execute, operation
 from fencerow.schedules.definitions import RowKind, RowOrigin, WantedRow, locked, put_rows, undeclare
 from fencerow.schedules.errors import NoEntities
 

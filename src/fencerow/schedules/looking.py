@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fencerow.core.db.run import Rows, Steps, as_int, as_int_or_none, execute, first_column, operation
+from fencerow.db.run import Rows, Steps, as_int, as_int_or_none, execute, first_column, operation
 from fencerow.schedules.definitions import RowKind
 from fencerow.schedules.shown import ScheduleRecord, record_of
 

@@ -17,7 +17,7 @@ from fencerow.core.model.defaults import DAY_S, check_number
 from fencerow.core.model.job import NewJob
 from fencerow.core.model.misfit import refuse_unknown
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.core.model.text import check_text
+from fencerow.db.text import check_text
 from fencerow.schedules.cron import Cron
 from fencerow.schedules.definition import CATCHUP_MAX, LATE_S, Definition, InWindow, Overlap
 from fencerow.schedules.errors import InvalidSchedule

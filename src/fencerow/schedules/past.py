@@ -7,11 +7,11 @@ from datetime import datetime
 
 import msgspec
 
-from fencerow.core.db.run import Procedure, Steps, as_int, ask, execute, operation
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import EPOCH, At, NewJob, moment
 from fencerow.core.model.rules import needed
 from fencerow.core.store.workers import refuse_older
+from fencerow.db.run import Procedure, Steps, as_int, ask, execute, operation
 from fencerow.schedules.definition import known, seed_of
 from fencerow.schedules.definitions import RowKind, locked
 from fencerow.schedules.looking import read_schedules

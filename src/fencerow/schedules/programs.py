@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fencerow.core.db.run import Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
+from fencerow.db.run import Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.schedules.definition import digest_of
 from fencerow.schedules.definitions import WantedRow
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import fencerow.schedules.definitions as definitions
 import fencerow.schedules.programs as programs
-from fencerow.core.db.locks import lock_number, take_lock
-from fencerow.core.db.run import Row, Steps, execute, operation
+from fencerow.db.locks import lock_number, take_lock
+from fencerow.db.run import Row, Steps, execute, operation
 from fencerow.schedules.definition import seed_of
 from fencerow.schedules.definitions import RowKind, RowOrigin, WantedRow
 

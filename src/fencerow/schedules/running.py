@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.model.job import NewJob
 from fencerow.core.model.rules import needed
 from fencerow.core.store.workers import refuse_older
+from fencerow.db.run import Steps, execute, operation
 from fencerow.schedules.definition import Computable, Overlap, known
 from fencerow.schedules.definitions import RowKind, StandingRow, locked
 from fencerow.schedules.ticking import Made, NewTick, overlapping, record

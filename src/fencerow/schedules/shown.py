@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import Row, as_int, as_int_or_none, text_or_none
 from fencerow.core.model.instants import instant_us
 from fencerow.core.model.job import At, AtOrNone, instant, moment
+from fencerow.db.run import Row, as_int, as_int_or_none, text_or_none
 from fencerow.schedules.cron import Cron
 from fencerow.schedules.definition import Definition, InWindow, known, seed_of
 from fencerow.schedules.definitions import RowKind, RowOrigin

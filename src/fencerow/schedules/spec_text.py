@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import fencerow.calendar.zones as zones
 import fencerow.schedules.cron_text as cron_text
-from fencerow.core.model.text import is_finite, shown
+from fencerow.db.text import is_finite, shown
 from fencerow.schedules.cron import Cron
 from fencerow.schedules.errors import InvalidSchedule
 from fencerow.schedules.evenly import Evenly

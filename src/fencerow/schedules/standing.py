@@ -9,9 +9,9 @@ from fencerow.core.background.dormant import Dormant
 from fencerow.core.chore import Chore
 from fencerow.core.client.base import ClientBase
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
 from fencerow.core.model.wakeup import Rescheduled
 from fencerow.core.telemetry import Telemetry
+from fencerow.db.engine import Engine
 from fencerow.schedules.settings import COMPARE_S, ScheduleSettings
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ import fencerow.schedules.running as running
 import fencerow.schedules.ticking as ticking
 from fencerow.core.client.base import Verbs
 from fencerow.core.client.moving import check_reason
-from fencerow.core.db.run import Procedure, WakeUp, ask
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import NewJob, moment
 from fencerow.core.model.wakeup import Rescheduled, encode
 from fencerow.core.store.hints import hints_of
+from fencerow.core.verb import averb, verb
+from fencerow.db.run import Procedure, WakeUp, ask
 from fencerow.schedules.definition import known
 from fencerow.schedules.definitions import RowKind, RowOrigin, WantedRow
 from fencerow.schedules.errors import InvalidSchedule, ScheduleTaken, UnknownSchedule

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     import click
 
     from fencerow.core.config import CoreConfig, Settings
-    from fencerow.core.db.engine import Engine
-    from fencerow.core.db.run import Param, Rows
     from fencerow.core.model.outcome import Released
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.wing import Purge
+    from fencerow.db.engine import Engine
+    from fencerow.db.run import Param, Rows
 
 PURGE_ROWS = 1000
 

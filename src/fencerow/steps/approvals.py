@@ -15,17 +15,17 @@ from typing import Final
 import msgspec
 
 from fencerow.core.client.refs import Ref, resolving
-from fencerow.core.db.run import Procedure, Steps, WakeUp, as_int, ask, execute, operation
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.control import check_delay
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import At
 from fencerow.core.model.seconds import Seconds
-from fencerow.core.model.text import check_text, shown
 from fencerow.core.store.attempts import read_fences
 from fencerow.core.store.hints import hints_of_queued
 from fencerow.core.store.moves import CANCEL_PATIENCE_S, not_found
 from fencerow.core.store.suspending import lock_waiters
+from fencerow.db.run import Procedure, Steps, WakeUp, as_int, ask, execute, operation
+from fencerow.db.text import check_text, shown
 from fencerow.steps.errors import ApprovalOver, ApprovalUnknown, SignalRefused
 from fencerow.steps.model import SIGNAL_LENGTH_MAX
 from fencerow.steps.signals import Signalled, signal

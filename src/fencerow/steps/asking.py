@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fencerow.core.client.base import ClientBase
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Procedure
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.text import shown
+from fencerow.db.engine import Engine
+from fencerow.db.run import Procedure
+from fencerow.db.text import shown
 from fencerow.steps.approvals import Approval, approving
 
 

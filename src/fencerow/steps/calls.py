@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fencerow.core.db.run import Operation
+from fencerow.db.run import Operation
 
 
 class Call:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from fencerow.command.times import span
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
 from fencerow.core.finding import Finding, ok, warn
+from fencerow.db.engine import Engine
 from fencerow.steps.memory import waiting_for
 
 LATE_S = 60.0

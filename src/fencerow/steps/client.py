@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from fencerow.core.client.base import ClientBase
 from fencerow.core.client.refs import Ref, resolving
-from fencerow.core.db.run import Procedure, ask
-from fencerow.core.db.verb import averb, verb
+from fencerow.core.verb import averb, verb
+from fencerow.db.run import Procedure, ask
 
 if TYPE_CHECKING:
     from fencerow.core.model.seconds import Seconds

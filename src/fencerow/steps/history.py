@@ -11,7 +11,7 @@ import threading
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from fencerow.core.model.text import check_text, shown
+from fencerow.db.text import check_text, shown
 from fencerow.steps.errors import HistoryMismatch, StepsSpent, StepTwice
 from fencerow.steps.model import Kind, Step
 from fencerow.steps.settings import StepSettings

@@ -12,7 +12,7 @@ from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.control import check_delay
 from fencerow.core.model.instants import instant_us
 from fencerow.core.model.seconds import Seconds
-from fencerow.core.model.text import check_text, shown
+from fencerow.db.text import check_text, shown
 from fencerow.steps.performing import Performs
 
 if TYPE_CHECKING:

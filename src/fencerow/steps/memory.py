@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.core.db.run import (
+from fencerow.core.model.looked import Looked
+from fencerow.core.store.notes import check_fence
+from fencerow.db.run import (
     Param,
     Row,
     Steps,
@@ -18,8 +20,6 @@ from fencerow.core.db.run import (
     operation,
     text_or_none,
 )
-from fencerow.core.model.looked import Looked
-from fencerow.core.store.notes import check_fence
 from fencerow.steps.model import JobWait, Kind, Step
 
 NOWHERE = "00000000-0000-0000-0000-000000000000"  # before all ids

@@ -7,10 +7,10 @@ import inspect
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
-from fencerow.core.db.run import Operation
-from fencerow.core.db.strikes import Doorway
-from fencerow.core.model.text import shown
 from fencerow.core.worker.context import Job
+from fencerow.db.run import Operation
+from fencerow.db.strikes import Doorway
+from fencerow.db.text import shown
 
 if TYPE_CHECKING:
     from fencerow.steps.calls import Together

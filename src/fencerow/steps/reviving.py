@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fencerow.core.client.moving import check_reason
 from fencerow.core.client.refs import Ref, resolving
-from fencerow.core.db.run import Procedure, Steps, WakeUp, ask, operation
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.text import shown
 from fencerow.core.store.attempts import Requeued
 from fencerow.core.store.hints import hints_of_queued
 from fencerow.core.store.moves import revive
+from fencerow.db.run import Procedure, Steps, WakeUp, ask, operation
+from fencerow.db.text import shown
 from fencerow.steps.memory import forget_from, steps_of
 
 NAMES_SHOWN = 20

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from fencerow.core.db.run import Operation
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.control import Fail, Retry, Snooze, Suspend
@@ -19,6 +18,7 @@ from fencerow.core.model.retry import is_retryable
 from fencerow.core.model.value import ValueCodec
 from fencerow.core.store.notes import hold_fence
 from fencerow.core.worker.attempt import Attempt, lease_lost
+from fencerow.db.run import Operation
 from fencerow.steps import memory
 from fencerow.steps.calls import Call, Together
 from fencerow.steps.errors import SignalTimeout, StepNotPossible

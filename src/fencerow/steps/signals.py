@@ -7,7 +7,15 @@ from typing import Any, Final
 import msgspec
 
 from fencerow.core.client.refs import Ref, resolving
-from fencerow.core.db.run import (
+from fencerow.core.errors import IllegalMove
+from fencerow.core.model.ids import new_id, parse_id
+from fencerow.core.model.state import FINAL
+from fencerow.core.model.value import ValueCodec
+from fencerow.core.store.attempts import Requeued, read_fences
+from fencerow.core.store.hints import hints_of_queued
+from fencerow.core.store.moves import CANCEL_PATIENCE_S, not_found
+from fencerow.core.store.suspending import lock_waiters, wake_locked
+from fencerow.db.run import (
     Procedure,
     Steps,
     WakeUp,
@@ -18,15 +26,7 @@ from fencerow.core.db.run import (
     operation,
     text_or_none,
 )
-from fencerow.core.errors import IllegalMove
-from fencerow.core.model.ids import new_id, parse_id
-from fencerow.core.model.state import FINAL
-from fencerow.core.model.text import check_text
-from fencerow.core.model.value import ValueCodec
-from fencerow.core.store.attempts import Requeued, read_fences
-from fencerow.core.store.hints import hints_of_queued
-from fencerow.core.store.moves import CANCEL_PATIENCE_S, not_found
-from fencerow.core.store.suspending import lock_waiters, wake_locked
+from fencerow.db.text import check_text
 from fencerow.steps.errors import SignalRefused
 from fencerow.steps.model import SIGNAL_LENGTH_MAX, SentSignal
 

@@ -15,9 +15,9 @@ from fencerow.core.app.unknown import unknown_job
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.job import Claimed
-from fencerow.core.model.text import shown
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.context import Done
+from fencerow.db.text import shown
 from fencerow.steps.errors import HistoryMismatch
 from fencerow.steps.history import History
 from fencerow.steps.job_verbs import STEP_BACKOFF, StepVerbs
@@ -25,8 +25,8 @@ from fencerow.steps.model import Kind, Step
 
 if TYPE_CHECKING:
     from fencerow.core.app import JobsApp
-    from fencerow.core.db.engine import Engine
     from fencerow.core.model.handler import Handler
+    from fencerow.db.engine import Engine
 
 
 class RecordedJob(msgspec.Struct, frozen=True):

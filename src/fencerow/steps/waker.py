@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fencerow.core.chore import Chore, Site
-from fencerow.core.db.run import Steps, execute, first_column, operation
 from fencerow.core.store.attempts import Requeued
 from fencerow.core.store.hints import hints_of_queued
 from fencerow.core.store.suspending import lock_waiters, wake_locked
+from fencerow.db.run import Steps, execute, first_column, operation
 
 LOOK_S_MAX = 1.0  # between two looks: so much later a job wakes whose wait was written after the last one
 LOOK_S_MIN = 0.01

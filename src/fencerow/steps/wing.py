@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from fencerow.core.chore import Chore, Site
     from fencerow.core.config import CoreConfig, Settings
-    from fencerow.core.db.engine import Engine
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.wing import Purge
+    from fencerow.db.engine import Engine
 
 LOOKED_AT = 1000  # jobs at a look
 LOOK_S = 1.0  # how often a worker looks whether a job waits for a time

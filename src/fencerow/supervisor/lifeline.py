@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from fencerow.core.errors import exits
 from fencerow.core.worker.vitals import Vitals
+from fencerow.db.errors import exits
 
 log = logging.getLogger("fencerow.supervisor")
 

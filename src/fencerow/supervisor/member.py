@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.core.db.socket_pairs import socket_pair
-from fencerow.core.errors import exits
 from fencerow.core.worker.vitals import Vitals
+from fencerow.db.errors import exits
+from fencerow.db.socket_pairs import socket_pair
 from fencerow.supervisor.lifeline import HURRY, LEAVE
 
 Command = Callable[[int, int], Sequence[str]]  # of a place's number and the descriptor of its lifeline

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from fencerow.core.db.service import Service
 from fencerow.core.worker.vitals import Phase, Vitals
+from fencerow.db.service import Service
 
 BEAT_S = 1.0
 EARLY_BEAT_S = 0.05  # until the worker has started: somebody waits for that

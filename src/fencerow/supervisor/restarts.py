@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from fencerow.core.errors import exits
+from fencerow.db.errors import exits
 
 # Nothing that passes by itself: usage, settings, a schema of another version.
 REFUSALS = (exits.REFUSED, exits.SCHEMA)

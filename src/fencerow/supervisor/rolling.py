@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from fencerow.core.model.text import amount
+from fencerow.db.text import amount
 from fencerow.supervisor.member import MemberPlace, MemberProcess
 
 log = logging.getLogger("fencerow.supervisor")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fencerow.core.model.text import amount
 from fencerow.core.worker.vitals import Phase, Vitals
+from fencerow.db.text import amount
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from fencerow.core.background.reaper import JobReaper, Warrant
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
 from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Requeued
 from fencerow.core.telemetry import Telemetry
+from fencerow.db.engine import Engine
 from fencerow.turns import looks
 from fencerow.turns.affinity import fall_back, next_fall_back
 from fencerow.turns.handing import hand_over, take_turns_back

@@ -8,9 +8,9 @@ from typing import Protocol
 import psycopg
 from psycopg import sql
 
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.engine import Engine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 
 BODY = """
 SELECT function.prosrc

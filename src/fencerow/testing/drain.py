@@ -15,11 +15,11 @@ from fencerow.core.app.serving import carrying
 from fencerow.core.config import CoreConfig
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.core.model.text import amount
 from fencerow.core.model.worker_labels import parsed_labels
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact
 from fencerow.core.worker.plain import Worker
+from fencerow.db.text import amount
 from fencerow.testing.beside import Beside
 from fencerow.testing.chores import do_chores
 from fencerow.testing.errors import DrainUnfinished

@@ -11,9 +11,9 @@ import msgspec
 from fencerow.app import App
 from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.model.job import Happening, JobRecord
-from fencerow.core.model.text import kind_and_text
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact
+from fencerow.db.text import kind_and_text
 from fencerow.operators import looking
 from fencerow.testing.errors import JobsDidNotSucceed
 

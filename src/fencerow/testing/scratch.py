@@ -17,7 +17,7 @@ from psycopg import sql
 
 from fencerow.app import App
 from fencerow.core.config import CoreConfig
-from fencerow.core.model.url import PostgresUrl, SqliteUrl, parse_url
+from fencerow.db.url import PostgresUrl, SqliteUrl, parse_url
 from fencerow.testing.errors import NoTestDatabase
 from fencerow.testing.pg_binaries import BinariesMissing, find_binaries
 from fencerow.testing.postgres import PostgresServer

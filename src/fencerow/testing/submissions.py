@@ -9,10 +9,10 @@ import msgspec
 
 from fencerow.app import App
 from fencerow.core.answering import answering
-from fencerow.core.db.run import Procedure, ask
 from fencerow.core.errors import InvalidInput, UnknownJob
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store import store
+from fencerow.db.run import Procedure, ask
 from fencerow.declaring import DeclaredJob
 from fencerow.operators.finding import chosen_by, listing
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from fencerow.core.db.run import Operation
 from fencerow.core.store import store
+from fencerow.db.run import Operation
 
 Script = Generator[Operation[Any], Any, Any]
 """Yields operations, is sent the result of each (or thrown its error), and returns what the check shall see."""

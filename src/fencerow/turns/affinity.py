@@ -6,8 +6,8 @@ over it stands in the lane of anybody. One of the two wins, by the row.
 
 from __future__ import annotations
 
-from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.store.attempts import Requeued, requeued_rows
+from fencerow.db.run import Steps, as_int, execute, operation
 
 FALLBACKS_MAX = 500  # that one transaction moves
 

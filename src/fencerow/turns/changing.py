@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import Row, Steps, text_or_none
 from fencerow.core.errors import BlockingCall, FencerowError, InvalidInput
 from fencerow.core.model.change import NewArguments
 from fencerow.core.model.codec import args_version_of
@@ -15,6 +14,7 @@ from fencerow.core.model.rules import needed_of
 from fencerow.core.store.decoding import read_or
 from fencerow.core.store.gating import gating
 from fencerow.core.store.workers import refuse_older
+from fencerow.db.run import Row, Steps, text_or_none
 from fencerow.turns.gates import KEY, LIMIT, gates_of
 from fencerow.turns.limiting import refuse_unknown_limits
 

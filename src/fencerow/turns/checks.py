@@ -10,10 +10,10 @@ import msgspec
 import fencerow.turns.keys as keys
 from fencerow.command.times import span
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Steps, as_int, execute, first_column, operation
 from fencerow.core.finding import Finding, info, ok, warn
-from fencerow.core.model.text import amount
+from fencerow.db.engine import Engine
+from fencerow.db.run import Steps, as_int, execute, first_column, operation
+from fencerow.db.text import amount
 from fencerow.turns.gates import NOWHERE
 from fencerow.turns.keys import ExclusiveKey, KeySummary
 from fencerow.turns.telling import counted, doing

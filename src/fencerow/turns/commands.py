@@ -13,7 +13,7 @@ from fencerow.command.layout import Column
 from fencerow.command.options import asked, full_option, limit_option, usual_options, utc_option
 from fencerow.command.times import Times
 from fencerow.core.client.base import ClientBase
-from fencerow.core.db.engine import Engine
+from fencerow.db.engine import Engine
 from fencerow.turns.client import LIMIT, LIMIT_MAX, WAITING, ExclusiveVerbs
 from fencerow.turns.keys import COUNTED_MAX, ExclusiveKey, KeySummary, known_keys
 from fencerow.turns.tables import say_turns

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from fencerow.core.db.run import Steps, execute
 from fencerow.core.model.job import NewJob
+from fencerow.db.run import Steps, execute
 from fencerow.turns.limiting import refuse_unknown_limits
 
 

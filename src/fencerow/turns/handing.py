@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from fencerow.core.db.run import (
+from fencerow.core.store.attempts import Requeued, requeued_rows
+from fencerow.db.due import OWN, Due
+from fencerow.db.run import (
     Steps,
     as_int,
     as_int_or_none,
@@ -20,8 +22,6 @@ from fencerow.core.db.run import (
     operation,
     text_or_none,
 )
-from fencerow.core.model.due import OWN, Due
-from fencerow.core.store.attempts import Requeued, requeued_rows
 from fencerow.turns.gates import (
     KEY,
     LIMIT,

@@ -6,9 +6,9 @@ from typing import TypeVar
 
 import msgspec
 
-from fencerow.core.db.run import Rows, Steps, as_int, as_int_or_none, execute, operation
 from fencerow.core.model.job import At, AtOrNone
 from fencerow.core.model.state import State
+from fencerow.db.run import Rows, Steps, as_int, as_int_or_none, execute, operation
 
 LOOK_MAX = 10_000  # steps of each scan of a list
 COUNTED_MAX = 1_000  # jobs of a key that are counted

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from fencerow.core.db.run import Steps
+    from fencerow.db.run import Steps
 
 
 class Held(NamedTuple):

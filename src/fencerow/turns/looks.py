@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, first_column, operation
-from fencerow.core.model.due import OWN, Due
 from fencerow.core.model.looked import Looked
+from fencerow.db.due import OWN, Due
+from fencerow.db.run import Steps, as_int, as_int_or_none, execute, first_column, operation
 from fencerow.turns.affinity import next_fall_back
 
 SWEPT_MAX = 2000  # gates that a part of a sweep looks at

@@ -13,9 +13,9 @@ from fencerow.core.model.codec import ArgumentsCodec
 from fencerow.core.model.defaults import DAY_S, check_number
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.core.model.text import check_text
 from fencerow.core.model.worker_labels import check_label
 from fencerow.core.offered import ColumnOf, Options
+from fencerow.db.text import check_text
 
 KEY_LENGTH_MAX: Final = 256
 OWN_KEYS: Final = "fencerow:"  # how keys begin that Fencerow itself gives, so that none of a user meets them

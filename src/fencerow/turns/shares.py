@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
-from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.model.job import At, AtOrNone
+from fencerow.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
 
 
 class ShareRecord(msgspec.Struct, frozen=True):

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
     from fencerow.core.chore import Chore, Site
     from fencerow.core.config import CoreConfig
-    from fencerow.core.db.engine import Engine
-    from fencerow.core.db.run import Operation
     from fencerow.core.offered import Options
     from fencerow.core.store.gating import Gating
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.wing import Purge
+    from fencerow.db.engine import Engine
+    from fencerow.db.run import Operation
 
 GATES = 5000  # that a removal looks at
 USED = "turns_used"

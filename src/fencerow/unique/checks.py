@@ -8,9 +8,9 @@ import msgspec
 
 from fencerow.command.times import span
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.finding import Finding, warn
+from fencerow.db.engine import Engine
+from fencerow.db.run import Steps, as_int, execute, operation
 
 LATE_S = 3600.0  # its job has been due for so long, and nobody has started it
 SHOWN_MAX = 5

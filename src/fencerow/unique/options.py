@@ -12,8 +12,8 @@ from fencerow.core.model.defaults import DAY_S, Defaults, check_number
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.state import State
-from fencerow.core.model.text import check_text, shown
 from fencerow.core.offered import Options, SubmitKind
+from fencerow.db.text import check_text, shown
 from fencerow.unique.rules import LIVE_STATES, UniqueClaim, UniqueRule, in_one_order
 
 UNIQUE_LENGTH_MAX: Final = 256

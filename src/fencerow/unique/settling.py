@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from fencerow.core.db.run import Steps, as_int, execute, text_or_none
 from fencerow.core.model.state import FINAL
 from fencerow.core.model.submission import Submission, SubmitResult
 from fencerow.core.store.attempts import read_fences
 from fencerow.core.store.idempotency import Pair
 from fencerow.core.store.known import refuse_other_work
+from fencerow.db.run import Steps, as_int, execute, text_or_none
 from fencerow.turns.gates import gates_of
 from fencerow.unique.rules import claim_of
 from fencerow.unique.uniting import (

@@ -8,7 +8,6 @@ from enum import Enum
 
 import msgspec
 
-from fencerow.core.db.run import Steps, execute
 from fencerow.core.model.job import NewJob
 from fencerow.core.model.packed import fingerprint
 from fencerow.core.model.submission import Submission, SubmitResult
@@ -16,6 +15,7 @@ from fencerow.core.store.gating import gating
 from fencerow.core.store.idempotency import Pair
 from fencerow.core.store.stored import store_jobs
 from fencerow.core.store.submit import as_document
+from fencerow.db.run import Steps, execute
 from fencerow.unique.rules import UniqueClaim, claim_of
 
 UNSTARTED = ("waiting", "queued")

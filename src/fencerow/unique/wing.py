@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from fencerow.core.config import CoreConfig
-    from fencerow.core.db.engine import Engine
-    from fencerow.core.db.run import Steps
     from fencerow.core.model.submission import Submission
     from fencerow.core.offered import Options
     from fencerow.core.store.terms import Settled
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.wing import Purge
+    from fencerow.db.engine import Engine
+    from fencerow.db.run import Steps
 
 LOOKED_AT = 5000  # keys at a look
 

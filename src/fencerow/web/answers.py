@@ -21,7 +21,7 @@ from fencerow.core.errors import InvalidInput, ResultTimeout
 from fencerow.core.left_tasks import done_by
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.core.model.text import is_finite, shown
+from fencerow.db.text import is_finite, shown
 from fencerow.web.errors import AnswerBusy
 
 R = TypeVar("R")

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from fencerow.core.errors.base import FencerowError
-from fencerow.core.errors.input import InvalidInput
+from fencerow.db.errors.base import FencerowError
+from fencerow.db.errors.input import InvalidInput
 
 
 class TokenNotFound(FencerowError):

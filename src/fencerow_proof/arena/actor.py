@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fencerow.core.db.run import Operation, Rows, Statement, Steps, execute
+from fencerow.db.run import Operation, Rows, Statement, Steps, execute
 from fencerow.testing.sweeping import Script as Script
 
 

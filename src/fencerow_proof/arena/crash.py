@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, Protocol, TypeVar
 
-from fencerow.core.db.run import Operation, Steps
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.lane import SHARE, SUSPECT
 from fencerow.core.model.state import FINAL
 from fencerow.core.store import store
+from fencerow.db.run import Operation, Steps
 from fencerow.operators import looking
 from fencerow.operators.queues import resume_queue
 from fencerow.testing.sweeping import Script, sweep

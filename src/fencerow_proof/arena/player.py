@@ -6,9 +6,9 @@ from typing import Protocol
 
 import psycopg
 
-from fencerow.core.db.faults import CONTENTION
-from fencerow.core.db.queries import Query
-from fencerow.core.db.run import Rows, Statement
+from fencerow.db.faults import CONTENTION
+from fencerow.db.queries import Query
+from fencerow.db.run import Rows, Statement
 from fencerow_proof.arena.actor import Course
 from fencerow_proof.arena.invariants import would_show
 from fencerow_proof.arena.race import Story

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from fencerow.core.db.queries import Queries, Query, qualified, split
-from fencerow.core.db.queries import postgres_names as names
-from fencerow.core.db.run import Operation, Rows, Statement, run
+from fencerow.db.queries import Queries, Query, qualified, split
+from fencerow.db.queries import postgres_names as names
+from fencerow.db.run import Operation, Rows, Statement, run
 from fencerow_proof.arena.actor import Course
 from fencerow_proof.arena.crash import Point
 from fencerow_proof.arena.held import CLEAR, EMPTY, HELD_SELECTS, LATER, PATIENT, PREPARE, TABLES, TRIGGER

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from fencerow.core.db.run import Operation
+from fencerow.db.run import Operation
 from fencerow_proof.arena.actor import Actor, Script
 from fencerow_proof.explorer.orders import SEED, Choose, play_all, replay
 from fencerow_proof.explorer.violation import Violation

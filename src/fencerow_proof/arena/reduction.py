@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Hashable
 
-from fencerow.core.db.queries import Query
+from fencerow.db.queries import Query
 from fencerow_proof.explorer.footprint import (
     CLOCK,
     EVERYTHING,

@@ -10,10 +10,10 @@ from operator import or_
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from fencerow.core.db.queries import Queries, Query, qualified
-from fencerow.core.db.queries import sqlite_names as names
-from fencerow.core.db.run import Operation, Steps, execute
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.queries import Queries, Query, qualified
+from fencerow.db.queries import sqlite_names as names
+from fencerow.db.run import Operation, Steps, execute
+from fencerow.db.sqlite import SqliteEngine
 from fencerow_proof.arena.actor import Actor, Script
 from fencerow_proof.arena.crash import Point, ending
 from fencerow_proof.arena.held import OF_SERVERS, TABLES

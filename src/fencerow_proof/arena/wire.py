@@ -11,8 +11,8 @@ from psycopg import pq
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
 
-from fencerow.core.db.queries import Query, numbered, written
-from fencerow.core.db.run import Rows
+from fencerow.db.queries import Query, numbered, written
+from fencerow.db.run import Rows
 
 # Each statement is planned once and for all: planning took most of a play's time.
 PLANNED_ONCE = {"plan_cache_mode": "force_generic_plan"}

@@ -23,9 +23,9 @@ from typing import Any
 from fencerow.app import App
 from fencerow.core.app.options import submit_options
 from fencerow.core.errors import FencerowError, UnknownJob
-from fencerow.core.model.url import SqliteUrl, parse_url
 from fencerow.core.store.connect import DEFAULT_URL
 from fencerow.core.store.tables import postgres_queries, sqlite_queries
+from fencerow.db.url import SqliteUrl, parse_url
 from fencerow.declaring import DeclaredJob
 from fencerow.guards.transitions.machine import DeclaredTable
 from fencerow_proof.check.actor import Subject, play, prepare

@@ -15,16 +15,16 @@ import msgspec
 
 from fencerow.app import App
 from fencerow.core.app.options import submit_options
-from fencerow.core.db.locator import check_tables
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.errors import FencerowError
+from fencerow.core.locator import check_tables
 from fencerow.core.model.codec import args_version_of
 from fencerow.core.model.control import Retry
 from fencerow.core.model.outcome import Followed, Retried, Snoozed, Succeeded
-from fencerow.core.model.url import PostgresUrl, parse_url
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.calling import Calls
 from fencerow.core.worker.deciding import Committed, Decider, Decision
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.db.url import PostgresUrl, parse_url
 from fencerow.declaring import DeclaredJob
 from fencerow.guards.mutex.renewing import THREAD
 from fencerow.testing.clock import clock_of

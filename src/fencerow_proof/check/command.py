@@ -9,7 +9,8 @@ import click
 from fencerow.command import output
 from fencerow.command.app_loading import look_here
 from fencerow.command.options import CommandOptions, app_option, asked, database_options, json_option
-from fencerow.core.errors import InvalidInput, exits
+from fencerow.core.errors import InvalidInput
+from fencerow.db.errors import exits
 from fencerow_proof.check.check import check as check_options
 from fencerow_proof.check.options import ORDERS, RUN_S, Options
 from fencerow_proof.check.report import Report

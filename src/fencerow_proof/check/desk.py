@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fencerow.core.db.engine import Engine
 from fencerow.core.errors import Busy
 from fencerow.core.model.codec import inline_args
 from fencerow.core.model.job import Claimed
 from fencerow.core.model.state import State
 from fencerow.core.store import store
+from fencerow.db.engine import Engine
 from fencerow_proof.check.wire import Ended, Loaded
 from fencerow_proof.errors import CheckStuck
 

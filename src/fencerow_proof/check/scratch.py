@@ -11,8 +11,8 @@ from typing import IO, Protocol
 from urllib.parse import quote
 
 from fencerow.config import Config
-from fencerow.core.db.engine import Engine
 from fencerow.core.store.connect import open_engine
+from fencerow.db.engine import Engine
 from fencerow.testing.pg_home import sweep
 from fencerow_proof.check.state import Reader
 from fencerow_proof.check.wire import Loaded

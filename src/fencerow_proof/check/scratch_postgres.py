@@ -12,7 +12,7 @@ import psycopg
 from psycopg import Connection, sql
 from psycopg.conninfo import conninfo_to_dict
 
-from fencerow.core.db.engine import Engine
+from fencerow.db.engine import Engine
 from fencerow_proof.check.scratch import Lent
 from fencerow_proof.check.state import Reader
 from fencerow_proof.check.state_postgres import PostgresReader, user_tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from fencerow.core.db.engine import Engine
+from fencerow.db.engine import Engine
 from fencerow_proof.check.scratch import Lent, sqlite_url
 from fencerow_proof.check.state import Reader
 from fencerow_proof.check.state_sqlite import SqliteReader

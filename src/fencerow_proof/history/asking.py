@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import Param
 from fencerow.core.model.lane import label_of
 from fencerow.core.model.state import State
 from fencerow.core.model.wanted import Stated
+from fencerow.db.run import Param
 from fencerow_proof.history.recorder import Fact
 
 ESCAPED = re.compile(r"\\(.)")

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fencerow.core.db.engine import Engine
+from fencerow.db.engine import Engine
 from fencerow_proof.history.acts import History
 from fencerow_proof.history.checks.affinity import check_affinity
 from fencerow_proof.history.checks.cancels import check_cancel

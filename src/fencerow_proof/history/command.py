@@ -11,8 +11,8 @@ import click
 from fencerow.command import output
 from fencerow.command.database import resolved, working
 from fencerow.command.options import CommandOptions, app_option, asked, database_options, json_option
-from fencerow.core.db.engine import Engine
-from fencerow.core.errors import exits
+from fencerow.db.engine import Engine
+from fencerow.db.errors import exits
 from fencerow_proof.history.check import Options, check
 from fencerow_proof.history.report import Report
 

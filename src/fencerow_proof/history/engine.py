@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fencerow.app import App
-from fencerow.core.db.borrow import Borrowed
-from fencerow.core.db.engine import AsyncSession, Engine, Session
-from fencerow.core.db.run import Operation
 from fencerow.core.errors import FencerowError
 from fencerow.core.worker.context import Job
+from fencerow.db.borrow import Borrowed
+from fencerow.db.engine import AsyncSession, Engine, Session
+from fencerow.db.run import Operation
 from fencerow_proof.history.line import Kind
 from fencerow_proof.history.recorder import Fact, Recorder
 from fencerow_proof.history.witness import Witness

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.queries import load, postgres_names, sqlite_names
-from fencerow.core.db.run import Steps, as_int, execute, operation, text_or_none
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.state import State
+from fencerow.db.engine import Engine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.queries import load, postgres_names, sqlite_names
+from fencerow.db.run import Steps, as_int, execute, operation, text_or_none
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.operators import looking
 from fencerow_proof.arena.invariants import together
 from fencerow_proof.history.engine import RecordingEngine

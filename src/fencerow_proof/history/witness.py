@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from fencerow.core.db.run import Operation, Rows, Statement, Steps, as_int
-from fencerow.core.db.trouble import is_trouble
 from fencerow.core.errors import FencerowError
+from fencerow.db.run import Operation, Rows, Statement, Steps, as_int
+from fencerow.db.trouble import is_trouble
 from fencerow_proof.history.line import UNEXPECTED, Kind
 from fencerow_proof.history.recorder import Fact, Recorder, now_us
 from fencerow_proof.history.verbs import CLOCKS, VERBS, Verb

@@ -9,7 +9,8 @@ from fencerow.command.app_loading import load_app
 from fencerow.command.database import resolved, working
 from fencerow.command.options import asked, usual_options
 from fencerow.core.client.base import ClientBase
-from fencerow.core.errors import InvalidInput, exits
+from fencerow.core.errors import InvalidInput
+from fencerow.db.errors import exits
 from fencerow_proof.check.command import declared
 from fencerow_proof.check.options import RUN_S, Options
 from fencerow_proof.rerun.ground import run_again

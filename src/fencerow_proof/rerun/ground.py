@@ -10,9 +10,9 @@ import msgspec
 
 from fencerow.core.client.base import ClientBase
 from fencerow.core.client.refs import reading
-from fencerow.core.db.engine import Engine
 from fencerow.core.model.job import Claimed, JobRecord, NewJob, Template
 from fencerow.core.store import store
+from fencerow.db.engine import Engine
 from fencerow.steps import memory
 from fencerow.steps.memory import Fencing, Remembering, steps_of
 from fencerow.steps.model import Step

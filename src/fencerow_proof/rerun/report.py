@@ -12,7 +12,7 @@ from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.packed import Bound
 from fencerow.core.model.state import State
-from fencerow.core.model.text import shortened
+from fencerow.db.text import shortened
 from fencerow.steps.errors import HistoryMismatch
 from fencerow.steps.model import Kind as StepKind
 from fencerow.steps.model import Step

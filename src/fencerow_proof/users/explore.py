@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.core.model.url import PostgresUrl, parse_url
+from fencerow.db.url import PostgresUrl, parse_url
 from fencerow_proof.errors import CannotExplore, NotRepeatable
 from fencerow_proof.explorer.footprint import Footprint
 from fencerow_proof.explorer.orders import SEED, Choose, Counted, OrderImpossible, play_all, replay

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fencerow.core.db.queries import split
+from fencerow.db.queries import split
 from fencerow_proof.explorer.footprint import EVERYTHING, Footprint, footprint_of
 from fencerow_proof.sql import ANYTHING, CALLED, HARMLESS, KEYWORDS, LOCKS, NOISE, words
 from fencerow_proof.users.performer import Performer

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import pytest
 
 from fencerow import App, Fail, JobFailed, JobGone
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.state import State
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import DeclarationError, InvalidInput
 from tests.core.store.stage import rows
 

@@ -9,7 +9,7 @@ import pytest
 
 from fencerow import App, Backoff, Fail, Job
 from fencerow.batches import BatchItem
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import DecidedTwice, InvalidInput, JobFailed
 from fencerow.limits import Limit
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Operation
+from fencerow.db.engine import Engine
+from fencerow.db.run import Operation
 from fencerow.errors import OutcomeUnknown, StorageFull, Unavailable
 from tests.kit.pace import PATIENCE_S
 

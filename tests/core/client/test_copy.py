@@ -8,11 +8,11 @@ import pytest
 
 from fencerow.client import Client
 from fencerow.core.client.submitting import COPY_ROWS_MIN
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import JobRecord, KeyClaim, NewJob
 from fencerow.core.model.submission import Submission
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
 from fencerow.operators import looking
 from tests.core.client.flaky import Flaky
 from tests.kit.jobs import AnyEngine, new_job

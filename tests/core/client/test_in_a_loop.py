@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from fencerow import App, Config
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.worker.context import Job
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import BlockingCall
 from fencerow.guards.mutex import Mutex
 from fencerow.guards.once import DedupeWindow, once

@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 from fencerow import App, Config
-from fencerow.core.db import prepared, wakeups
-from fencerow.core.db.postgres import PostgresEngine
+from fencerow.db import prepared, wakeups
+from fencerow.db.postgres import PostgresEngine
 from fencerow_proof.servers.pgbouncer import is_pooled
 
 SUBMITS = 20

@@ -17,8 +17,8 @@ import fencerow
 from fencerow import Client, Handle
 from fencerow.core.client.base import ClientBase
 from fencerow.core.client.refs import Ref
-from fencerow.core.db.verb import averb, threaded, verb
 from fencerow.core.model.job import JobRecord
+from fencerow.core.verb import averb, threaded, verb
 from tests.core.client.flaky import Flaky
 from tests.kit.jobs import AnyEngine
 

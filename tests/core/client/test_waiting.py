@@ -13,12 +13,12 @@ import pytest
 from fencerow.client import Client
 from fencerow.core.client import waiting
 from fencerow.core.client.handle import Handle
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed
 from fencerow.core.model.wakeup import encode_ended
 from fencerow.core.store import store
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import (
     JobCancelled,
     JobFailed,

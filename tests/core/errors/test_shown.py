@@ -13,7 +13,7 @@ import pytest
 from fencerow import App
 from fencerow.core.errors.bare import PACKAGE, bare
 from fencerow.core.model.describe import describe
-from fencerow.core.model.text import shortened
+from fencerow.db.text import shortened
 from fencerow.errors import FencerowError, JobFailed, JobNotFound, KeyConflict, Unavailable, UnknownLimit
 from fencerow.testing import drain
 

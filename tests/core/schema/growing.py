@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from fencerow.core.db import postgres_session
-from fencerow.core.db.migration import Migration
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
+from fencerow.db import postgres_session
+from fencerow.db.migration import Migration
+from fencerow.db.postgres import PostgresEngine
 
 # The first part cannot be repeated: whoever goes on after a crash must go on behind it.
 MORE = Migration(

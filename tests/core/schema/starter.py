@@ -10,10 +10,10 @@ import signal
 import sys
 from typing import Any
 
-from fencerow.core.db import postgres_session, sqlite_connection
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
+from fencerow.db import postgres_session, sqlite_connection
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 
 
 def engine_of(dialect: str, target: str) -> SqliteEngine | PostgresEngine:

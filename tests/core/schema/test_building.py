@@ -14,15 +14,15 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.postgres_session import PostgresSession
-from fencerow.core.db.run import Operation
 from fencerow.core.errors import Busy, SchemaTampered
 from fencerow.core.schema import build_lease, building
 from fencerow.core.schema.building import Building, Index
 from fencerow.core.schema.migrate import apply_next, ledger_name, lock_number
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Success
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.postgres_session import PostgresSession
+from fencerow.db.run import Operation
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.servers.pgbouncer import PgBouncer
 from tests.core.schema.growing import KNOWN, MORE, growing, known

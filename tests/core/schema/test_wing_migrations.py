@@ -12,11 +12,11 @@ import pytest
 
 import fencerow.core.schema.rooms as rooms
 import fencerow.core.store.tables as tables
-from fencerow.core.db.migration import migrations
-from fencerow.core.db.queries import Query
-from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.schema.building import indexes_of
 from fencerow.core.store import store
+from fencerow.db.migration import migrations
+from fencerow.db.queries import Query
+from fencerow.db.run import Steps, as_int, execute, operation
 from fencerow.errors import SchemaTampered, SchemaTooOld
 from tests.core.schema.starter import engine_of
 from tests.house.tree import ROOT

@@ -9,8 +9,8 @@ from contextlib import closing
 
 import pytest
 
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
+from fencerow.db.sqlite import SqliteEngine
 from tests.kit.jobs import new_job
 
 BYTES = b"\x80\xff"

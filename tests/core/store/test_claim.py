@@ -6,12 +6,12 @@ import threading
 
 import pytest
 
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.codec import inline_args
 from fencerow.core.model.job import Claimed
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark, Success
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.operators import looking
 from fencerow.operators.queues import pause_queue, paused_queues, resume_queue
 from fencerow.testing.clock import DatabaseClock

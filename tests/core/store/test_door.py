@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from fencerow.cli.grants import SUBMITTED, grants
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
+from fencerow.db.postgres import PostgresEngine
 from fencerow.operators import looking
 
 # Each of these once made a statement fail for every worker that met the row.

@@ -13,10 +13,10 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.queries import numbered, pyformat
 from fencerow.core.store import store
 from fencerow.core.store.attempts import NIL, Mark, Success
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.queries import numbered, pyformat
 from fencerow_proof.servers.pgbouncer import is_pooled
 from tests.core.store.test_plans import FILL, OWN_CLOCK, RUNNING, flat, nodes, scans, touched
 from tests.house.tree import ROOT

@@ -8,8 +8,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.queries import numbered
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.queries import numbered
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE, postgres_engine
 from tests.core.store.test_plans import flat

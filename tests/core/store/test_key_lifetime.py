@@ -5,8 +5,8 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
+from fencerow.db.postgres import PostgresEngine
 
 
 @pytest.mark.parametrize("wrong", ["NaN", "Infinity", "-Infinity", "1e300", "-1"])

@@ -8,11 +8,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.queries import pyformat
-from fencerow.core.db.run import Param
-from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.sqlite_connection import bound
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.queries import pyformat
+from fencerow.db.run import Param
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.db.sqlite_connection import bound
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE, postgres_engine
 from tests.kit.jobs import register

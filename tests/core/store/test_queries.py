@@ -8,17 +8,17 @@ from functools import cache
 
 import pytest
 
-from fencerow.core.db.queries import Query
 from fencerow.core.schema.rooms import packages
 from fencerow.core.store import points, store
 from fencerow.core.wing import wings
+from fencerow.db.queries import Query
 from tests.core.store.stage import table
 from tests.house.tree import ROOT
 from tests.kit.jobs import AnyEngine
 
 # Whose queries are all asked for by their names; those of the doctor and of users' ledgers are their own.
 # Whoever uses the queries: the core, and each wing its own.
-USERS = ("core", *(package.removeprefix("fencerow.").replace(".", "/") for package in packages()[1:]))
+USERS = ("db", "core", *(package.removeprefix("fencerow.").replace(".", "/") for package in packages()[1:]))
 DIALECTS = ("postgres", "sqlite")
 # What SQLite is given and does not ask for: arrivals that were taken are gone from its index at once.
 UNASKED = {"take_arrivals": {"after"}, "turns_wanted": {"after"}}

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from fencerow.client import Client
-from fencerow.core.db.queries import pyformat
-from fencerow.core.db.run import Operation
 from fencerow.core.model.state import State
 from fencerow.core.store import store
+from fencerow.db.queries import pyformat
+from fencerow.db.run import Operation
 from fencerow.errors import InvalidInput
 from fencerow.operators import looking
 from tests.core.store.stage import rows

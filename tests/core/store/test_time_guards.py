@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.core.model.due import Due
 from fencerow.core.store import store
 from fencerow.core.store.reap import LeaseAhead
+from fencerow.db.due import Due
 from fencerow.testing.clock import DatabaseClock
 from tests.core.store import stage
 from tests.core.store.stage import Placed

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Operation
 from fencerow.core.model.state import State
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Operation
 from fencerow.errors import IllegalMove
 from fencerow.retention import disown as disowning
 from fencerow.retention.periods import make_period

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 import psycopg
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.queries import numbered, translated
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.queries import numbered, translated
+from fencerow.db.sqlite import SqliteEngine
 from tests.kit.jobs import AnyEngine
 
 READS_OR_WRITES = re.compile(r"(SELECT|INSERT|UPDATE|DELETE|WITH|VALUES)\b")

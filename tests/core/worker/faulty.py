@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from fencerow.core.db.run import Operation
+from fencerow.db.run import Operation
 from fencerow.errors import OutcomeUnknown, Unavailable
 from tests.kit.jobs import AnyEngine
 

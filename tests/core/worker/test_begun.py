@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from fencerow.core.db.clock import CarriedClock
 from fencerow.core.model.handler import Handler
 from fencerow.core.store import store
 from fencerow.core.worker import roster as module
@@ -15,6 +14,7 @@ from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import StartLimit
+from fencerow.db.clock import CarriedClock
 from tests.core.worker.stage import Stage, handler, job_of, pool_of, until, working
 from tests.core.worker.test_parts import attempt, noop
 from tests.kit.jobs import AnyEngine

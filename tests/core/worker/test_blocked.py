@@ -23,9 +23,9 @@ from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.blocked import LastBlock, LoopWatch
 from fencerow.core.worker.on_loop import OnLoop
 from tests.batches.test_batches import batch
-from tests.core.db.test_service import until
 from tests.core.worker.stage import Stage, handler, quick, working
 from tests.core.worker.test_parts import claimed
+from tests.db.test_service import until
 from tests.kit.jobs import AnyEngine
 
 BOUND_S = 60.0

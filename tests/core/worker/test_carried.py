@@ -7,11 +7,11 @@ import logging
 
 import pytest
 
-from fencerow.core.db import clock as module
-from fencerow.core.db.clock import CarriedClock
-from fencerow.core.model.due import OWN
 from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
+from fencerow.db import clock as module
+from fencerow.db.clock import CarriedClock
+from fencerow.db.due import OWN
 from fencerow.testing.clock import DatabaseClock
 from tests.core.worker.stage import job_of, quick, until, working
 from tests.kit.jobs import AnyEngine, new_job

@@ -7,11 +7,11 @@ from typing import TypeVar
 
 import pytest
 
-from fencerow.core.db.run import Operation
 from fencerow.core.store import store
 from fencerow.core.worker import dispatch
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.plain import Worker
+from fencerow.db.run import Operation
 from tests.core.worker.faulty import Faulty
 from tests.core.worker.stage import Stage, handler, job_of, kinds, quick, submit, until, worker_of, working
 from tests.core.worker.test_parts import claimed

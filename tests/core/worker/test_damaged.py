@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
 from fencerow.doctor.why import why
 from fencerow.operators import looking
 from tests.core.store.stage import rows

@@ -10,8 +10,6 @@ import psycopg
 import pytest
 
 from fencerow.core.background.loop import WorkerDied
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import KeyClaim
 from fencerow.core.store import store
@@ -21,6 +19,8 @@ from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.attempt import Interrupt
 from fencerow.core.worker.context import Job
 from fencerow.core.worker.plain import Worker
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import LeaseLost
 from fencerow.retention.maintenance import MaintenanceChore
 from tests.core.worker.faulty import Faulty

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from fencerow.core.db import steady as clocks
 from fencerow.core.worker import lease as module
 from fencerow.core.worker.lease import WorkerLease
+from fencerow.db import steady as clocks
 
 
 @pytest.fixture

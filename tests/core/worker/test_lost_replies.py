@@ -8,11 +8,11 @@ from typing import TypeVar
 
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Operation
 from fencerow.core.store import store
 from fencerow.core.worker import keeper as keeper_module
 from fencerow.core.worker.context import Job
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Operation
 from fencerow.errors import OutcomeUnknown
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.network.proxy import FaultProxy

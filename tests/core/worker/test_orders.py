@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.run import Operation, arun
 from fencerow.core.model.wakeup import Ordered, encode
 from fencerow.core.model.wanted import Leave, OrderedChange
 from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact
 from fencerow.core.worker import pool as pool_module
+from fencerow.db.run import Operation, arun
 from fencerow.errors import InvalidInput, OrderRefused, OutcomeUnknown
 from tests.core.worker.faulty import Faulty
 from tests.core.worker.stage import Stage, kinds, quick, read, until, worker_of, working

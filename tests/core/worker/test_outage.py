@@ -12,11 +12,11 @@ from contextlib import AsyncExitStack
 import pytest
 
 from fencerow.core.background.reaper import Warrant
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.steady import steady
 from fencerow.core.store import store
 from fencerow.core.worker.context import Job
 from fencerow.core.worker.lease import WorkerLease
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.steady import steady
 from fencerow.testing.clock import PostgresClock
 from fencerow.testing.postgres import PostgresServer
 from tests.core.worker.stage import WAIT_S, Stage, job_of, quick, until, worker_of

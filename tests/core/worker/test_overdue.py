@@ -10,15 +10,15 @@ from contextlib import contextmanager
 import pytest
 from msgspec import structs
 
-from fencerow.core.db.clock import CarriedClock
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.wanted import OverdueAttempt
 from fencerow.core.store import store
 from fencerow.core.worker import roster as module
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.roster import Roster
+from fencerow.db.clock import CarriedClock
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.operators import looking
 from fencerow.testing.clock import DatabaseClock
 from tests.core.worker.stage import handler, job_of, quick, until, working

@@ -14,7 +14,6 @@ import pytest
 from msgspec import structs
 
 from fencerow.core.background.loop import Fatal, Loop, Loops
-from fencerow.core.db.strikes import Striker
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed, QueueLane
 from fencerow.core.store.attempts import NIL
@@ -25,6 +24,7 @@ from fencerow.core.worker.attempt import AskedToStop, Attempt
 from fencerow.core.worker.marks import QueueView
 from fencerow.core.worker.on_loop import OnLoop, noticed
 from fencerow.core.worker.pool import STALE_S
+from fencerow.db.strikes import Striker
 from fencerow.errors import Busy, SchemaMissing, Unavailable
 from tests.core.worker.stage import handler, pool_of, until
 from tests.kit.pace import PATIENCE_S

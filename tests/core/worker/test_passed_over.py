@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.job import QueueLane
 from fencerow.core.store import store
 from fencerow.core.worker import claimer
 from fencerow.core.worker.marks import QueueView
+from fencerow.db.postgres import PostgresEngine
 from tests.core.worker.stage import until, worker_of
 from tests.core.worker.test_parts import claimed
 from tests.kit.jobs import new_job

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.steady import steady
 from fencerow.core.model.loss import Loss, losses_of
 from fencerow.core.model.state import State
 from fencerow.core.store import store
@@ -19,6 +17,8 @@ from fencerow.core.worker.context import Job
 from fencerow.core.worker.lease import Failover
 from fencerow.core.worker.life import Life
 from fencerow.core.worker.pool import Pool
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.steady import steady
 from fencerow.errors import DatabaseError
 from tests.core.worker.faulty import Faulty
 from tests.core.worker.stage import quick, read, until, working

@@ -15,11 +15,11 @@ from fencerow.core.background.beat import by_beat
 from fencerow.core.background.dormant import Dormant
 from fencerow.core.background.sleepers import Sleepers
 from fencerow.core.chore import Chore
-from fencerow.core.db import imprint
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.wakeup import Arrived
 from fencerow.core.worker.marks import QueueView
+from fencerow.db import imprint
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.guards.once.window import admit
 from tests.core.worker.stage import until, worker_of
 from tests.kit.jobs import AnyEngine
@@ -134,7 +134,7 @@ async def test_a_claimer_does_not_look_again_at_what_has_not_changed(
 
 
 def test_an_imprint_is_believed_for_a_while_and_never_one_that_nobody_could_read() -> None:
-    seen, now = imprint.Seen(), time.monotonic()
+    seen, now = imprint.LastImprint(), time.monotonic()
     seen.note("a", now)
     assert (seen.is_still("a"), seen.is_still("b"), seen.is_still(None)) == (True, False, False)
     seen.note("a", now - imprint.BELIEVED_S)

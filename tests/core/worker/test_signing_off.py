@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from fencerow.core.db.run import Operation
 from fencerow.core.model.state import WorkerState
 from fencerow.core.store import store
 from fencerow.core.worker import keeper as module
+from fencerow.db.run import Operation
 from fencerow.testing.clock import DatabaseClock
 from tests.core.worker.faulty import Faulty
 from tests.core.worker.stage import quick, until, working

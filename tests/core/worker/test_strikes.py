@@ -20,10 +20,6 @@ import pytest
 
 from fencerow.core.client import base
 from fencerow.core.client.base import ClientBase, waited
-from fencerow.core.db.borrow import borrowed
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.strikes import Doorway, Striker
 from fencerow.core.errors import ResultTimeout
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed
@@ -33,6 +29,10 @@ from fencerow.core.store import store
 from fencerow.core.store.attempts import Success
 from fencerow.core.worker.attempt import AskedToStop, Attempt, OutOfTime
 from fencerow.core.worker.lines import mirror, said_log
+from fencerow.db.borrow import borrowed
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.db.strikes import Doorway, Striker
 from fencerow.events.transaction import EventTransaction
 from fencerow.guards.mutex import Mutex, mutexes
 from fencerow.guards.once import once

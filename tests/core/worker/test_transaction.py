@@ -11,10 +11,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
 from fencerow.core.worker.context import Job
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from tests.core.worker.faulty import Faulty
 from tests.core.worker.stage import quick, working
 from tests.kit.jobs import AnyEngine

@@ -10,11 +10,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.wakeup import Queued, encode
 from fencerow.core.store import store
 from fencerow.core.worker import idling
 from fencerow.core.worker.context import Job
+from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import ConfigError
 from fencerow.operators import looking
 from fencerow.operators.queues import pause_queue

@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.testing.postgres import PostgresServer
 from tests.events.bus.load import run
 from tests.events.bus.plan import Plan

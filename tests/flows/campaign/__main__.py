@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.testing.postgres import PostgresServer
 from tests.flows.campaign.load import Found, run
 from tests.kit.jobs import AnyEngine

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.ids import new_id
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.guards.mutex import mutexes
 from fencerow.guards.mutex.mutexes import MutexTaker
 from fencerow.testing.clock import DatabaseClock

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from fencerow.core.db import leases
+from fencerow.db import leases
 from fencerow.errors import MutexLost
 from fencerow.guards.mutex import hold
 from fencerow.guards.mutex.hold import Hold

@@ -14,8 +14,8 @@ from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 from sqlalchemy.orm import sessionmaker
 
 from fencerow import App, Backoff, Config, Handle, Job, JobFailed, LeaseLost, State
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store.running import running
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import Busy, MutexBusy, MutexLost
 from fencerow.guards.mutex import Mutex, mutexes
 from fencerow.testing.clock import DatabaseClock, clock_of

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from fencerow import Config
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import InvalidInput, MutexBusy, StaleToken, UnusableConnection
 from fencerow.guards.mutex import Mutex, aadvisory_lock, advisory_lock, atry_advisory_lock, try_advisory_lock
 from fencerow.guards.mutex.advisory import number_of
-from tests.core.db.lenders import Loan
+from tests.db.lenders import Loan
 from tests.guards.mutex.test_mutex import elsewhere
 from tests.kit.jobs import AnyEngine
 from tests.kit.plainly import plainly

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 import pytest
 
 from fencerow import Config, Database
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
+from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import InvalidInput, MutexBusy, MutexLost, MutexMisuse, StaleToken, UnusableConnection
 from fencerow.guards.mutex import Mutex, mutexes
 from fencerow.guards.mutex.renewing import THREAD, renewer

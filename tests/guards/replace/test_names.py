@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from fencerow import InvalidInput
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.guards.replace import forget_source, replace_for
 from fencerow.guards.replace.deciding import Found
 from fencerow.testing.postgres import PostgresServer

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from fencerow import App, Backoff, Job
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
 from fencerow.core.store.running import Running, running
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import LeaseLost
 from tests.guards.transitions.tables import AtEngine, create, extractions, insert, sql
 from tests.kit.jobs import AnyEngine, claim, register, submit

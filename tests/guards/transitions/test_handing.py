@@ -15,8 +15,8 @@ from fencerow.core.store.running import Running, running
 from fencerow.guards.transitions import Refusal, Transitions
 from fencerow.guards.transitions.handing import KEPT_S, purge_row_leases
 from fencerow.testing.clock import DatabaseClock
-from tests.core.db.lenders import Loan
 from tests.core.worker.stage import working
+from tests.db.lenders import Loan
 from tests.guards.transitions.tables import LEASE_S, MARGIN_S, AtEngine, create, extractions, insert, sql
 from tests.kit.jobs import AnyEngine
 
@@ -163,7 +163,7 @@ async def test_on_lent_connections_too(loan: Loan, lent_engine: AnyEngine) -> No
 
 def test_a_database_without_our_tables_needs_none(sqlite_path: Any) -> None:
     """A job of one database may move rows of another: then they wait for their leases."""
-    from fencerow.core.db.sqlite import SqliteEngine
+    from fencerow.db.sqlite import SqliteEngine
 
     engine = SqliteEngine(sqlite_path, store.sqlite_queries())
     table = create(engine)

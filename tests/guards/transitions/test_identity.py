@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import WrongTable
 from fencerow.guards.transitions import Lease, Move, Transitions
 from tests.guards.transitions.tables import AtEngine, create, sql

@@ -8,7 +8,7 @@ import pytest
 
 from fencerow.errors import RetryTransaction
 from fencerow.guards.transitions import Move, Transitions
-from tests.core.db.lenders import LENDERS, Loan
+from tests.db.lenders import LENDERS, Loan
 from tests.guards.transitions.tables import AtEngine, create, extractions, insert, sql
 from tests.kit.jobs import AnyEngine
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.run import Steps, execute_composed
+from fencerow.db.run import Steps, execute_composed
 from fencerow.guards.transitions import Move, Moved, MoveEvents, Transitions
 from fencerow.testing.clock import DatabaseClock
 from tests.guards.transitions.tables import LEASE_S, AtEngine, extractions, insert, sql, where

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import InvalidMove
 from fencerow.guards.transitions import Moves, Transitions
 from fencerow.guards.transitions.composing import Written

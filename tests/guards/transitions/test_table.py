@@ -11,7 +11,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from fencerow import Database
-from fencerow.core.db.postgres import PostgresEngine
+from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import WrongTable
 from fencerow.guards.transitions import Lease, Move, Overdue, Transitions
 from fencerow.testing.postgres import PostgresServer

@@ -10,8 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.queries import Query
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.queries import Query
 from fencerow.errors import InvalidMove
 from fencerow.guards.transitions import Transitions
 from fencerow.guards.transitions.composing import Written

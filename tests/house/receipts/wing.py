@@ -9,8 +9,6 @@ import msgspec
 
 from fencerow.core.app.from_arguments import computed
 from fencerow.core.config import CoreConfig, Defaults
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.errors import InvalidInput
 from fencerow.core.finding import Finding, ok
 from fencerow.core.model.handler import Handler
@@ -18,6 +16,8 @@ from fencerow.core.model.job import NewJob
 from fencerow.core.offered import Options
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.wing import Check, Purge, Wing
+from fencerow.db.engine import Engine
+from fencerow.db.run import Steps, as_int, execute, operation
 
 NAME = "receipts"
 

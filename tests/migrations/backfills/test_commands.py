@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.testing import drain
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli

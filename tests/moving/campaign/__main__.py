@@ -14,8 +14,8 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
 from fencerow.testing.postgres import PostgresServer
 from tests.moving.campaign.play import play
 

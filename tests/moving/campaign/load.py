@@ -17,9 +17,9 @@ import psycopg
 
 from fencerow import App, Backoff, Job
 from fencerow.config import Config
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import DatabaseMoved
 from fencerow.moving import moving, source, target
 from fencerow.moving.moving import Mover

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from fencerow.cli.main import run
-from fencerow.core.errors import exits
+from fencerow.db.errors import exits
 from fencerow_proof.check import Fault, Outside, Report, check_handler
 from tests.proof.check.faults import CHARGE, place_of
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from fencerow.clocks import ahead
-from fencerow.core.db.run import Operation
 from fencerow.core.model.change import NewArguments
 from fencerow.core.model.state import State
 from fencerow.core.model.submission import Submission
 from fencerow.core.model.wanted import OrderedChange, SlotGroup, Wanted
 from fencerow.core.store import store
+from fencerow.db.run import Operation
 from fencerow.errors import FencerowError
 from fencerow.handovers import handovers
 from fencerow.limits import Breaker, Limit, Rate, limits

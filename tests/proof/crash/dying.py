@@ -6,9 +6,9 @@ import os
 import signal
 from typing import NoReturn
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow_proof.arena.crash import Point, ending
 from tests.proof.crash.cases import CASES
 

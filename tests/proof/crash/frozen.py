@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Operation, Steps
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Operation, Steps
 from fencerow_proof.arena.crash import Point
 from tests.kit.pace import PATIENCE_S
 

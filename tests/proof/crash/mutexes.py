@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from fencerow.core.db.run import Operation
 from fencerow.core.store import store
+from fencerow.db.run import Operation
 from fencerow.errors import LeaseLost
 from fencerow.guards.mutex import advisory, mutexes
 from fencerow.guards.mutex.mutexes import MutexTaker

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fencerow.core.db import run
+from fencerow.db import run
 
 
 def is_operation(found: object) -> bool:

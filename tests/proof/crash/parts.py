@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fencerow.core.db.run import Operation
 from fencerow.core.model.state import FINAL
 from fencerow.core.store import store
+from fencerow.db.run import Operation
 from fencerow.errors import FencerowError
 from fencerow.flows.graph import Policy
 from fencerow.flows.looking import read_flow

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fencerow.core.db.run import Operation, Steps
 from fencerow.core.store import store
+from fencerow.db.run import Operation, Steps
 from fencerow.retention.disown import disown
 from fencerow.saga.storing import note_undo
 from fencerow.steps import memory

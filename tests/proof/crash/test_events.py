@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.run import Operation
+from fencerow.db.run import Operation
 from fencerow.events import asides, consumers, lag
 from fencerow.events.consumers import Aside
 from fencerow.events.groups import GroupStart, groups, make_group, remove_group, replay

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.schema.migrate import apply_next, ledger, ledger_name, lock_number
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.arena.crash import Point, crash, ending, points
 from fencerow_proof.arena.race import Scenario

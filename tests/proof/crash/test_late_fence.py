@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.run import Operation, Steps
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.running import HoldFence, Running
+from fencerow.db.run import Operation, Steps
 from fencerow.errors import LeaseLost
 from fencerow.guards.once.reserving import OnceKey, Turn, end_once, reserve_once
 from fencerow.guards.replace.deciding import Found

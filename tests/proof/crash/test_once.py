@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.run import Operation, Steps
+from fencerow.db.run import Operation, Steps
 from fencerow.guards.once import reserving, window
 from fencerow.guards.once.reserving import Turn, end_once, purge_once, release_once, renew_once, reserve_once
 from fencerow.guards.once.window import admit, purge_windows, withdraw_admitted

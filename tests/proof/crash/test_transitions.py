@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.run import Operation
+from fencerow.db.run import Operation
 from fencerow_proof.arena.actor import Script, later
 from fencerow_proof.arena.crash import Case, Unrecovered, crash_everywhere
 from tests.guards.transitions.tables import LEASE_S

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fencerow.core.db.run import Operation
 from fencerow.core.model.state import FINAL
 from fencerow.core.store import store
+from fencerow.db.run import Operation
 from fencerow.web.worked.answers import answer, beat, progress
 from fencerow.web.worked.attempts import NOWHERE, Answered, close, defer, look, purge_worked
 from fencerow.web.worked.errors import AttemptOver

@@ -7,13 +7,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Operation
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed, KeyClaim, NewJob
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Operation
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import FencerowError
 from fencerow_proof.history.check import Options, check
 from fencerow_proof.history.engine import RecordingEngine

@@ -15,9 +15,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Steps, execute, operation
 from fencerow.errors import InvalidInput, KeyConflict
 from fencerow.operators import looking
 from fencerow.retention.purging import purge_spent

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from fencerow.core.db.queries import Queries
 from fencerow.core.store.submit import Acceptance, as_document, as_lines
 from fencerow.core.store.tables import postgres_queries, sqlite_queries
+from fencerow.db.queries import Queries
 from fencerow_proof.history.verbs import VERBS
 from tests.kit.jobs import new_job
 

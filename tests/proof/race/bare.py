@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fencerow.core.db.migration import Migration
-from fencerow.core.db.queries import Queries, Query
 from fencerow.core.store import store
+from fencerow.db.migration import Migration
+from fencerow.db.queries import Queries, Query
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.arena.invariants import History
 from fencerow_proof.arena.postgres import PostgresArena

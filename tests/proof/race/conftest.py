@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.queries import Queries, postgres_names, qualified, sqlite_names
 from fencerow.core.store import store
+from fencerow.db.queries import Queries, postgres_names, qualified, sqlite_names
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.arena.postgres import PostgresArena
 from fencerow_proof.arena.race import Report, Scenario, explore

@@ -9,10 +9,10 @@ from typing import Any
 
 import psycopg
 
-from fencerow.core.db.queries import Query
-from fencerow.core.db.run import Operation, Steps, execute_composed
 from fencerow.core.store import store
 from fencerow.core.store.running import HoldFence, Running
+from fencerow.db.queries import Query
+from fencerow.db.run import Operation, Steps, execute_composed
 from fencerow.guards.transitions.asking import ask, ask_many, ask_renewal
 from fencerow.guards.transitions.composing import Written
 from fencerow.guards.transitions.facts import read_facts

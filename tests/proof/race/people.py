@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import Operation
 from fencerow.core.model.job import Claimed, Fence, KeyClaim, NewJob, Template
 from fencerow.core.model.wanted import OverdueAttempt, Stated
 from fencerow.core.store import store
+from fencerow.db.run import Operation
 from fencerow_proof.arena.actor import Actor, Script, later
 from fencerow_proof.arena.race import Story
 from tests.kit.asked import submit_keyed

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fencerow.core.db.queries import Queries, Query, qualified
-from fencerow.core.db.run import Operation, Rows, Statement
 from fencerow.core.store import store
+from fencerow.db.queries import Queries, Query, qualified
+from fencerow.db.run import Operation, Rows, Statement
 from fencerow.migrations.advance import Aim
 from fencerow.migrations.folder import Script, ShardMigration
 from fencerow.migrations.ledger import Ledger

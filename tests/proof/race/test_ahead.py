@@ -9,9 +9,9 @@ import pytest
 
 from fencerow.clocks.ahead import FIRST as FROM_THE_FIRST
 from fencerow.clocks.ahead import AheadJob, AheadPart, find_ahead, move_back
-from fencerow.core.db.run import Operation
-from fencerow.core.model.due import Due
 from fencerow.core.store import store
+from fencerow.db.due import Due
+from fencerow.db.run import Operation
 from fencerow_proof.arena.actor import Actor, Script, later
 from fencerow_proof.arena.race import Scenario, Story
 from tests.proof.race.conftest import Cut, Race, in_modes

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.queries import Query
-from fencerow.core.db.run import Operation, Rows, Statement, Steps
 from fencerow.core.store.tables import postgres_queries, sqlite_queries
+from fencerow.db.queries import Query
+from fencerow.db.run import Operation, Rows, Statement, Steps
 from fencerow.migrations.backfills import operations as backfills
 from fencerow.migrations.backfills.operations import BackfillSource, Range, Walk
 from fencerow_proof.arena.actor import Abandoned, Actor, Script, transaction

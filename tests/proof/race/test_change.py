@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.run import Operation
 from fencerow.core.model.change import JobChanged, NewArguments
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store import store
+from fencerow.db.run import Operation
 from fencerow.errors import IllegalMove
 from fencerow.operators import changes, looking
 from fencerow.operators.job_change import JobChange

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.locks import lock_number, take_lock
-from fencerow.core.db.run import Operation, Steps
+from fencerow.db.locks import lock_number, take_lock
+from fencerow.db.run import Operation, Steps
 from fencerow.errors import PartitionLost
 from fencerow.events import asides, consumers
 from fencerow.events.consumers import Aside, EventPage, PartitionLease, Stored

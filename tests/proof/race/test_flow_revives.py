@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.run import Operation
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.state import State
 from fencerow.core.store import store
+from fencerow.db.run import Operation
 from fencerow.flows.errors import FlowEnded
 from fencerow.flows.graph import Policy
 from fencerow.flows.looking import count_flow_jobs, read_flow

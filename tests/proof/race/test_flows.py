@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.run import Operation
 from fencerow.core.model.state import State
 from fencerow.core.store import store
+from fencerow.db.run import Operation
 from fencerow.flows.graph import Policy
 from fencerow.flows.looking import read_flow
 from fencerow.flows.moving import ask_flow_cancel

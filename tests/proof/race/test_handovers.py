@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from fencerow.core.db.run import Operation
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store import store
+from fencerow.db.run import Operation
 from fencerow.handovers.handovers import Handover, TakeOf, confirm, mend, purge, read, take
 from fencerow.handovers.lines import lining_up_again
 from fencerow.handovers.terms import HandoverTerms

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.run import Operation, Steps
 from fencerow.core.store import store
 from fencerow.core.store.running import Running
+from fencerow.db.run import Operation, Steps
 from fencerow.errors import LeaseLost
 from fencerow.guards.once.reserving import OnceKey, Turn, end_once, reserve_once
 from fencerow_proof.arena.actor import Actor, Script, later

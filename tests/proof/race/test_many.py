@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from fencerow.core.db.run import Operation
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store import store
+from fencerow.db.run import Operation
 from fencerow.errors import FencerowError, JobNotFound, KeyConflict
 from fencerow.operators.many import CancelMany, DeleteMany, JobDone, ManyMove, ReviveMany, moving
 from fencerow_proof.arena.actor import Actor, Script, doing

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.migration import Migration
 from fencerow.core.schema.migrate import apply_next, lock_number
 from fencerow.core.store import store
+from fencerow.db.migration import Migration
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.arena.actor import Script
 from fencerow_proof.arena.race import Scenario, Story, explore

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from fencerow.core.db.run import Operation, Steps, execute
+from fencerow.db.run import Operation, Steps, execute
 from fencerow.errors import RevertRefused
 from fencerow.migrations.advance import (
     Advance,

@@ -7,9 +7,9 @@ from functools import partial
 
 import pytest
 
-from fencerow.core.db.queries import Query
-from fencerow.core.db.run import Operation, Statement, Steps
 from fencerow.core.store import store
+from fencerow.db.queries import Query
+from fencerow.db.run import Operation, Statement, Steps
 from fencerow.errors import LeaseLost, StaleToken
 from fencerow.guards.mutex import mutexes
 from fencerow.guards.mutex.mutexes import MutexTaker

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.run import Operation, Steps
 from fencerow.core.store import store
 from fencerow.core.store.running import Running
+from fencerow.db.run import Operation, Steps
 from fencerow.errors import LeaseLost
 from fencerow.guards.once.reserving import OnceKey, Reserved, Turn, end_once, release_once, reserve_once
 from fencerow.guards.once.window import Admitted, admit, purge_windows, withdraw_admitted

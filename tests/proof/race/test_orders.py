@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import Operation
 from fencerow.core.model.wanted import OrderedChange, SlotGroupNow, Stated
 from fencerow.core.store import store
+from fencerow.db.run import Operation
 from fencerow.errors import OrderRefused, WorkerGone
 from fencerow_proof.arena.actor import Actor, Script, later
 from fencerow_proof.arena.race import Scenario, Story

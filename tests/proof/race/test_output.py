@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.core.db.run import Operation
+from fencerow.db.run import Operation
 from fencerow.output import storing
 from fencerow.output.model import ChunkGroup, offset_of
 from fencerow_proof.arena.actor import Script, doing

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.run import Operation
 from fencerow.core.store import store
 from fencerow.core.store.reap import LeaseAhead
+from fencerow.db.run import Operation
 from fencerow.operators import looking
 from fencerow_proof.arena.actor import Actor, Script, doing, later
 from fencerow_proof.arena.race import Scenario, Story, perform

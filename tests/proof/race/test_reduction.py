@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.queries import Query, qualified
-from fencerow.core.db.queries import postgres_names as names
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.queries import Query, qualified
+from fencerow.db.queries import postgres_names as names
 from fencerow.operators import looking
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.arena.postgres import PostgresArena

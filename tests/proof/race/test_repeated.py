@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.core.db.queries import postgres_names as names
-from fencerow.core.db.queries import qualified
 from fencerow.core.store import store
+from fencerow.db.queries import postgres_names as names
+from fencerow.db.queries import qualified
 
 FENCE = "a live row with a holder is running; the moment of its end is under the row's lock, which is skipped"
 LOCKED = "the selection before it holds the row's lock and has judged the newest version"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.run import Operation, Steps, execute
+from fencerow.db.run import Operation, Steps, execute
 from fencerow.guards.replace import sources
 from fencerow.guards.replace.deciding import Found, Reservation, WantedContent
 from fencerow.guards.replace.sources import Stamp, replace_rows, reserve_source

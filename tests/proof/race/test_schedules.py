@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fencerow.core.db.queries import Query
-from fencerow.core.db.run import Operation, Rows, Statement, Steps
+from fencerow.db.queries import Query
+from fencerow.db.run import Operation, Rows, Statement, Steps
 from fencerow.schedules import definitions, following, looking, reconciling, running, ticking
 from fencerow.schedules.definition import Definition, Overlap, digest_of
 from fencerow.schedules.definitions import RowKind, WantedRow

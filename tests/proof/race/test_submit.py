@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from psycopg.errors import UniqueViolation
 
-from fencerow.core.db.run import Operation
 from fencerow.core.model.job import NewJob
 from fencerow.core.store import store
+from fencerow.db.run import Operation
 from fencerow.errors import JobNotFound, KeyConflict
 from fencerow.retention.purging import purge_keys
 from fencerow_proof.arena.actor import Abandoned, Script, doing, later, transaction

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.run import Operation
 from fencerow.core.model.state import State
 from fencerow.core.store import store
+from fencerow.db.run import Operation
 from fencerow.steps import memory
 from fencerow.steps.memory import Fencing, Waiting
 from fencerow.steps.signals import signal

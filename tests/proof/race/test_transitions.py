@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.run import Steps
+from fencerow.db.run import Steps
 from fencerow.errors import LeaseLost
 from fencerow.guards.transitions import Refusal
 from fencerow_proof.arena.actor import Abandoned, Actor, Script, doing, later, transaction

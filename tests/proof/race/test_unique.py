@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fencerow.core.db.run import Operation
 from fencerow.core.model.state import State
 from fencerow.core.model.submission import SubmitResult
 from fencerow.core.store import store
+from fencerow.db.run import Operation
 from fencerow.operators import changes, looking
 from fencerow.operators.job_change import JobChange
 from fencerow.unique.keys import purge_unique

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fencerow.core.db.run import Steps, operation
 from fencerow.core.model.state import State
 from fencerow.core.model.submission import SubmitResult
 from fencerow.core.store import store
+from fencerow.db.run import Steps, operation
 from fencerow.unique.rules import UniqueClaim
 from fencerow_proof.arena.actor import Actor, Script, doing
 from fencerow_proof.arena.race import Scenario, Story

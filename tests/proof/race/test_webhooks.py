@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fencerow.core.db.run import Operation, Steps
 from fencerow.core.model.packing import PLAIN
 from fencerow.core.store import store
+from fencerow.db.run import Operation, Steps
 from fencerow.errors import PartitionLost
 from fencerow.events import consumers
 from fencerow.events.consumers import PartitionLease

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.run import Operation, Steps, execute, operation
 from fencerow.core.model.state import State
+from fencerow.db.run import Operation, Steps, execute, operation
 from fencerow.web.worked.answers import Ticket, answer
 from fencerow.web.worked.attempts import Answered, Fencing, Overdue, close, defer, open_attempt
 from fencerow.web.worked.errors import AttemptOver

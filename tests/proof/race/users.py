@@ -8,9 +8,9 @@ from typing import Any
 
 import psycopg
 
-from fencerow.core.db.queries import Queries
-from fencerow.core.db.run import Operation, Steps, execute_composed
 from fencerow.core.store import store
+from fencerow.db.queries import Queries
+from fencerow.db.run import Operation, Steps, execute_composed
 from fencerow.guards.replace.user_table import Rows, UserTable
 from fencerow_proof.arena.race import Story
 

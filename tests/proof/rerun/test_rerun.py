@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
+from fencerow.db.postgres import PostgresEngine
 from fencerow.testing import drain
 from fencerow_proof.arena.held import OF_SERVERS, TABLES
 from tests.cli import conftest as command_line

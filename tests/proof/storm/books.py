@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fencerow.core.db.queries import postgres_names, sqlite_names
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.state import FINAL, State
+from fencerow.db.queries import postgres_names, sqlite_names
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import PayloadMissing
 from fencerow_proof.arena.invariants import EDGES, together
 from fencerow_proof.history.check import Options, check

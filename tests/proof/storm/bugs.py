@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.queries import Queries
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.engine import Engine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.queries import Queries
+from fencerow.db.sqlite import SqliteEngine
 from fencerow_proof.history.engine import RecordingEngine
 from fencerow_proof.history.report import NAMES
 from tests.proof.storm.plan import LIMITS

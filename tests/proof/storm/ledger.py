@@ -5,9 +5,9 @@ Moves are written by triggers, in the transaction that makes them: what a worker
 
 from __future__ import annotations
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Rows
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Rows
+from fencerow.db.sqlite import SqliteEngine
 
 POSTGRES = """
 CREATE TABLE fencerow.effect (job text NOT NULL, attempt bigint NOT NULL, holder text);

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 from fencerow import Config
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.trouble import is_trouble
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.db.trouble import is_trouble
 from fencerow.errors import OutOfResources
 from fencerow_proof.history.engine import recording
 from tests.proof.storm import orders

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal
 
-from fencerow.core.db.engine import Engine
+from fencerow.db.engine import Engine
 from fencerow.errors import DatabaseError, StoreUnavailable
 from fencerow.payloads import FolderStore
 from fencerow.payloads.outside.names import OWNER

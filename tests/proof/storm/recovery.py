@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from fencerow.core.db.postgres import PostgresEngine
+from fencerow.db.postgres import PostgresEngine
 from tests.proof.storm import ledger
 from tests.proof.storm.pace import Pace
 from tests.proof.storm.plan import (

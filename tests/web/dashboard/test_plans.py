@@ -12,9 +12,9 @@ from psycopg import sql
 
 import fencerow.web.dashboard.counting
 import fencerow.web.webhooks.looking  # noqa: F401
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.queries import numbered, pyformat
 from fencerow.core.store.tables import postgres_queries
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.queries import numbered, pyformat
 from tests.kit.jobs import new_job, submit
 
 JOBS = 3_000

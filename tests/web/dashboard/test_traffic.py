@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fencerow import App
-from fencerow.core.db.run import ask
 from fencerow.core.errors import InvalidInput
+from fencerow.db.run import ask
 from fencerow.web.dashboard.counting.traffic import LOOKED_AT_MAX, Heap, Traffic, read_traffic
 from fencerow.web.dashboard.traffic import KeptPictures, flow_of, queues_of, range_of
 from tests.web.dashboard.visiting import Visits

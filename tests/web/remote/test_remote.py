@@ -14,7 +14,7 @@ import pytest
 
 from fencerow import App
 from fencerow.core.client.handle import Handle
-from fencerow.core.db import run as loops
+from fencerow.db import run as loops
 from fencerow.errors import (
     FencerowError,
     HandoverLost,

@@ -6,9 +6,9 @@ import pytest
 
 from fencerow import Client
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.defaults import DAY_S
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.testing.clock import DatabaseClock
 from fencerow.web.tokens.checks import examine_tokens
 from fencerow.web.tokens.operations import note_use

@@ -9,7 +9,7 @@ import pytest
 
 from fencerow import Client
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.web.tokens.checks import examine_tokens
 from fencerow.web.tokens.known import KnownTokens
 from fencerow.web.tokens.record import TokenState

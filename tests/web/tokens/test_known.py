@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from fencerow import Client
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Procedure
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Procedure
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import Busy, FencerowError, Unavailable
 from fencerow.testing.clock import DatabaseClock
 from fencerow.web import Grant, Scope

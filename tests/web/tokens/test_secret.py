@@ -12,7 +12,7 @@ import pytest
 
 from fencerow import App, Client, FencerowError
 from fencerow.cli import grants
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.testing.postgres import PostgresServer
 from fencerow.web.tokens.known import KnownTokens
 

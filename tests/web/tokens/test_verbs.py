@@ -10,12 +10,12 @@ import pytest
 
 from fencerow import Client, InvalidInput
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.defaults import DAY_S
 from fencerow.core.model.ids import new_id
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.wing import Purge
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import TokenNotFound, TokenOver
 from fencerow.testing.clock import DatabaseClock
 from fencerow.web import Scope

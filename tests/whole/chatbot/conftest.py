@@ -19,8 +19,8 @@ import pytest
 
 from examples.chatbot.outside import Handler, World
 from fencerow import App
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.testing.clock import DatabaseClock, clock_of
 from fencerow.testing.postgres import PostgresServer
 from tests.kit.databases import copy_files

@@ -14,10 +14,10 @@ import pytest
 
 from fencerow import App, Config, Job
 from fencerow.cli import main
-from fencerow.core.db.connections import of_client, of_worker, shares, told
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact
+from fencerow.db.connections import of_client, of_worker, shares, told
+from fencerow.db.postgres import PostgresEngine
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.servers.pgbouncer import PgBouncer
 from tests.core.worker.stage import until, working

@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
+from fencerow.db.engine import Engine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import Busy
 from fencerow.operators import looking
 from tests.kit.pace import PATIENCE_S

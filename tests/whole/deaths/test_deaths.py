@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.core.db.engine import Engine
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store import store
+from fencerow.db.engine import Engine
 from fencerow.operators import looking
 from tests.core.worker.stage import job_of
 from tests.kit.pace import LONG_LEASE_S, slower

@@ -11,11 +11,11 @@ import psycopg
 import pytest
 
 from fencerow import Config
-from fencerow.core.db import pools
-from fencerow.core.db.borrow import borrowed
-from fencerow.core.db.pools import Pools, hosts
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
+from fencerow.db import pools
+from fencerow.db.borrow import borrowed
+from fencerow.db.pools import Pools, hosts
+from fencerow.db.postgres import PostgresEngine
 from fencerow.doctor.examine import examine
 from fencerow.errors import ReadOnly
 from fencerow_proof.network.proxy import FaultProxy

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from fencerow import Config
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Operation
 from fencerow.core.finding import Finding
 from fencerow.core.model.job import Claimed
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Failure, Requeue, Stop, Success
 from fencerow.core.worker.context import Job
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Operation
 from fencerow.doctor.examine import examine
 from fencerow.errors import LeaseLost
 from fencerow.operators import looking

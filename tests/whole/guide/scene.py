@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from fencerow import App, Backoff, Config, Defaults, Handle, Job
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.events import EventBus
 from fencerow.testing.clock import clock_of
 from tests.kit.pace import PATIENCE_S

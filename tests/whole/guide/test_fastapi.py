@@ -22,7 +22,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from fencerow import App, Job, errors
 from fencerow.testing import adrain, asubmitted, submitted
-from tests.core.db.lenders import alchemy_connect_args, alchemy_url
+from tests.db.lenders import alchemy_connect_args, alchemy_url
 from tests.house.tree import ROOT
 from tests.whole.guide.test_sqlalchemy import url  # noqa: F401 (a fixture)
 

@@ -19,11 +19,11 @@ import pytest
 
 from fencerow import App
 from fencerow.cli import main
-from fencerow.core.db.sqlite_connection import HostClock
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.model.wanted import SlotGroupNow, Stated
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark
+from fencerow.db.sqlite_connection import HostClock
 from fencerow.schedules.ticking import tick
 from fencerow.turns import handing
 from tests.house.tree import ROOT

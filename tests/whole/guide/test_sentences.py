@@ -17,10 +17,10 @@ import pytest
 from fencerow import App
 from fencerow.cli import main
 from fencerow.cli.columns import NAMES
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.wanted import SlotGroupNow, Stated
 from fencerow.core.store import store
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.events.groups import GroupStart, make_group
 from fencerow.handovers.terms import HandoverTerms
 from fencerow.limits import Breaker, Limit, limits

@@ -21,9 +21,9 @@ from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from fencerow import App, Job
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.schema.migrate import ledger, ledger_name
 from fencerow.core.store import store
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.events import Event, apublish, consumer
 from fencerow.guards.mutex import Mutex
 from fencerow.guards.once import once
@@ -32,7 +32,7 @@ from fencerow.guards.transitions import Move, Transitions
 from fencerow.testing import adrain, assert_submitted, submitted
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE
-from tests.core.db.lenders import alchemy_connect_args, alchemy_url
+from tests.db.lenders import alchemy_connect_args, alchemy_url
 from tests.house.tree import ROOT
 
 PAGE = (ROOT / "docs" / "guide" / "sqlalchemy.md").read_text("utf-8")

@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from examples.orders import payments
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.testing.postgres import PostgresServer
 from tests.house.tree import ROOT
 from tests.kit.pace import PATIENCE_S, slower

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fencerow.core.db import sqlite_file
+from fencerow.db import sqlite_file
 
 
 @pytest.fixture

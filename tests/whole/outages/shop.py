@@ -13,9 +13,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from fencerow import App, Backoff, Config, Defaults, Job, Worker
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.queries import postgres_names, qualified, sqlite_names
 from fencerow.core.telemetry import Fact
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.queries import postgres_names, qualified, sqlite_names
 from fencerow_proof.arena.invariants import together
 from tests.kit.pace import PATIENCE_S
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from fencerow import App
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import OutcomeUnknown
 from tests.kit.jobs import new_job
 
@@ -47,7 +47,7 @@ def path(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
     with App(f"sqlite:///{sqlite_path}") as app:
         app.migrate()
-    monkeypatch.setattr("fencerow.core.db.sqlite_file.sqlite3.connect", connect_failing)
+    monkeypatch.setattr("fencerow.db.sqlite_file.sqlite3.connect", connect_failing)
     yield sqlite_path
     Failing.armed = False
 

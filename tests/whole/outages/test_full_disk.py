@@ -11,9 +11,9 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.run import Operation, execute
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Operation, execute
 from fencerow.errors import OutcomeUnknown
 from fencerow.testing.postgres import PostgresServer
 from tests.kit.pace import PATIENCE_S, slower

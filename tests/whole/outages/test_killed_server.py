@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from fencerow.core.db.pools import RECONNECT_S
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
+from fencerow.db.pools import RECONNECT_S
+from fencerow.db.postgres import PostgresEngine
 from fencerow.testing.postgres import PostgresServer
 from tests.kit.pace import slower
 from tests.kit.servers import CopiedServer

@@ -11,8 +11,8 @@ from uuid import uuid4
 
 import psycopg
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from tests.whole.systems import tzurot
 
 

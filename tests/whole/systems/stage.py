@@ -18,12 +18,12 @@ import psycopg
 import pytest
 
 from fencerow import App, Handle, State
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.job import Happening, JobRecord
 from fencerow.core.model.wakeup import Queued, encode
 from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.testing.clock import DatabaseClock, clock_of
 from tests.kit.command import Command
 from tests.kit.pace import PATIENCE_S

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from fencerow import App
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.job import NewJob
 from fencerow.core.store import store
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.schedules import ScheduleRecord, ticking
 from fencerow.testing.clock import clock_of
 from tests.kit.plainly import plainly

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fencerow import App, JobFailed
-from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.db.sqlite import SqliteEngine
 from tests.kit.plainly import plainly
 from tests.whole.systems import tzurot_signed
 from tests.whole.systems.stage import Stage

@@ -17,12 +17,12 @@ from urllib.parse import quote
 from fencerow.core.answering import answer
 from fencerow.core.composed import config_type
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.locator import note_ready
 from fencerow.core.errors import Busy, DeclarationError, SchemaMissing, SchemaTooOld
-from fencerow.core.model.url import PostgresUrl, SqliteUrl, parse_url
+from fencerow.core.locator import note_ready
 from fencerow.core.store import store
 from fencerow.core.store.connect import DEFAULT_URL, open_engine
+from fencerow.db.engine import Engine
+from fencerow.db.url import PostgresUrl, SqliteUrl, parse_url
 
 ACTOR_LENGTH_MAX = 200
 

@@ -24,10 +24,10 @@ from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.packing import PLAIN, Packing
 from fencerow.core.model.retry import Matchers
-from fencerow.core.model.text import check_text
 from fencerow.core.offered import functions_in
 from fencerow.core.worker.brought import check_apart
 from fencerow.core.worker.middleware import NO_MIDDLEWARE, Middleware
+from fencerow.db.text import check_text
 
 C = ParamSpec("C")  # the parameters of the function itself
 P = ParamSpec("P")  # those of a submit: without `job`

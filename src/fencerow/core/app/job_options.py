@@ -17,8 +17,8 @@ from fencerow.core.model.codec import Upgrade
 from fencerow.core.model.defaults import Defaults, check_number
 from fencerow.core.model.retry import Matchers
 from fencerow.core.model.seconds import Seconds
-from fencerow.core.model.text import shown
 from fencerow.core.offered import SubmitKind, agreed, said_of
+from fencerow.db.text import shown
 
 BackoffOption = Backoff | Callable[[int], float]
 ARGS_VERSION_MAX: Final = 1_000_000

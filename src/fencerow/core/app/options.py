@@ -15,8 +15,8 @@ from fencerow.core.model.ids import parse_id
 from fencerow.core.model.instants import instant_us
 from fencerow.core.model.labels import encode_headers, encode_metadata, encode_tags
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.core.model.text import check_text
 from fencerow.core.offered import offered_names, said_of
+from fencerow.db.text import check_text
 
 NAME_LENGTH_MAX: Final = 200
 QUEUE_LENGTH_MAX: Final = 100

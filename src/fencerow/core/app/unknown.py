@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Sequence
 
 from fencerow.core.errors import UnknownJob
-from fencerow.core.model.text import amount
+from fencerow.db.text import amount
 
 
 def unknown_job(name: str, known: Sequence[str]) -> UnknownJob:

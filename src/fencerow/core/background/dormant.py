@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fencerow.core.chore import Chore
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.model.wakeup import WakeUp
+from fencerow.db.engine import Engine
+from fencerow.db.run import Steps, execute, operation
 
 
 @operation(alone=True, repeatable=True, writes="")

@@ -16,14 +16,14 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from fencerow.core.background.outage import Outage
-from fencerow.core.db.apart import apart
-from fencerow.core.db.portion import Portion
-from fencerow.core.db.trouble import is_out_of_descriptors, is_shortage, is_trouble, out_of_resources
 from fencerow.core.errors import FencerowError, OutOfResources
-from fencerow.core.errors.base import line_of
-from fencerow.core.model.text import amount, said_of
 from fencerow.core.model.wanted import Failing
 from fencerow.core.telemetry import Fact, Telemetry, clean
+from fencerow.db.apart import apart
+from fencerow.db.errors.base import line_of
+from fencerow.db.portion import Portion
+from fencerow.db.text import amount, said_of
+from fencerow.db.trouble import is_out_of_descriptors, is_shortage, is_trouble, out_of_resources
 
 log = logging.getLogger("fencerow.worker")
 

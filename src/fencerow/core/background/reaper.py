@@ -15,16 +15,16 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.portion import Portion
-from fencerow.core.db.run import Operation
-from fencerow.core.db.steady import steady
 from fencerow.core.model.state import State
-from fencerow.core.model.text import amount
 from fencerow.core.store import store
 from fencerow.core.store.attempts import MovedJob, Requeued
 from fencerow.core.store.reap import LeaseAhead, Reclaimed
 from fencerow.core.telemetry import Fact, Telemetry
+from fencerow.db.engine import Engine
+from fencerow.db.portion import Portion
+from fencerow.db.run import Operation
+from fencerow.db.steady import steady
+from fencerow.db.text import amount
 
 log = logging.getLogger("fencerow.worker.reaper")
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from fencerow.core.background.beat import by_beat
 from fencerow.core.background.dormant import Dormant
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.imprint import Seen
-from fencerow.core.db.queries import Query
-from fencerow.core.db.run import Statement, Steps, first_column, operation
+from fencerow.db.engine import Engine
+from fencerow.db.imprint import LastImprint
+from fencerow.db.queries import Query
+from fencerow.db.run import Statement, Steps, first_column, operation
 
 NOBODY_S = 60.0  # the pause where nobody sleeps
 
@@ -31,7 +31,7 @@ class Sleepers:
     def __init__(self, rouse: Callable[[Dormant], None]) -> None:
         self._rouse = rouse
         self._asleep: list[Dormant] = []
-        self._seen = defaultdict[Engine, Seen](Seen)
+        self._seen = defaultdict[Engine, LastImprint](LastImprint)
 
     def add(self, dormant: Dormant) -> None:
         """It sleeps from now on."""

@@ -14,11 +14,6 @@ from typing import Any, TypeVar
 
 from fencerow.core.client.refs import Ref
 from fencerow.core.client.waiting import Answer, Poller, check_wait
-from fencerow.core.db.blocking import refuse_in_loop
-from fencerow.core.db.borrow import borrowed
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Procedure, Request, Runner, WakeUp, arun, ask, run
-from fencerow.core.db.strikes import SHELTER, sheltered
 from fencerow.core.errors import FencerowError, NotReady, ResultTimeout
 from fencerow.core.errors.bare import bare
 from fencerow.core.log_fields import current
@@ -29,6 +24,11 @@ from fencerow.core.model.packing import PLAIN, Packing
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.state import LIVE
 from fencerow.core.store import store
+from fencerow.db.blocking import refuse_in_loop
+from fencerow.db.borrow import borrowed
+from fencerow.db.engine import Engine
+from fencerow.db.run import Procedure, Request, Runner, WakeUp, arun, ask, run
+from fencerow.db.strikes import SHELTER, sheltered
 
 T = TypeVar("T")
 

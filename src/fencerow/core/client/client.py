@@ -18,11 +18,11 @@ from fencerow.core.client.moving import (
 )
 from fencerow.core.client.refs import CancelAnswer, Ref, reading, resolving
 from fencerow.core.client.submitting import Submits
-from fencerow.core.db.run import Procedure
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.seconds import Seconds
+from fencerow.core.verb import averb, verb
+from fencerow.db.run import Procedure
 
 FLUSH_S = 1.0
 

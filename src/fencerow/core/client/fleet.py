@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from fencerow.core.db.engine import Engine
 from fencerow.core.errors import DatabaseError
 from fencerow.core.model.rules import needed
 from fencerow.core.model.submission import Submission
 from fencerow.core.store import store
 from fencerow.core.store.workers import Unaware, older_workers
+from fencerow.db.engine import Engine
 
 LOOKED_S = 5.0  # how long a look is good for
 

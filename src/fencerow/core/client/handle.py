@@ -12,15 +12,15 @@ from fencerow.core.answering import answer
 from fencerow.core.client.base import ClientBase
 from fencerow.core.client.moving import cancelling, reviving
 from fencerow.core.client.refs import CancelAnswer, reading
-from fencerow.core.db.run import Procedure
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import JobCancelled, JobFailed, JobGone, JobNotFound
 from fencerow.core.model.change import AskedChange, JobChanged
 from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.model.job import EndOfJob, JobRecord
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.state import State
-from fencerow.core.model.text import kind_and_text, shortened
+from fencerow.core.verb import averb, verb
+from fencerow.db.run import Procedure
+from fencerow.db.text import kind_and_text, shortened
 
 T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)

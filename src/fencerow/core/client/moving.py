@@ -8,15 +8,15 @@ from __future__ import annotations
 import time
 
 from fencerow.core.client.refs import CancelAnswer, Ref, resolving
-from fencerow.core.db.run import Operation, Procedure, WakeUp, ask
 from fencerow.core.errors import Busy, IllegalMove, OutcomeUnknown, Unavailable
 from fencerow.core.model.state import State
-from fencerow.core.model.text import check_text
 from fencerow.core.model.wakeup import Arrived, CancelAsked, encode, encode_ended
 from fencerow.core.store import store
 from fencerow.core.store.attempts import MovedJob, Requeued
 from fencerow.core.store.hints import hints_of_queued
 from fencerow.core.store.moves import CancelResult
+from fencerow.db.run import Operation, Procedure, WakeUp, ask
+from fencerow.db.text import check_text
 
 REASON_LENGTH_MAX = 500
 NOT_NOW = (Unavailable, Busy)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fencerow.core.db.run import Procedure, ask
 from fencerow.core.errors import JobGone, JobNotFound
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import JobRecord
-from fencerow.core.model.text import check_text
 from fencerow.core.store import store
+from fencerow.db.run import Procedure, ask
+from fencerow.db.text import check_text
 
 KEY_LENGTH_MAX = 256
 

@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from weakref import proxy
 
-from fencerow.core.db.apart import apart
 from fencerow.core.errors import DatabaseError, OutcomeUnknown, StorageFull
 from fencerow.core.model.submission import Submission
+from fencerow.db.apart import apart
 
 IDS_SHOWN = 3
 GROUP_ROWS_MAX = 500

@@ -14,8 +14,6 @@ from weakref import WeakKeyDictionary
 
 from fencerow.core.client.base import ClientBase
 from fencerow.core.client.submit_group import SubmitGroup, in_doubt
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Operation, Pause, Procedure, Tells, ask, joining
 from fencerow.core.errors import DatabaseError, InvalidInput, OutcomeUnknown
 from fencerow.core.model.job import NewJob
 from fencerow.core.model.seconds import Seconds, in_seconds
@@ -25,6 +23,8 @@ from fencerow.core.store.hints import hints_of
 from fencerow.core.store.storing import answered_each, once_each, storing_once
 from fencerow.core.store.terms import is_settled
 from fencerow.core.telemetry import Fact, Telemetry
+from fencerow.db.engine import Engine
+from fencerow.db.run import Operation, Pause, Procedure, Tells, ask, joining
 
 if TYPE_CHECKING:
     from fencerow.core.client.fleet import Fleet

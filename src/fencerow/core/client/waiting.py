@@ -15,16 +15,16 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future, InvalidStateError
 
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.service import Service
-from fencerow.core.db.strikes import SHELTER, here, sheltered
-from fencerow.core.db.trouble import is_shortage
 from fencerow.core.errors import Busy, FencerowError, InvalidInput, OutcomeUnknown, Unavailable
 from fencerow.core.model import wakeup
 from fencerow.core.model.job import EndOfJob
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.core.model.text import is_finite, shown
 from fencerow.core.store import store
+from fencerow.db.engine import Engine
+from fencerow.db.service import Service
+from fencerow.db.strikes import SHELTER, here, sheltered
+from fencerow.db.text import is_finite, shown
+from fencerow.db.trouble import is_shortage
 
 log = logging.getLogger("fencerow.client")
 

@@ -10,7 +10,7 @@ from fencerow.core.config.setting import PREFIX, Setting, number, text
 from fencerow.core.config.variables import COMMAND_PREFIX, RESERVED_NAMES, is_injected
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.defaults import Defaults
-from fencerow.core.model.url import DatabaseUrl, PostgresUrl, SqliteUrl, masked, parse_url
+from fencerow.db.url import DatabaseUrl, PostgresUrl, SqliteUrl, masked, parse_url
 
 __all__ = [
     "COMMAND_PREFIX",

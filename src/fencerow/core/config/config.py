@@ -14,8 +14,8 @@ from fencerow.core.errors import ConfigError, InvalidInput
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.defaults import DAY_S, Defaults
 from fencerow.core.model.seconds import keep_in_seconds
-from fencerow.core.model.url import PostgresUrl, masked, parse_url
 from fencerow.core.model.worker_labels import parsed_labels
+from fencerow.db.url import PostgresUrl, masked, parse_url
 
 IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]{0,39}")
 DRAIN_MARGIN_S = 15.0

@@ -7,8 +7,8 @@ from pathlib import Path
 from traceback import walk_tb
 from typing import TypeVar
 
-from fencerow.core.errors.base import FencerowError
-from fencerow.core.errors.database import DatabaseError
+from fencerow.db.errors.base import FencerowError
+from fencerow.db.errors.database import DatabaseError
 
 PACKAGE = f"{Path(__file__).parents[2]}/"
 STANDARD = f"{Path(os.__file__).parent}/"

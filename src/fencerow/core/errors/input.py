@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-import fencerow.core.errors.exits as exits
-from fencerow.core.errors.base import FencerowError
-
-
-class InvalidInput(FencerowError):
-    """Input was refused and nothing was stored. Correct it and submit again."""
-
-    code = "FR-201"
-    exit_code = exits.REFUSED
+from fencerow.db.errors.input import InvalidInput
 
 
 class AmbiguousId(InvalidInput):
@@ -45,12 +37,6 @@ class InvalidPayload(InvalidInput):
     """A value cannot be kept as JSON faithfully: NaN, Infinity, NUL, a lone surrogate, an unsupported type."""
 
     code = "FR-205"
-
-
-class BlockingCall(InvalidInput):
-    """A sync verb was used inside a running event loop. Nothing was sent; use its async twin."""
-
-    code = "FR-207"
 
 
 class UnknownVerb(InvalidInput, AttributeError):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import fencerow.core.errors.exits as exits
-from fencerow.core.errors.base import FencerowError
+import fencerow.db.errors.exits as exits
+from fencerow.db.errors.base import FencerowError
 
 
 class JobNotFound(FencerowError):

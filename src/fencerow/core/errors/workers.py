@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import fencerow.core.errors.exits as exits
-from fencerow.core.errors.base import FencerowError
+import fencerow.db.errors.exits as exits
+from fencerow.db.errors.base import FencerowError
 
 
 class WorkerNotFound(FencerowError):
@@ -29,15 +29,6 @@ class OrderRefused(FencerowError):
     def __init__(self, what: str, why: str = "", fix: str = "", *, version: int | None = None) -> None:
         super().__init__(what, why, fix)
         self.version = version
-
-
-class OutOfResources(FencerowError):
-    """The process had no descriptors, threads or memory left: at its start, or a worker's for a whole lease.
-
-    It has ended. Start it again, with a higher limit or without what keeps them open.
-    """
-
-    code = "FR-604"
 
 
 class WorkersNotStarted(FencerowError):

@@ -12,8 +12,8 @@ import msgspec
 from fencerow.core.errors import ConfigError
 from fencerow.core.model.control import DELAY_S_MAX
 from fencerow.core.model.seconds import Seconds, keep_in_seconds
-from fencerow.core.model.text import shown
 from fencerow.core.model.value import NULL, UNREADABLE
+from fencerow.db.text import shown
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.core.model.text import shown
+from fencerow.db.text import shown
 
 DELAY_S_MAX = 366 * 24 * 3600.0
 

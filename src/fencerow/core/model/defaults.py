@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fencerow.core.errors import ConfigError
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.seconds import Seconds, keep_in_seconds
-from fencerow.core.model.text import shown
+from fencerow.db.text import shown
 
 PRIORITY_MIN = -100
 PRIORITY_MAX = 100

@@ -10,9 +10,9 @@ from enum import StrEnum
 import msgspec
 
 from fencerow.core.errors import FencerowError
-from fencerow.core.errors.base import line_of
 from fencerow.core.model.frames import trim
-from fencerow.core.model.text import shortened, storable
+from fencerow.db.errors.base import line_of
+from fencerow.db.text import shortened, storable
 
 MESSAGE_LENGTH_MAX = 2_000
 TRACEBACK_BYTES_MAX = 16 * 1024

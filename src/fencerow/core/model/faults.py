@@ -18,7 +18,7 @@ import msgspec
 
 from fencerow.core.errors import InvalidPayload
 from fencerow.core.model.hooks import to_plain
-from fencerow.core.model.text import SURROGATE
+from fencerow.db.text import SURROGATE
 
 DEPTH_MAX = 64
 INT_MIN = -(2**63)

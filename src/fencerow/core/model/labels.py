@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from fencerow.core.errors import InvalidInput, PayloadTooLarge
-from fencerow.core.model.text import check_text, shown
 from fencerow.core.model.value import ValueType
+from fencerow.db.text import check_text, shown
 
 TAGS_MAX = 64
 Plain = str | int | float | bool | None  # a value in metadata by which jobs are found

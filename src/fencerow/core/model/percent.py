@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.text import shown
+from fencerow.db.text import shown
 
 
 def percent_of(value: object) -> float:

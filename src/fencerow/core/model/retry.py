@@ -14,7 +14,7 @@ from fencerow.core.model.classify import is_retryable, leaves, retry_after_s
 from fencerow.core.model.control import DELAY_S_MAX, Fail, Retry, Snooze, Suspend
 from fencerow.core.model.describe import ErrorRecord, FailureCode, describe
 from fencerow.core.model.outcome import Failed, Retried, Snoozed, Suspended
-from fencerow.core.model.text import shown
+from fencerow.db.text import shown
 
 __all__ = [
     "Backoff",

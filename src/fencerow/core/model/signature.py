@@ -14,7 +14,7 @@ import msgspec
 from fencerow.core.errors import DeclarationError
 from fencerow.core.model.conditions import unheeded_conditions
 from fencerow.core.model.hooks import is_model
-from fencerow.core.model.text import said_of
+from fencerow.db.text import said_of
 
 STARRED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from fencerow.core.errors import InvalidInput, OrderRefused
-from fencerow.core.model.text import check_text
+from fencerow.db.text import check_text
 
 SLOTS_MAX = 10_000
 QUEUES_MAX = 1_000

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.text import check_text
+from fencerow.db.text import check_text
 
 LABEL_LENGTH_MAX: Final = 100
 LABELS_MAX: Final = 20

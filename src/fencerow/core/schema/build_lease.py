@@ -7,11 +7,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.leases import Belief
-from fencerow.core.db.run import Operation, run
-from fencerow.core.db.steady import steady
 from fencerow.core.schema.building import LEASE_S, Building, Index, build, lost, progress, renew
+from fencerow.db.engine import Engine
+from fencerow.db.leases import Belief
+from fencerow.db.run import Operation, run
+from fencerow.db.steady import steady
 
 log = logging.getLogger("fencerow")
 

@@ -15,10 +15,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from fencerow.core.db.migration import Migration
-from fencerow.core.db.queries import Query
-from fencerow.core.db.run import Pause, Procedure, Row, Rows, Statement, Steps, ask, execute, operation
 from fencerow.core.errors import Busy, SchemaMissing, SchemaTampered
+from fencerow.db.migration import Migration
+from fencerow.db.queries import Query
+from fencerow.db.run import Pause, Procedure, Row, Rows, Statement, Steps, ask, execute, operation
 
 CREATE = re.compile(r"CREATE (UNIQUE )?INDEX ([a-z_][a-z0-9_]*) ON (\S+) (.*)", re.DOTALL)
 MARK = "/* fencerow migrate */"  # what the statements of a build begin with: so others see that the server is at it

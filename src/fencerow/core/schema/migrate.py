@@ -12,16 +12,16 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fencerow.core.db import locks
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.migration import INDEX, Migration
-from fencerow.core.db.run import Rows, Steps, as_int, execute, operation
-from fencerow.core.db.steady import steady
 from fencerow.core.errors import Busy, SchemaMissing, SchemaTampered, SchemaTooNew, SchemaTooOld
 from fencerow.core.model.ids import new_id
 from fencerow.core.schema.build_lease import Tell, build_kept
 from fencerow.core.schema.building import LEASE_S, Building, broken, indexes_of
 from fencerow.core.schema.rooms import known_migrations
+from fencerow.db import locks
+from fencerow.db.engine import Engine
+from fencerow.db.migration import INDEX, Migration
+from fencerow.db.run import Rows, Steps, as_int, execute, operation
+from fencerow.db.steady import steady
 
 log = logging.getLogger("fencerow")
 
@@ -253,8 +253,8 @@ def refuse_foreign(engine: Engine) -> None:
     Raises:
         SchemaMissing: it is somebody else's, or was never migrated.
     """
-    from fencerow.core.db.probe_sqlite import is_foreign_sqlite
-    from fencerow.core.db.sqlite import SqliteEngine
+    from fencerow.db.probe_sqlite import is_foreign_sqlite
+    from fencerow.db.sqlite import SqliteEngine
 
     if isinstance(engine, SqliteEngine) and is_foreign_sqlite(engine.path, ledger_name(engine)):
         raise _missing()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fencerow.core.db.migration import Migration, migrations
+from fencerow.db.migration import Migration, migrations
 
 PACKAGES = ("fencerow.core.store", "fencerow.core.schema")
 _of_wings: list[str] = []

@@ -11,7 +11,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.core.db.run import (
+from fencerow.core.model.job import Claimed, EndOfJob, Fence, QueueLane
+from fencerow.core.model.lane import ANYBODYS, SUSPECT, open_to
+from fencerow.core.model.state import FINAL, State
+from fencerow.core.model.value import UNREADABLE
+from fencerow.core.store.decoding import salvaged_claims
+from fencerow.db.due import OWN, Due
+from fencerow.db.run import (
     Param,
     Rows,
     Statement,
@@ -22,12 +28,6 @@ from fencerow.core.db.run import (
     operation,
     text_or_none,
 )
-from fencerow.core.model.due import OWN, Due
-from fencerow.core.model.job import Claimed, EndOfJob, Fence, QueueLane
-from fencerow.core.model.lane import ANYBODYS, SUSPECT, open_to
-from fencerow.core.model.state import FINAL, State
-from fencerow.core.model.value import UNREADABLE
-from fencerow.core.store.decoding import salvaged_claims
 
 CLAIMS = msgspec.json.Decoder(list[Claimed])
 NIL = "00000000-0000-0000-0000-000000000000"

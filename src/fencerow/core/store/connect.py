@@ -10,8 +10,8 @@ from fencerow.core.errors import NoDatabase
 from fencerow.core.store.tables import postgres_queries, sqlite_queries
 
 if TYPE_CHECKING:
-    from fencerow.core.db.postgres import PostgresEngine
-    from fencerow.core.db.sqlite import SqliteEngine
+    from fencerow.db.postgres import PostgresEngine
+    from fencerow.db.sqlite import SqliteEngine
 
 DEFAULT_FILE = "fencerow.db"
 DEFAULT_URL = f"sqlite:///{DEFAULT_FILE}"
@@ -32,7 +32,7 @@ def open_engine(config: CoreConfig) -> PostgresEngine | SqliteEngine:
         )
     url = parse_url(config.url)
     if isinstance(url, PostgresUrl):
-        from fencerow.core.db.postgres import PostgresEngine  # with its driver: only where it is used
+        from fencerow.db.postgres import PostgresEngine  # with its driver: only where it is used
 
         return PostgresEngine(
             url.conninfo,
@@ -44,7 +44,7 @@ def open_engine(config: CoreConfig) -> PostgresEngine | SqliteEngine:
             statement_timeout_s=config.statement_timeout_s,
             prepares=config.prepared_statements == "auto",
         )
-    from fencerow.core.db.sqlite import SqliteEngine
+    from fencerow.db.sqlite import SqliteEngine
 
     return SqliteEngine(
         Path(url.path),

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fencerow.core.db.run import Steps, operation
 from fencerow.core.model.job import NewJob
 from fencerow.core.model.rules import needed
 from fencerow.core.model.submission import Submission
 from fencerow.core.store.attempts import MovedJob, Requeued, Success, succeed
 from fencerow.core.store.storing import once_each, storing_once
 from fencerow.core.store.workers import refuse_older
+from fencerow.db.run import Steps, operation
 
 
 class FollowedSuccess(msgspec.Struct, frozen=True):

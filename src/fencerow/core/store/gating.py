@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from fencerow.core.db.run import Steps
     from fencerow.core.model.job import NewJob
+    from fencerow.db.run import Steps
 
 
 class Gating(Protocol):

@@ -9,11 +9,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from fencerow.core.db.run import Steps, execute
 from fencerow.core.errors import KeyConflict
 from fencerow.core.model.job import KeyClaim, NewJob
 from fencerow.core.store.known import refuse_other_work
 from fencerow.core.store.submit import insert_absent
+from fencerow.db.run import Steps, execute
 
 ROUNDS_MAX = 20  # of reserve and look; each loses only to somebody who won
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fencerow.core.db.run import Row, Steps, execute
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import NewJob
 from fencerow.core.model.packed import fingerprint
+from fencerow.db.run import Row, Steps, execute
 
 
 def refuse_other_work(jobs: Sequence[NewJob], *, keyed: bool = False) -> Steps[None]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fencerow.core.db.run import Row, Steps, execute, first_column, operation, text_or_none
 from fencerow.core.store.attempts import MovedJob, Requeued, archive, requeued_rows
 from fencerow.core.store.moves import CANCEL_PATIENCE_S, forget_notes, key_document
+from fencerow.db.run import Row, Steps, execute, first_column, operation, text_or_none
 
 
 @dataclass(frozen=True, slots=True)

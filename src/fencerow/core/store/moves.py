@@ -9,7 +9,6 @@ from typing import TypeVar
 
 import msgspec
 
-from fencerow.core.db.run import Row, Steps, execute, first_column, operation, text_or_none
 from fencerow.core.errors import (
     FencerowError,
     IllegalMove,
@@ -21,6 +20,7 @@ from fencerow.core.errors import (
 from fencerow.core.model.job import Fence
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store.attempts import MovedJob, Requeued, archive, read_fences, requeued_rows
+from fencerow.db.run import Row, Steps, execute, first_column, operation, text_or_none
 
 T = TypeVar("T")
 ROUNDS_MAX = 10  # of move, ask and look; each loses only to somebody who moved the job

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fencerow.core.db.run import Steps, execute, operation
+from fencerow.db.run import Steps, execute, operation
 
 
 @operation(alone=True, repeatable=True)

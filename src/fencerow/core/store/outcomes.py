@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from fencerow.core.db.run import Operation
 from fencerow.core.model.outcome import (
     Crashed,
     Failed,
@@ -42,6 +41,7 @@ from fencerow.core.store.reap import Crash, Reclaimed, crash
 from fencerow.core.store.suspending import SuspendedAttempt, Suspending, suspend
 from fencerow.core.store.unmoved import fail_in_place
 from fencerow.core.telemetry import Fact
+from fencerow.db.run import Operation
 
 
 class EndedAttempt(Protocol):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.errors import Busy
-from fencerow.core.model.due import OWN, Due
 from fencerow.core.model.job import Claimed
 from fencerow.core.model.lane import ANYBODYS
 from fencerow.core.store.attempts import Mark, claim
+from fencerow.db.due import OWN, Due
+from fencerow.db.run import Steps, as_int, execute, operation
 
 
 @operation()
@@ -63,7 +63,7 @@ def claim_passed_over(
         )
     except Exception as error:
         # Not before there is trouble: what runs on SQLite never needs the driver.
-        from fencerow.core.db.faults import CONTENTION, first_line
+        from fencerow.db.faults import CONTENTION, first_line
 
         if not isinstance(error, CONTENTION):
             raise

@@ -18,8 +18,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from fencerow.core.db import query_files
 from fencerow.core.errors import ConfigError
+from fencerow.db import query_files
 
 # `ended`: the jobs that leave the live ones, all columns as they end. `revived`: the finished jobs that go back, all
 # columns as they had ended. `moved`: live jobs that may have another state now; on SQLite only their ids. Those of them

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store.decoding import record_of
+from fencerow.db.run import Steps, as_int, execute, operation
 
 
 class KeyOwner(msgspec.Struct, frozen=True):

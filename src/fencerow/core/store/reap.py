@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fencerow.core.db.run import Rows, Steps, as_int, execute, first_column, operation, text_or_none
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store.attempts import MovedJob, archive
+from fencerow.db.run import Rows, Steps, as_int, execute, first_column, operation, text_or_none
 
 DEATHS_PER_CRASH = 5
 

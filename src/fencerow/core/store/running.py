@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from fencerow.core.db.run import Operation
+from fencerow.db.run import Operation
 
 
 class HoldFence(Protocol):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from fencerow.core.db.run import Steps
 from fencerow.core.model.job import NewJob
 from fencerow.core.store.gating import gating
 from fencerow.core.store.terms import keep_terms
+from fencerow.db.run import Steps
 
 
 def store_jobs(

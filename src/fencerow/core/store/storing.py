@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from fencerow.core.db.run import Operation, Steps, operation
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import NewJob
 from fencerow.core.model.submission import Submission, SubmitResult
@@ -13,6 +12,7 @@ from fencerow.core.store.idempotency import Pair, give_keys, reserve, store_fres
 from fencerow.core.store.known import is_same_work
 from fencerow.core.store.submit import resubmit, submit_gated
 from fencerow.core.store.terms import is_settled, settle, settled_terms
+from fencerow.db.run import Operation, Steps, operation
 
 
 def storing_once(once: Sequence[Submission], *, again: bool = False) -> Operation[list[SubmitResult]]:

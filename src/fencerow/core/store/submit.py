@@ -11,7 +11,12 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.core.db.run import (
+from fencerow.core.model.ids import may_be_ours
+from fencerow.core.model.job import NewJob, Template, instant
+from fencerow.core.store.gating import gating
+from fencerow.core.store.known import refuse_other_work
+from fencerow.core.store.stored import store_jobs
+from fencerow.db.run import (
     Param,
     Statement,
     Steps,
@@ -21,11 +26,6 @@ from fencerow.core.db.run import (
     first_column,
     operation,
 )
-from fencerow.core.model.ids import may_be_ours
-from fencerow.core.model.job import NewJob, Template, instant
-from fencerow.core.store.gating import gating
-from fencerow.core.store.known import refuse_other_work
-from fencerow.core.store.stored import store_jobs
 
 NONE: frozenset[str] = frozenset()
 NULL = r"\N"

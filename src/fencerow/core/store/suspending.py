@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from fencerow.core.db.run import Steps, as_int, execute, first_column, operation
 from fencerow.core.model.state import State
 from fencerow.core.store.attempts import Requeued, requeued_rows
+from fencerow.db.run import Steps, as_int, execute, first_column, operation
 
 
 class SuspendedAttempt(msgspec.Struct, frozen=True):

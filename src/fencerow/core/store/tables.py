@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache, reduce
 
-from fencerow.core.db.queries import Queries, load, postgres_names, sqlite_names
 from fencerow.core.schema.rooms import packages
 from fencerow.core.store.points import points, shared
+from fencerow.db.queries import Queries, load, postgres_names, sqlite_names
 
 
 @lru_cache(

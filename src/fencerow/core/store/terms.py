@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fencerow.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from fencerow.core.db.run import Steps
     from fencerow.core.model.job import NewJob
     from fencerow.core.model.submission import Submission, SubmitResult
+    from fencerow.db.run import Steps
 
 
 class Settled(Protocol):

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fencerow.core.db.run import Steps, execute, first_column, operation
 from fencerow.core.store.attempts import Failure, MovedJob, archive, moved_rows
+from fencerow.db.run import Steps, execute, first_column, operation
 
 
 @operation(alone=True)

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from fencerow.core.db.run import Steps, as_int, execute, first_column, operation, text_or_none
 from fencerow.core.errors import OlderWorkers
 from fencerow.core.model.wanted import Wanted
 from fencerow.core.model.worker import HeldJob, WorkerRecord
 from fencerow.core.store.decoding import read_or, worker_of
+from fencerow.db.run import Steps, as_int, execute, first_column, operation, text_or_none
 
 SHOWN = 3
 

@@ -18,9 +18,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.portion import Portion, is_beyond_limits, is_too_much
-from fencerow.core.db.trouble import is_trouble, took_too_long
 from fencerow.core.errors import OlderWorkers, OutcomeUnknown
 from fencerow.core.model.job import Fence
 from fencerow.core.model.outcome import Failed, Outcome, Released, Stopped, Succeeded
@@ -36,6 +33,9 @@ from fencerow.core.worker.lines import JobLines, Tally
 from fencerow.core.worker.pending import Pending, batches
 from fencerow.core.worker.roster import Key, Roster
 from fencerow.core.worker.wakeups import WakeUps
+from fencerow.db.engine import Engine
+from fencerow.db.portion import Portion, is_beyond_limits, is_too_much
+from fencerow.db.trouble import is_trouble, took_too_long
 
 log = logging.getLogger("fencerow.worker")
 

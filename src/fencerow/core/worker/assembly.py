@@ -17,14 +17,10 @@ from fencerow.core.background.loop import Endurance, Fatal, Loop, Loops
 from fencerow.core.background.reaper import JobReaper
 from fencerow.core.chore import Chore, Site, Ticking
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.clock import CarriedClock
-from fencerow.core.db.connections import of_worker
-from fencerow.core.db.engine import Engine
 from fencerow.core.errors import ConfigError
 from fencerow.core.model import rules
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.outcome import Released
-from fencerow.core.model.text import amount
 from fencerow.core.model.wanted import Leave
 from fencerow.core.model.worker_labels import parsed_labels
 from fencerow.core.telemetry import Telemetry
@@ -47,6 +43,10 @@ from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import AHEAD, Roster
 from fencerow.core.worker.shutdown import Shutdown
 from fencerow.core.worker.wakeups import WakeUps
+from fencerow.db.clock import CarriedClock
+from fencerow.db.connections import of_worker
+from fencerow.db.engine import Engine
+from fencerow.db.text import amount
 from fencerow.version import __version__
 
 
@@ -275,7 +275,7 @@ def connections(engine: Engine, handlers: Iterable[Handler]) -> Mapping[str, int
     """How many connections the worker's process opens at most, by what they are for; none on SQLite."""
     if not engine.traits.has_server:
         return {}
-    from fencerow.core.db.postgres import PostgresEngine  # with its driver: only where there is a server
+    from fencerow.db.postgres import PostgresEngine  # with its driver: only where there is a server
 
     if not isinstance(engine, PostgresEngine):
         return {}  # one that stands before it, to record or to slow it down, opens none itself

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
 
-from fencerow.core.db.strikes import Striker, arrived
 from fencerow.core.errors import AttemptTimeout, CancelRequested, LeaseLost, TransactionMisuse
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import Claimed
+from fencerow.db.strikes import Striker, arrived
 
 LATE_S = 0.5  # what a busy machine does to an event loop that nobody blocks
 

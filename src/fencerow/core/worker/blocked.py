@@ -19,9 +19,7 @@ from types import FrameType
 
 from msgspec import structs
 
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.service import Service
-from fencerow.core.errors import LoopBlocked, exits
+from fencerow.core.errors import LoopBlocked
 from fencerow.core.model.outcome import Crashed, Outcome, Released
 from fencerow.core.model.wanted import Blocked
 from fencerow.core.store.outcomes import WRITINGS
@@ -36,6 +34,9 @@ from fencerow.core.worker.on_loop import OnLoop
 from fencerow.core.worker.pending import Pending, batches
 from fencerow.core.worker.roster import Key, Roster
 from fencerow.core.worker.starved import ProcessorWait, is_starved
+from fencerow.db.engine import Engine
+from fencerow.db.errors import exits
+from fencerow.db.service import Service
 
 log = logging.getLogger("fencerow.worker")
 

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
-from fencerow.core.db.service import soon
 from fencerow.core.errors import InvalidInput
+from fencerow.db.service import soon
 
 
 def refuse_in_a_loop(name: str, instead: str) -> None:

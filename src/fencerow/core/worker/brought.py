@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from fencerow.core.chore import Chore, Site
     from fencerow.core.config import CoreConfig
-    from fencerow.core.db.run import Operation
     from fencerow.core.model.handler import Handler
     from fencerow.core.model.job import Claimed
     from fencerow.core.model.outcome import Released
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from fencerow.core.worker.calling import Calls
     from fencerow.core.worker.deciding import Decider
     from fencerow.core.worker.executor import Executor, RunsTogether
+    from fencerow.db.run import Operation
 
 
 class Apart(Protocol):

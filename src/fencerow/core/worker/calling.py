@@ -13,8 +13,6 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.strikes import Striker
 from fencerow.core.errors import LeaseLost, OutcomeUnknown
 from fencerow.core.main_loop import ends_process
 from fencerow.core.store import store
@@ -28,6 +26,8 @@ from fencerow.core.worker.job_type import job_type
 from fencerow.core.worker.middleware import Middleware
 from fencerow.core.worker.on_loop import OnLoop
 from fencerow.core.worker.transaction import JobTransaction
+from fencerow.db.engine import Engine
+from fencerow.db.strikes import Striker
 
 log = logging.getLogger("fencerow.worker")
 

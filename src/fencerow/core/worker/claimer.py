@@ -15,12 +15,7 @@ from functools import partial
 from typing import TypeVar
 
 from fencerow.core.chore import Site
-from fencerow.core.db.clock import CarriedClock
-from fencerow.core.db.portion import Portion, is_too_much
-from fencerow.core.db.run import Operation
-from fencerow.core.db.steady import steady
 from fencerow.core.errors import Busy
-from fencerow.core.model.due import OWN, Due
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import Claimed
 from fencerow.core.model.worker_labels import parsed_labels
@@ -35,6 +30,11 @@ from fencerow.core.worker.life import Life
 from fencerow.core.worker.marks import QueueView
 from fencerow.core.worker.pool import PREFETCH_MAX, Pool
 from fencerow.core.worker.roster import Roster
+from fencerow.db.clock import CarriedClock
+from fencerow.db.due import OWN, Due
+from fencerow.db.portion import Portion, is_too_much
+from fencerow.db.run import Operation
+from fencerow.db.steady import steady
 
 log = logging.getLogger("fencerow.worker")
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from fencerow.core.background.loop import Loop, Loops
 from fencerow.core.chore import Site
-from fencerow.core.db.clock import CarriedClock
 from fencerow.core.model.handler import Handler
 from fencerow.core.worker.ageing import Ageing
 from fencerow.core.worker.claimer import Claimer
@@ -16,6 +15,7 @@ from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.life import Life
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import Roster
+from fencerow.db.clock import CarriedClock
 
 ANSWER_S = 5.0  # that the last claims of a worker may take
 

@@ -10,21 +10,21 @@ from typing import Any, NoReturn, TypeVar, overload
 
 from fencerow.core.answering import answer
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Operation
-from fencerow.core.db.strikes import SHELTER
 from fencerow.core.errors import CancelRequested, InvalidInput, TransactionMisuse
 from fencerow.core.model.job import EPOCH
 from fencerow.core.model.percent import percent_of
 from fencerow.core.model.retry import Snooze
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.submission import PreparedCall
-from fencerow.core.model.text import check_text, shown
 from fencerow.core.store import store
 from fencerow.core.worker.attempt import Attempt, Interrupt, lease_lost
 from fencerow.core.worker.follow_ups import AsStored, FollowUps, PreparedJobs
 from fencerow.core.worker.lines import LEVELS, mirror
 from fencerow.core.worker.transaction import JobTransaction
+from fencerow.db.engine import Engine
+from fencerow.db.run import Operation
+from fencerow.db.strikes import SHELTER
+from fencerow.db.text import check_text, shown
 
 S = TypeVar("S")
 

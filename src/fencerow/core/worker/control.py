@@ -18,10 +18,6 @@ import msgspec
 
 from fencerow.core.background.loop import Fatal, Loops
 from fencerow.core.chore import Site
-from fencerow.core.db.clock import CarriedClock
-from fencerow.core.db.service import soon
-from fencerow.core.db.trouble import is_trouble
-from fencerow.core.model.text import amount
 from fencerow.core.model.wanted import Descriptors, Leave, SlotGroup, SlotGroupNow, Stated, Wanted
 from fencerow.core.store import store
 from fencerow.core.store.workers import Holding
@@ -35,6 +31,10 @@ from fencerow.core.worker.memory import resident_bytes
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import Key, Roster
 from fencerow.core.worker.wakeups import WakeUps
+from fencerow.db.clock import CarriedClock
+from fencerow.db.service import soon
+from fencerow.db.text import amount
+from fencerow.db.trouble import is_trouble
 
 log = logging.getLogger("fencerow.worker")
 

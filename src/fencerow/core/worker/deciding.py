@@ -9,8 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.trouble import is_shortage, is_trouble
 from fencerow.core.errors import (
     ArgumentsTooNew,
     AttemptTimeout,
@@ -28,13 +26,15 @@ from fencerow.core.model.job import Claimed
 from fencerow.core.model.outcome import Failed, Outcome, Released, Stopped
 from fencerow.core.model.retry import RetryRule, after_failure, describe
 from fencerow.core.model.state import State
-from fencerow.core.model.text import said_of
 from fencerow.core.store import store
 from fencerow.core.store.attempts import MovedJob, Requeued
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.threads import NoThread
 from fencerow.core.worker.attempt import Attempt, Interrupt, OutOfTime
 from fencerow.core.worker.lines import FAULT_CODE
+from fencerow.db.engine import Engine
+from fencerow.db.text import said_of
+from fencerow.db.trouble import is_shortage, is_trouble
 
 log = logging.getLogger("fencerow.worker")
 

@@ -12,7 +12,6 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from fencerow.core.db.engine import Engine
 from fencerow.core.errors import NotImportable
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.outcome import Released
@@ -22,6 +21,7 @@ from fencerow.core.worker.brought import Apart
 from fencerow.core.worker.calling import Calls
 from fencerow.core.worker.deciding import Decider
 from fencerow.core.worker.executor import Executor
+from fencerow.db.engine import Engine
 
 log = logging.getLogger("fencerow.worker")
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from fencerow.core.db.engine import Engine
 from fencerow.core.errors import (
     ArgumentsTooNew,
     CancelRequested,
@@ -31,6 +30,7 @@ from fencerow.core.worker.attempt import Attempt, Interrupt, facts, lease_lost
 from fencerow.core.worker.calling import Calls
 from fencerow.core.worker.deciding import Committed, Decider, Decision
 from fencerow.core.worker.lines import JobLines
+from fencerow.db.engine import Engine
 
 log = logging.getLogger("fencerow.worker")
 

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Sequence
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.trouble import is_trouble
 from fencerow.core.model.worker_labels import parsed_labels
 from fencerow.core.store import store
 from fencerow.core.worker.assembly import Assembly
 from fencerow.core.worker.brought import brought
+from fencerow.db.engine import Engine
+from fencerow.db.trouble import is_trouble
 
 LOOK_AGAIN_S = 0.05  # for a job that is due and that somebody locks
 

@@ -18,18 +18,18 @@ from typing import Protocol
 import msgspec
 
 from fencerow.core.background.loop import Endurance
-from fencerow.core.db.clock import CarriedClock
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.steady import steady
-from fencerow.core.db.trouble import is_shortage, is_trouble
 from fencerow.core.errors import OutcomeUnknown, Unavailable
-from fencerow.core.errors.base import line_of
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.wanted import Wanted
 from fencerow.core.store import store
 from fencerow.core.store.workers import Holding
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.lease import Failover, WorkerLease
+from fencerow.db.clock import CarriedClock
+from fencerow.db.engine import Engine
+from fencerow.db.errors.base import line_of
+from fencerow.db.steady import steady
+from fencerow.db.trouble import is_shortage, is_trouble
 
 log = logging.getLogger("fencerow.worker.keeper")
 

@@ -18,13 +18,13 @@ import time
 import msgspec
 
 from fencerow.core.background.reaper import Warrant
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.leases import deadline_of, margin_of
-from fencerow.core.db.steady import steady
 from fencerow.core.errors import OutcomeUnknown, Unavailable
 from fencerow.core.model.loss import Loss
 from fencerow.core.model.state import State
 from fencerow.core.store import store
+from fencerow.db.engine import Engine
+from fencerow.db.leases import deadline_of, margin_of
+from fencerow.db.steady import steady
 
 log = logging.getLogger("fencerow.worker.keeper")
 

@@ -12,7 +12,6 @@ from itertools import islice
 from types import MappingProxyType
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.strikes import sheltered
 from fencerow.core.log_fields import CORRELATION
 from fencerow.core.model.describe import ErrorRecord, FailureCode
 from fencerow.core.model.outcome import (
@@ -25,10 +24,11 @@ from fencerow.core.model.outcome import (
     Stopped,
     Suspended,
 )
-from fencerow.core.model.text import kind_and_text
 from fencerow.core.store.outcomes import RULES
 from fencerow.core.telemetry import Fact, clean
 from fencerow.core.worker.attempt import Attempt, facts
+from fencerow.db.strikes import sheltered
+from fencerow.db.text import kind_and_text
 
 log = logging.getLogger("fencerow.job")
 said_log = logging.getLogger("fencerow.job.log")

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from fencerow.core.background.beat import by_beat
-from fencerow.core.db.imprint import Seen
 from fencerow.core.model.job import Claimed, QueueLane
 from fencerow.core.model.lane import ANYBODYS, SHARE, SUSPECT, family_of, label_of
 from fencerow.core.model.turns import LaneTurns, Ring
@@ -22,6 +21,7 @@ from fencerow.core.worker.database_time import DatabaseTime
 from fencerow.core.worker.heads import Heads, Key, key_of, reached
 from fencerow.core.worker.queue_limit import QueueLimit
 from fencerow.core.worker.suspect_lanes import SuspectLanes
+from fencerow.db.imprint import LastImprint
 
 SWEEP_S_MIN = 1.0
 SWEEP_SHARE = 50.0
@@ -43,12 +43,10 @@ class QueueView:
         self._marks: dict[Key, Mark] = {}
         # Where marks stood that were given up since the last look, and when that was, by the database's clock.
         self._left_us: dict[Key, int] = {}
-        self._looked_us = 0
         self._dry = True
         self._due_at: float | None = None
-        self._sweep_at = 0.0
+        self._looked_us, self._sweep_at, self._hinted_at = 0, 0.0, 0.0
         self._looks_left: tuple[float, ...] = ()
-        self._hinted_at = 0.0
         self._costs_s = (0.0, 0.0)  # of the last two looks
         self._time = DatabaseTime()
         # What hints told of, and when the last came: an answer that was on its way then knows nothing of it.
@@ -58,7 +56,7 @@ class QueueView:
         self._turns: dict[int, LaneTurns] = {}  # of priorities in which shares have, or had, jobs
         self._in_turn: int | None = None  # the priority whose turns the lanes of the last claim were
         self.heads = Heads()
-        self.seen = Seen()  # of the database, by the last look from the beginning
+        self.seen = LastImprint()  # of the database, by the last look from the beginning
 
     def wants_sweep(self, now: float) -> bool:
         """Whether the lanes should be looked at from the beginning."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, TypedDict
 
-from fencerow.core.db.run import Operation
 from fencerow.core.errors import OrderRefused
 from fencerow.core.model.misfit import refuse_unknown
 from fencerow.core.model.wanted import OrderedChange
 from fencerow.core.store import store
 from fencerow.core.store.orders import Order
+from fencerow.db.run import Operation
 
 
 class ServedChange(TypedDict, total=False):

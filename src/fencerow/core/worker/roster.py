@@ -14,13 +14,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from fencerow.core.db.clock import CarriedClock
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.wanted import OverdueAttempt
 from fencerow.core.store.workers import Holding
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.pool import Pool
+from fencerow.db.clock import CarriedClock
 
 AHEAD = 50  # beyond the slots: what ends while one group of outcomes is being written
 STARTED_MAX = 5_000

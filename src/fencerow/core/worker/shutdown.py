@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 
 from fencerow.core.config import CoreConfig
 from fencerow.core.model.handler import Handler
-from fencerow.core.model.text import amount
 from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.attempt import Attempt, Interrupt
 from fencerow.core.worker.life import Life
 from fencerow.core.worker.lines import listed
 from fencerow.core.worker.roster import Roster
+from fencerow.db.text import amount
 
 log = logging.getLogger("fencerow.worker")
 

@@ -14,17 +14,17 @@ from contextlib import AsyncExitStack, ExitStack
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from fencerow.core.db.engine import AsyncSession, Engine, Session
-from fencerow.core.db.handed import Handed
-from fencerow.core.db.own import own_asession, own_session
-from fencerow.core.db.run import Operation, joining
-from fencerow.core.db.strikes import SHELTER, sheltered
 from fencerow.core.errors import Busy, TransactionMisuse
-from fencerow.core.model.text import said_of
 from fencerow.core.store import store
 from fencerow.core.store.attempts import MovedJob, Requeued
 from fencerow.core.worker.attempt import Attempt, lease_lost
 from fencerow.core.worker.follow_ups import FollowUps
+from fencerow.db.engine import AsyncSession, Engine, Session
+from fencerow.db.handed import Handed
+from fencerow.db.own import own_asession, own_session
+from fencerow.db.run import Operation, joining
+from fencerow.db.strikes import SHELTER, sheltered
+from fencerow.db.text import said_of
 
 T = TypeVar("T")
 

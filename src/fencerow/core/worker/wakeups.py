@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fencerow.core.background.chores import Chores
-from fencerow.core.db.engine import Engine
 from fencerow.core.model.lane import label_of
 from fencerow.core.model.wakeup import Arrived, CancelAsked, Ordered, Queued, decode, encode, encode_ended
 from fencerow.core.store.attempts import Requeued
 from fencerow.core.store.hints import in_lanes
 from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.pool import Pool
+from fencerow.db.engine import Engine
 
 
 class WakeUps:

@@ -17,15 +17,9 @@ from typing import Any, Self, Unpack
 from fencerow.core.answering import answer
 from fencerow.core.chore import Chore, Ticking
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.connections import told
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.locator import note_ready
-from fencerow.core.db.run import arun
-from fencerow.core.db.service import soon
-from fencerow.core.db.trouble import is_shortage, out_of_resources
 from fencerow.core.errors import ConfigError
+from fencerow.core.locator import note_ready
 from fencerow.core.model.handler import Handler
-from fencerow.core.model.text import amount
 from fencerow.core.model.wanted import Leave
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
@@ -36,6 +30,12 @@ from fencerow.core.worker.middleware import NO_MIDDLEWARE, Middleware
 from fencerow.core.worker.ordered import ServedChange, not_registered, ordering_of
 from fencerow.core.worker.shutdown import drain_s, tasks_ended
 from fencerow.core.worker.vitals import Phase, Vitals, found_faults
+from fencerow.db.connections import told
+from fencerow.db.engine import Engine
+from fencerow.db.run import arun
+from fencerow.db.service import soon
+from fencerow.db.text import amount
+from fencerow.db.trouble import is_shortage, out_of_resources
 
 log = logging.getLogger("fencerow.worker")
 

@@ -16,7 +16,7 @@ import msgspec
 
 from fencerow.core.app import JobsApp
 from fencerow.core.composed import config_type
-from fencerow.core.db.service import soon
+from fencerow.db.service import soon
 
 NAME = "fencerow.canary"
 QUEUE = "fencerow.canary"

@@ -18,7 +18,6 @@ import msgspec
 
 from fencerow.core.app import JobsApp
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.run import Steps, execute, first_column, operation
 from fencerow.core.errors import FencerowError, IllegalMove, JobNotFound
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.person import Person
@@ -26,6 +25,7 @@ from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.connect import DEFAULT_URL
 from fencerow.core.wing import witnessed
+from fencerow.db.run import Steps, execute, first_column, operation
 from fencerow.doctor.canary.member import NAME, QUEUE, Orders, made
 from fencerow.doctor.canary.trial import Trial
 from fencerow.doctor.errors import CanaryRefused

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, first_column, operation
-from fencerow.core.model.text import amount
+from fencerow.db.run import Steps, as_int, as_int_or_none, execute, first_column, operation
+from fencerow.db.text import amount
 
 PATIENCE_S = 2.0
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from fencerow.core.db.locator import Locator, arun, run
-from fencerow.core.db.locks import lock_number
-from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.errors import Busy, InvalidInput, RetryTransaction, UnusableConnection
-from fencerow.core.model.text import check_text
+from fencerow.core.locator import Locator, arun, run
+from fencerow.db.locks import lock_number
+from fencerow.db.run import Steps, execute, operation
+from fencerow.db.text import check_text
 
 NAMESPACE = "advisory"
 NAMESPACE_LENGTH_MAX = 100

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import fencerow.guards.mutex.mutexes as mutexes
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
 from fencerow.core.finding import Finding, info, ok, warn
 from fencerow.core.model.state import State
 from fencerow.core.store import store
+from fencerow.db.engine import Engine
 from fencerow.guards.mutex.mutexes import MutexRecord
 
 SHOWN_MAX = 5

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import fencerow.guards.mutex.mutexes as mutexes
 from fencerow.core.client.base import Verbs
-from fencerow.core.db.run import Procedure, ask
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.text import check_text
+from fencerow.core.verb import averb, verb
+from fencerow.db.run import Procedure, ask
+from fencerow.db.text import check_text
 from fencerow.guards.mutex.errors import MutexNotFound
 from fencerow.guards.mutex.mutexes import MutexRecord
 from fencerow.guards.mutex.terms import KEY_LENGTH_MAX

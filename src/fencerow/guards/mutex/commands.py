@@ -12,7 +12,7 @@ from fencerow.command.layout import Column
 from fencerow.command.options import asked, limit_option, usual_options, utc_option
 from fencerow.command.times import Times, span
 from fencerow.core.client.base import ClientBase
-from fencerow.core.errors import exits
+from fencerow.db.errors import exits
 from fencerow.guards.mutex.client import Mutexes
 from fencerow.guards.mutex.mutexes import MutexRecord
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from fencerow.core.errors.base import FencerowError
+from fencerow.db.errors.base import FencerowError
 
 
 class MutexBusy(FencerowError):

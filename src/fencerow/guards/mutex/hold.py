@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable
 
 import fencerow.guards.mutex.mutexes as mutexes
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.leases import Belief
-from fencerow.core.db.run import Operation
-from fencerow.core.db.steady import steady
+from fencerow.db.engine import Engine
+from fencerow.db.leases import Belief
+from fencerow.db.run import Operation
+from fencerow.db.steady import steady
 from fencerow.guards.mutex.errors import MutexLost
 from fencerow.guards.mutex.mutexes import Fence
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 import fencerow.guards.mutex.mutexes as mutexes
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Operation
-from fencerow.core.db.strikes import sheltered
-from fencerow.core.db.trouble import is_trouble
 from fencerow.core.errors import Busy, LeaseLost, Unavailable
 from fencerow.core.model.control import Snooze
 from fencerow.core.store.running import Running, running
+from fencerow.db.engine import Engine
+from fencerow.db.run import Operation
+from fencerow.db.strikes import sheltered
+from fencerow.db.trouble import is_trouble
 from fencerow.guards.mutex.errors import MutexBusy
 from fencerow.guards.mutex.hold import Hold
 from fencerow.guards.mutex.nesting import entered

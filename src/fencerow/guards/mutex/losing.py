@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from fencerow.core.db.service import soon
-from fencerow.core.db.steady import steady
+from fencerow.db.service import soon
+from fencerow.db.steady import steady
 from fencerow.guards.mutex.hold import Hold
 
 

@@ -11,15 +11,15 @@ from typing import Any, Literal, Self
 
 import fencerow.guards.mutex.mutexes as mutexes
 from fencerow.core.answering import answer
-from fencerow.core.db.blocking import refuse_in_loop
-from fencerow.core.db.locator import Locator, acheck_tables, arun, check_tables, run
-from fencerow.core.db.run import arun as arun_requests
-from fencerow.core.db.run import run as run_requests
-from fencerow.core.db.strikes import SHELTER, closed, doorway, opened, sheltered
 from fencerow.core.errors import InvalidInput
+from fencerow.core.locator import Locator, acheck_tables, arun, check_tables, run
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.store.running import Running, running
+from fencerow.db.blocking import refuse_in_loop
+from fencerow.db.run import arun as arun_requests
+from fencerow.db.run import run as run_requests
+from fencerow.db.strikes import SHELTER, closed, doorway, opened, sheltered
 from fencerow.guards.mutex.errors import MutexMisuse, StaleToken
 from fencerow.guards.mutex.hold import Hold
 from fencerow.guards.mutex.holding import agive_back, give_back, give_up, hold_of, keep, left_behind

@@ -7,7 +7,10 @@ from datetime import datetime
 
 import msgspec
 
-from fencerow.core.db.run import (
+from fencerow.core.errors import LeaseLost
+from fencerow.core.model.job import At, AtOrNone, instant
+from fencerow.core.model.looked import Looked
+from fencerow.db.run import (
     Operation,
     Rows,
     Steps,
@@ -17,9 +20,6 @@ from fencerow.core.db.run import (
     operation,
     text_or_none,
 )
-from fencerow.core.errors import LeaseLost
-from fencerow.core.model.job import At, AtOrNone, instant
-from fencerow.core.model.looked import Looked
 
 Fence = Callable[[], Operation[bool | None]]
 

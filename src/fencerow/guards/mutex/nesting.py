@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-from fencerow.core.db.engine import Engine
+from fencerow.db.engine import Engine
 from fencerow.guards.mutex.errors import MutexMisuse
 from fencerow.guards.mutex.hold import Hold
 

@@ -15,11 +15,11 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Operation
-from fencerow.core.db.steady import steady
-from fencerow.core.db.strikes import sheltered
-from fencerow.core.db.trouble import is_trouble
+from fencerow.db.engine import Engine
+from fencerow.db.run import Operation
+from fencerow.db.steady import steady
+from fencerow.db.strikes import sheltered
+from fencerow.db.trouble import is_trouble
 from fencerow.guards.mutex.hold import TAKEN, Hold
 from fencerow.guards.mutex.taking import TakeInFlight
 

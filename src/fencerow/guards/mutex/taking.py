@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import fencerow.guards.mutex.mutexes as mutexes
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Operation, Pause
-from fencerow.core.db.steady import steady
 from fencerow.core.model.control import Snooze
 from fencerow.core.store.running import Running
+from fencerow.db.engine import Engine
+from fencerow.db.run import Operation, Pause
+from fencerow.db.steady import steady
 from fencerow.guards.mutex.errors import MutexBusy
 from fencerow.guards.mutex.mutexes import MutexRecord, MutexTaker
 from fencerow.guards.mutex.terms import Terms

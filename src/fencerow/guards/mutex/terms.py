@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.core.model.text import check_text, shown
+from fencerow.db.text import check_text, shown
 
 KEY_LENGTH_MAX = 500
 PURPOSE_LENGTH_MAX = 200

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.finding import Finding, warn
+from fencerow.db.engine import Engine
+from fencerow.db.run import Steps, as_int, execute, operation
 
 LEFT_S, LEFT_MAX = 86400.0, 10_000  # a worker removes what is over within minutes
 

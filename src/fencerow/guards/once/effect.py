@@ -10,14 +10,14 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, cast
 
-from fencerow.core.db.locator import Locator, acheck_tables, arun, check_tables, run
-from fencerow.core.db.run import joining
-from fencerow.core.db.strikes import sheltered
+from fencerow.core.locator import Locator, acheck_tables, arun, check_tables, run
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.signature import return_annotation
 from fencerow.core.model.value import ValueCodec
 from fencerow.core.store.running import running_on
+from fencerow.db.run import joining
+from fencerow.db.strikes import sheltered
 from fencerow.guards.bounded import awithin, within
 from fencerow.guards.checked import STALE_S_MIN, check_key, check_seconds, fingerprint_of, owner_now
 from fencerow.guards.once.errors import OnceMisuse

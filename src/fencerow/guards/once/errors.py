@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fencerow.core.errors.base import FencerowError
+from fencerow.db.errors.base import FencerowError
 
 
 class OnceConflict(FencerowError):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.errors import Busy
 from fencerow.core.store.running import Running
+from fencerow.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.guards.checked import hold_attempt
 from fencerow.guards.once.errors import OnceConflict
 

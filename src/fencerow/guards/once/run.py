@@ -6,12 +6,12 @@ import logging
 from typing import Any, TypeVar
 
 from fencerow.core.answering import answer
-from fencerow.core.db.locator import Locator, arun_back, run, still_open
-from fencerow.core.db.run import Operation, joining
-from fencerow.core.db.strikes import sheltered
-from fencerow.core.db.verb import LocatorProcedure, LocatorVerbs, averb, verb
 from fencerow.core.errors import FencerowError
+from fencerow.core.locator import Locator, arun_back, run, still_open
 from fencerow.core.model.value import ValueCodec
+from fencerow.core.verb import LocatorProcedure, LocatorVerbs, averb, verb
+from fencerow.db.run import Operation, joining
+from fencerow.db.strikes import sheltered
 from fencerow.guards.once.errors import OnceLost, OnceMisuse, OnceRunning
 from fencerow.guards.once.reserving import OnceKey, Reserved, Turn, end_once, release_once, renew_once
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from fencerow.core.answering import answer
-from fencerow.core.db.locator import Locator, acheck_tables, arun, check_tables, run
-from fencerow.core.db.run import Operation, Steps, execute, joining, operation
 from fencerow.core.errors import Busy, FencerowError
+from fencerow.core.locator import Locator, acheck_tables, arun, check_tables, run
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.seconds import Seconds
-from fencerow.core.model.text import check_text
+from fencerow.db.run import Operation, Steps, execute, joining, operation
+from fencerow.db.text import check_text
 from fencerow.guards.bounded import awithin, within
 from fencerow.guards.checked import check_key, check_seconds, fingerprint_of
 

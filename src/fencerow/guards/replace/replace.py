@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 import fencerow.guards.replace.sources as sources
-from fencerow.core.db.locator import Locator, check_tables, run
 from fencerow.core.errors import InvalidInput
+from fencerow.core.locator import Locator, check_tables, run
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.seconds import Seconds
 from fencerow.guards.checked import STALE_S_MIN, check_key, check_seconds, owner_now

@@ -11,12 +11,12 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import UUID
 
-from fencerow.core.db.locator import Locator, arun_back, run, still_open
-from fencerow.core.db.run import Operation, Pause, Steps
-from fencerow.core.db.strikes import sheltered
-from fencerow.core.db.verb import CheckTables, LocatorProcedure, LocatorVerbs, averb, verb
 from fencerow.core.errors import FencerowError
+from fencerow.core.locator import Locator, arun_back, run, still_open
 from fencerow.core.store.running import Running, running
+from fencerow.core.verb import CheckTables, LocatorProcedure, LocatorVerbs, averb, verb
+from fencerow.db.run import Operation, Pause, Steps
+from fencerow.db.strikes import sheltered
 from fencerow.guards.once.errors import OnceMisuse, SourceBusy
 from fencerow.guards.pauses import pauses
 from fencerow.guards.replace.deciding import Found, Reservation, WantedContent

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum
 
-from fencerow.core.db.run import Param, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.errors import Busy
 from fencerow.core.store.running import Running
+from fencerow.db.run import Param, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.guards.checked import hold_attempt
 from fencerow.guards.replace.deciding import (
     Found,

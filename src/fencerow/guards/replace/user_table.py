@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from fencerow.core.db.queries import Queries, Query
-from fencerow.core.db.run import Steps, execute, execute_composed, text_or_none
 from fencerow.core.errors import InvalidInput
+from fencerow.db.queries import Queries, Query
+from fencerow.db.run import Steps, execute, execute_composed, text_or_none
 from fencerow.guards.names import plain_name, quoted, table_name
 from fencerow.guards.once.errors import OnceMisuse, UnusableTable
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fencerow.core.answering import answer
-from fencerow.core.db.run import Steps
+from fencerow.db.run import Steps
 from fencerow.events.outbox import WAKE_UP, NewEvent, append
 from fencerow.events.topics import check_own_topic
 from fencerow.guards.transitions.declaring import Names, listed

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import psycopg
 
-from fencerow.core.db.queries import Query
-from fencerow.core.db.run import Operation, Steps, execute_composed
 from fencerow.core.errors import DatabaseError, SchemaMissing, SchemaTooOld
+from fencerow.db.queries import Query
+from fencerow.db.run import Operation, Steps, execute_composed
 from fencerow.guards.transitions.composing import Written
 from fencerow.guards.transitions.declaring import listed
 from fencerow.guards.transitions.errors import WrongTable

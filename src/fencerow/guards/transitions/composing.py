@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fencerow.core.db.queries import Queries, Query
+from fencerow.db.queries import Queries, Query
 from fencerow.guards.names import literal, quoted
 from fencerow.guards.transitions.declaring import Lease, Move, Overdue, listed, sources_of
 from fencerow.guards.transitions.facts import Facts

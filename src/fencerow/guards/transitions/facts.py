@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fencerow.core.db.queries import Queries
-from fencerow.core.db.run import Operation, Steps, execute_composed
+from fencerow.db.queries import Queries
+from fencerow.db.run import Operation, Steps, execute_composed
 from fencerow.guards.names import TableName, literal
 from fencerow.guards.transitions.declaring import listed
 from fencerow.guards.transitions.errors import WrongTable

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fencerow.core.db.queries import Queries
-from fencerow.core.db.run import Steps, execute, execute_composed, operation
 from fencerow.core.store.running import Running
+from fencerow.db.queries import Queries
+from fencerow.db.run import Steps, execute, execute_composed, operation
 from fencerow.guards.names import literal, quoted
 from fencerow.guards.transitions.declaring import Lease
 from fencerow.guards.transitions.machine import DeclaredTable, Machine

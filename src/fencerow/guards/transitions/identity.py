@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fencerow.core.db.queries import Queries
-from fencerow.core.db.run import Steps, execute_composed
+from fencerow.db.queries import Queries
+from fencerow.db.run import Steps, execute_composed
 from fencerow.guards.names import TableName, literal
 from fencerow.guards.transitions.errors import WrongTable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from fencerow.core.db.run import Steps, execute_composed
+from fencerow.db.run import Steps, execute_composed
 from fencerow.guards.transitions.composing import Written
 from fencerow.guards.transitions.declaring import Lease, Move
 from fencerow.guards.transitions.facts import HISTORY

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fencerow.core.db.queries import Query
-from fencerow.core.db.run import Operation, Steps, execute_composed
 from fencerow.core.store.running import Running
+from fencerow.db.queries import Query
+from fencerow.db.run import Operation, Steps, execute_composed
 from fencerow.guards.checked import hold_attempt
 from fencerow.guards.transitions.asking import MoveRequest
 from fencerow.guards.transitions.composing import Written

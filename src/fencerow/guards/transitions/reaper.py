@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from fencerow.core.chore import Chore
-from fencerow.core.model.text import amount
+from fencerow.db.text import amount
 from fencerow.guards.transitions.verbs import Moves
 
 log = logging.getLogger("fencerow.transitions")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fencerow.core.answering import answer
-from fencerow.core.db.locator import Locator
-from fencerow.core.db.verb import LocatorProcedure, averb, verb
+from fencerow.core.locator import Locator
 from fencerow.core.model.seconds import Seconds, in_seconds
+from fencerow.core.verb import LocatorProcedure, averb, verb
 from fencerow.guards.names import table_name
 from fencerow.guards.transitions.ddl import constraint_sql, history_sql
 from fencerow.guards.transitions.declaring import Move, Names, Overdue, SubState, listed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fencerow.core.db.verb import LocatorProcedure, LocatorVerbs, averb, verb
+from fencerow.core.verb import LocatorProcedure, LocatorVerbs, averb, verb
 from fencerow.guards.transitions.asking import ask, ask_many, ask_renewal
 from fencerow.guards.transitions.errors import InvalidMove
 from fencerow.guards.transitions.machine import Machine

@@ -10,16 +10,16 @@ from typing import Any
 from fencerow.core.answering import answer
 from fencerow.core.app.app import JobsApp
 from fencerow.core.app.declare import DeclaredBase
-from fencerow.core.db.engine import Engine, Session
-from fencerow.core.db.verb import threaded
 from fencerow.core.errors import Busy, CancelRequested, LeaseLost, OutcomeUnknown, Unavailable
 from fencerow.core.model.control import Snooze
 from fencerow.core.model.defaults import check_number
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.core.model.text import check_text, said_of
+from fencerow.core.verb import threaded
 from fencerow.core.worker.context import Job
 from fencerow.core.worker.middleware import Middleware
+from fencerow.db.engine import Engine, Session
+from fencerow.db.text import check_text, said_of
 from fencerow.migrations.backfills import operations as backfills
 from fencerow.migrations.backfills.operations import BackfillSource, Range, TakenRange, Walk
 from fencerow.migrations.backfills.status import BackfillStatus

@@ -17,8 +17,8 @@ from fencerow.command.layout import Column
 from fencerow.command.options import asked, usual_options
 from fencerow.command.progress import progress
 from fencerow.command.times import span
-from fencerow.core.db.engine import Engine
-from fencerow.core.errors import exits
+from fencerow.db.engine import Engine
+from fencerow.db.errors import exits
 from fencerow.migrations.backfills.backfill import pause as pause_backfill
 from fencerow.migrations.backfills.backfill import resume as resume_backfill
 from fencerow.migrations.backfills.backfill import unknown

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from fencerow.core.db.queries import Queries
-from fencerow.core.db.run import (
+from fencerow.core.model.job import At
+from fencerow.db.queries import Queries
+from fencerow.db.run import (
     Param,
     Rows,
     Steps,
@@ -17,7 +18,6 @@ from fencerow.core.db.run import (
     operation,
     text_or_none,
 )
-from fencerow.core.model.job import At
 from fencerow.guards.names import quoted
 from fencerow.guards.replace.user_table import UserTable
 from fencerow.migrations.errors import InvalidBackfill

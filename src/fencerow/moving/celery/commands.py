@@ -10,7 +10,7 @@ import click
 from fencerow.command import output
 from fencerow.command.layout import Column
 from fencerow.command.options import asked, json_option
-from fencerow.core.model.text import amount
+from fencerow.db.text import amount
 from fencerow.moving.celery.audit import audit
 from fencerow.moving.celery.note import Audit, Note, NoteLevel
 

@@ -13,8 +13,9 @@ from fencerow.command import output
 from fencerow.command.database import working
 from fencerow.command.documents import plain
 from fencerow.command.options import asked, usual_options
-from fencerow.core.db.engine import Engine
-from fencerow.core.errors import InvalidInput, exits
+from fencerow.core.errors import InvalidInput
+from fencerow.db.engine import Engine
+from fencerow.db.errors import exits
 from fencerow.operators.top.frame import frame
 from fencerow.operators.top.look import look
 from fencerow.operators.top.looker import Looker

@@ -7,12 +7,12 @@ import time
 import msgspec
 
 from fencerow.core.client.handle import stored_error
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.model.state import State, WorkerState
-from fencerow.core.model.text import kind_and_text
 from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store import store
+from fencerow.db.engine import Engine
+from fencerow.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
+from fencerow.db.text import kind_and_text
 from fencerow.operators.queues import paused_queues
 
 PATIENCE_S = 5.0  # of a statement of ours, where the engine can end one

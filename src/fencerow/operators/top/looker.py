@@ -6,9 +6,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from fencerow.core.db.trouble import is_trouble
 from fencerow.core.errors import FencerowError
-from fencerow.core.model.text import said_of
+from fencerow.db.text import said_of
+from fencerow.db.trouble import is_trouble
 from fencerow.operators.top.look import Glance
 
 PART = 10  # a look that takes long is followed by a pause of so many times its length

@@ -18,10 +18,10 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from fencerow.core.client.base import waited
-from fencerow.core.db.blocking import refuse_in_loop
-from fencerow.core.db.strikes import SHELTER, sheltered
 from fencerow.core.errors import StoreUnavailable
 from fencerow.core.threads import UNCARRIED, NoThread
+from fencerow.db.blocking import refuse_in_loop
+from fencerow.db.strikes import SHELTER, sheltered
 
 T = TypeVar("T")
 

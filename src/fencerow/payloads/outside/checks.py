@@ -8,10 +8,10 @@ from functools import partial
 from itertools import islice
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
 from fencerow.core.finding import Finding, info, ok, warn
-from fencerow.core.model.text import amount
 from fencerow.core.wing import Check
+from fencerow.db.engine import Engine
+from fencerow.db.text import amount
 from fencerow.payloads.outside.calls import StoreCalls
 from fencerow.payloads.outside.owner import OwnStore, check_owner, database_of_payloads, others_of
 from fencerow.payloads.outside.places import store_at

@@ -8,7 +8,7 @@ from functools import partial
 
 from fencerow.core.chore import Chore
 from fencerow.core.client.base import ClientBase
-from fencerow.core.model.text import amount
+from fencerow.db.text import amount
 from fencerow.payloads.outside.owner import OwnStore
 from fencerow.payloads.outside.sweeping import Sweep
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import islice
 
-from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.errors import ConfigError, PayloadMissing
+from fencerow.db.run import Steps, execute, operation
 from fencerow.payloads.outside.calls import StoreCalls
 from fencerow.payloads.outside.names import OWNER, What, new_name
 from fencerow.payloads.outside.store import PayloadStore

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Steps, as_int, execute, operation, text_or_none
+from fencerow.db.engine import Engine
+from fencerow.db.run import Steps, as_int, execute, operation, text_or_none
 from fencerow.payloads.outside.names import is_result, job_of
 from fencerow.payloads.outside.owner import check_owner, database_of_payloads
 from fencerow.payloads.outside.store import PayloadStore, StoredObject

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from fencerow.core.db.run import Operation
+from fencerow.db.run import Operation
 
 T = TypeVar("T")
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from fencerow.client import Client
-from fencerow.core.db.run import Operation, Request, Rows, Runner, Statement, Steps, WakeUp
 from fencerow.core.errors import Busy
+from fencerow.db.run import Operation, Request, Rows, Runner, Statement, Steps, WakeUp
 from fencerow.web.dashboard.answers import RoundAnswers
 from fencerow.web.dashboard.source import Chosen, Source
 

@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from fencerow.core.model.state import State
-from fencerow.core.model.text import amount
+from fencerow.db.text import amount
 from fencerow.web.dashboard import words
 from fencerow.web.dashboard.redacting import text_without_secrets
 from fencerow.web.dashboard.roles import Role, Visitor

@@ -10,10 +10,10 @@ from typing import Any
 
 from fencerow.app import App
 from fencerow.client import Client
-from fencerow.core.db.run import ask
 from fencerow.core.model.person import Person, Via
 from fencerow.core.store import store
 from fencerow.core.wing import witnessed
+from fencerow.db.run import ask
 from fencerow.web.dashboard.canary import Canary
 from fencerow.web.dashboard.cost import STATEMENTS_MAX, Cost, LookingClient
 from fencerow.web.dashboard.problems import Problems

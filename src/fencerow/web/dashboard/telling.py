@@ -7,7 +7,7 @@ import base64
 import msgspec
 
 from fencerow.core.errors import FencerowError
-from fencerow.core.model.text import shortened
+from fencerow.db.text import shortened
 from fencerow.web.dashboard.screen import PressAnswer
 from fencerow.web.gateway.problem import problem_of
 

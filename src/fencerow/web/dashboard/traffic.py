@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from fencerow.client import Client
-from fencerow.core.db.run import ask
 from fencerow.core.errors import InvalidInput
+from fencerow.db.run import ask
 from fencerow.web.dashboard.counting.traffic import LOOKED_AT_MAX, SUBMITTED, Heap, Traffic, read_traffic
 
 KEPT_PART = 1 / 12  # of a stretch: 5 s of a minute

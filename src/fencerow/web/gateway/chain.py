@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 from fencerow.app import App
 from fencerow.core.errors import FencerowError, InvalidInput
 from fencerow.core.model.ids import new_id
-from fencerow.core.model.text import shortened
+from fencerow.db.text import shortened
 from fencerow.web.errors import (
     NotAllowed,
     NotAuthenticated,

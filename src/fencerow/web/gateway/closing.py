@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 
 from fencerow.core.client.base import ClientBase
-from fencerow.core.db.run import ask
 from fencerow.core.errors import FencerowError
+from fencerow.db.run import ask
 from fencerow.web.errors import UnderMaintenance
 from fencerow.web.maintenance.operations import Maintenance, read
 

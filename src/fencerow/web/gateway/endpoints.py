@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec import UNSET
 
-from fencerow.core.db.run import ask
 from fencerow.core.errors import InvalidInput, MissingExtra
+from fencerow.db.run import ask
 from fencerow.errors import EndpointConflict, EndpointNotFound, WebhookUrlRefused
 from fencerow.web.gateway.endpoint_shapes import (
     ChangeEndpoint,

@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Meta
 
 from fencerow.command.times import iso
-from fencerow.core.db.run import ask
 from fencerow.core.errors import InvalidInput
+from fencerow.db.run import ask
 from fencerow.errors import InvalidTopic, UnknownGroup
 from fencerow.events.asides import Parked, parked, redrive
 from fencerow.events.bus import told as wake

@@ -15,9 +15,9 @@ import msgspec
 from msgspec import Meta
 
 from fencerow.command.times import iso
-from fencerow.core.db.engine import Engine
 from fencerow.core.errors import InvalidInput, JobNotFound
 from fencerow.core.model.state import FINAL
+from fencerow.db.engine import Engine
 from fencerow.output.model import Chunk
 from fencerow.output.reading import GROUPS_MAX, page_of
 from fencerow.output.storing import Emitting, Output, emitting, read_output

@@ -14,7 +14,7 @@ from fencerow.core.errors import (
     PayloadTooLarge,
 )
 from fencerow.core.model.ids import new_id
-from fencerow.core.model.text import shown
+from fencerow.db.text import shown
 from fencerow.errors import SignalRefused
 from fencerow.flows.builder import derived_id
 from fencerow.steps.model import Kind, Step

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import takewhile
 
-from fencerow.core.db.engine import Engine
 from fencerow.core.model.state import State
+from fencerow.db.engine import Engine
 from fencerow.operators.watching import KeptLine, WatchedJob, lines_after, watched
 from fencerow.web.gateway.watching import Watch, Watching, WatchingByApp, in_parts, tell_standing
 

@@ -14,8 +14,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from fencerow.app import App
-from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Operation
+from fencerow.db.engine import Engine
+from fencerow.db.run import Operation
 
 log = logging.getLogger("fencerow.web")
 

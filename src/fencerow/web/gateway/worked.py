@@ -17,9 +17,9 @@ from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import moment
 from fencerow.core.model.packed import Bound
 from fencerow.core.model.percent import percent_of
-from fencerow.core.model.text import check_text
 from fencerow.core.model.value import ValueCodec, ValueType
 from fencerow.core.worker.context import NOTE_LENGTH_MAX
+from fencerow.db.text import check_text
 from fencerow.errors import AttemptOver, AttemptUnknown
 from fencerow.web.errors import InvalidRequest, TooLate, UnderMaintenance, Unready
 from fencerow.web.gateway.problem import OF_DATABASE

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from fencerow.core.errors.base import FencerowError
-from fencerow.core.errors.input import InvalidInput
-from fencerow.core.errors.settings import ConfigError
+from fencerow.db.errors.base import FencerowError
+from fencerow.db.errors.input import InvalidInput
+from fencerow.db.errors.settings import ConfigError
 from fencerow.web.webhooks.errors import WebhookRefusal
 
 

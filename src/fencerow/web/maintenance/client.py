@@ -5,10 +5,10 @@ from __future__ import annotations
 import fencerow.web.maintenance.operations as operations
 from fencerow.core.client.base import Verbs
 from fencerow.core.client.moving import check_reason
-from fencerow.core.db.run import Procedure, ask
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.seconds import Seconds, in_seconds
+from fencerow.core.verb import averb, verb
+from fencerow.db.run import Procedure, ask
 from fencerow.web.maintenance.operations import Maintenance
 
 RETRY_AFTER_S = 60

@@ -11,7 +11,7 @@ from fencerow.command.groups import group_of
 from fencerow.command.options import asked, usual_options, utc_option
 from fencerow.command.times import Times
 from fencerow.core.client.base import ClientBase
-from fencerow.core.errors import exits
+from fencerow.db.errors import exits
 from fencerow.web.maintenance.client import RETRY_AFTER_S, RETRY_AFTER_S_MAX, MaintenanceVerbs
 from fencerow.web.maintenance.operations import Maintenance
 

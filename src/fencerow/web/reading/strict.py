@@ -18,7 +18,7 @@ from itertools import accumulate
 from typing import Any, NoReturn
 
 from fencerow.core.model.faults import DEPTH_MAX, INT_MAX, INT_MIN, Fault, path_step
-from fencerow.core.model.text import SURROGATE
+from fencerow.db.text import SURROGATE
 from fencerow.web.errors import InvalidRequest
 from fencerow.web.settings import WebSettings
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from fencerow.core.db.blocking import refuse_in_loop
-from fencerow.core.db.run import arun, run
 from fencerow.core.errors import FencerowError
 from fencerow.core.errors.bare import bare
+from fencerow.db.blocking import refuse_in_loop
+from fencerow.db.run import arun, run
 from fencerow.web.remote.exchange import Exchange, Remote, Reply, asking
 from fencerow.web.remote.wire import Wire
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 import msgspec
 
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import FencerowError, InvalidInput, JobCancelled, JobFailed, OutcomeUnknown
 from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.model.ids import new_id, parse_id
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.state import State
+from fencerow.core.verb import averb, verb
 from fencerow.web.answers import Answered, Later, busy, checked_bound_s
 from fencerow.web.remote.exchange import Exchange, Remote, Reply, asking
 from fencerow.web.remote.flow_handle import RemoteFlows

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from fencerow.core.db.run import Pause
 from fencerow.core.errors import DatabaseError, FencerowError, OutcomeUnknown, Unavailable
+from fencerow.db.run import Pause
 from fencerow.web.remote.refusals import refused
 
 T = TypeVar("T")

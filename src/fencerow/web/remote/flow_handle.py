@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from fencerow.core.client.waiting import check_wait
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import NotReady, ResultTimeout
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.state import FINAL, State
-from fencerow.core.model.text import shown
+from fencerow.core.verb import averb, verb
+from fencerow.db.text import shown
 from fencerow.flows.errors import UnknownFlowJob
 from fencerow.web.gateway.flow_shapes import (
     FlowCancelled,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, Unpack
 
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.model.ids import new_id
+from fencerow.core.verb import averb, verb
 from fencerow.web.gateway.flow_shapes import FlowSubmitted
 from fencerow.web.remote.base import RemoteBase
 from fencerow.web.remote.exchange import Exchange, Remote, Reply

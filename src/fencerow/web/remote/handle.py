@@ -13,11 +13,11 @@ import msgspec
 
 from fencerow.core.client.refs import CancelAnswer
 from fencerow.core.client.waiting import check_wait
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import NotReady, ResultTimeout
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.state import State
+from fencerow.core.verb import averb, verb
 from fencerow.web.gateway.shapes import JobDocument
 from fencerow.web.remote.base import RemoteBase
 from fencerow.web.remote.exchange import Exchange, Remote, Reply

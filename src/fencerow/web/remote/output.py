@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from fencerow.core.db.blocking import refuse_in_loop
 from fencerow.core.errors import FencerowError, JobGone, Unavailable
 from fencerow.core.model.job import EPOCH
+from fencerow.db.blocking import refuse_in_loop
 from fencerow.output.model import Chunk
 from fencerow.web.remote.exchange import FIRST_PAUSE_S, PAUSE_S_MAX, Exchange, passes
 from fencerow.web.remote.refusals import said_in_stream

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TypeVar
 from urllib.parse import quote
 
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.seconds import Seconds, in_seconds
+from fencerow.core.verb import averb, verb
 from fencerow.web.gateway.ends import Confirmed, End, Ends, Released
 from fencerow.web.remote.base import RemoteBase
 from fencerow.web.remote.exchange import Exchange, Remote, Reply

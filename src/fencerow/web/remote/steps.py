@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.model.ids import new_id, parse_id
+from fencerow.core.verb import averb, verb
 from fencerow.web.gateway.step_shapes import (
     RevivedFrom,
     SignalDocument,

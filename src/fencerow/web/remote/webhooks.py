@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeVar, Unpack
 
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.model.seconds import Seconds, in_seconds
+from fencerow.core.verb import averb, verb
 from fencerow.web.gateway.delivery_shapes import (
     AttemptDocument,
     AttemptList,

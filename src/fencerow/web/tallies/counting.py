@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from fencerow.core.client.base import ClientBase
-from fencerow.core.db.run import ask
+from fencerow.db.run import ask
 from fencerow.web.tallies.operations import HookCounts, note_hooks
 
 log = logging.getLogger("fencerow.web")

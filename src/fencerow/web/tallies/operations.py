@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fencerow.core.db.run import Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
+from fencerow.db.run import Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 
 
 class HookCounts(msgspec.Struct):

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
 from fencerow.core.finding import Finding, fail, ok, warn
 from fencerow.core.model.defaults import DAY_S
-from fencerow.core.model.text import amount
+from fencerow.db.engine import Engine
+from fencerow.db.text import amount
 from fencerow.web.tokens.operations import read_all
 from fencerow.web.tokens.record import TokenRecord, TokenState
 from fencerow.web.tokens.scope import Scope

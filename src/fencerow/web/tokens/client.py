@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import fencerow.web.tokens.operations as operations
 from fencerow.core.client.base import Verbs
-from fencerow.core.db.run import Procedure, ask
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.seconds import Seconds
+from fencerow.core.verb import averb, verb
+from fencerow.db.run import Procedure, ask
 from fencerow.web.errors import TokenNotFound, TokenOver
 from fencerow.web.tokens.operations import WantedToken
 from fencerow.web.tokens.record import TokenRecord, TokenState

@@ -16,8 +16,9 @@ from fencerow.command.layout import Column
 from fencerow.command.options import asked, usual_options, utc_option
 from fencerow.command.times import Times
 from fencerow.core.client.base import ClientBase
-from fencerow.core.errors import InvalidInput, exits
+from fencerow.core.errors import InvalidInput
 from fencerow.core.model.defaults import DAY_S
+from fencerow.db.errors import exits
 from fencerow.web.tokens.client import TokenVerbs
 from fencerow.web.tokens.record import TokenRecord
 from fencerow.web.tokens.scope import Scope

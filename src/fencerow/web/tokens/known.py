@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from fencerow.core.client.base import ClientBase
-from fencerow.core.db.run import ask
 from fencerow.core.errors import Busy, FencerowError, Unavailable
+from fencerow.db.run import ask
 from fencerow.web.tokens.kept import KeptAnswers, TokenAnswer
 from fencerow.web.tokens.operations import note_use, tokens_of_hashes
 from fencerow.web.tokens.record import TokenRecord, TokenState

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fencerow.core.db.run import Row, Steps, execute, operation
+from fencerow.db.run import Row, Steps, execute, operation
 from fencerow.web.tokens.record import TokenRecord
 from fencerow.web.tokens.scope import Scope
 

@@ -14,7 +14,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Final
 
 from fencerow.core.errors import ConfigError
-from fencerow.core.model.text import shown
+from fencerow.db.text import shown
 from fencerow.web.webhooks.errors import WebhookUrlRefused
 from fencerow.web.webhooks.urls import Target, host_of, parsed
 

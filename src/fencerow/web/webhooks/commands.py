@@ -16,7 +16,7 @@ from fencerow.command.groups import group_of
 from fencerow.command.layout import Column
 from fencerow.command.options import asked, usual_options, utc_option
 from fencerow.command.times import Times
-from fencerow.core.model.text import amount
+from fencerow.db.text import amount
 from fencerow.web.webhooks.endpoint import ENDINGS, ORDERS, OVERLAP_S, Endpoint, EndpointOptions
 from fencerow.web.webhooks.settings import allowed_of
 from fencerow.web.webhooks.verbs import Webhooks

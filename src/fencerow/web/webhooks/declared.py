@@ -16,12 +16,12 @@ import msgspec
 import fencerow.web.webhooks.endpoints as endpoints
 from fencerow.core.chore import Chore
 from fencerow.core.client.base import ClientBase
-from fencerow.core.db.run import Procedure, ask
 from fencerow.core.errors import DeclarationError
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.labels import TAG_LENGTH_MAX
 from fencerow.core.model.seconds import Seconds
-from fencerow.core.model.text import check_text
+from fencerow.db.run import Procedure, ask
+from fencerow.db.text import check_text
 from fencerow.web.webhooks.addresses import Allowed, target_of
 from fencerow.web.webhooks.endpoint import (
     ATTEMPTS_MAX,

@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
-from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, first_column, operation, text_or_none
 from fencerow.core.model.job import NewJob
 from fencerow.core.store import store
+from fencerow.db.run import Steps, as_int, as_int_or_none, execute, first_column, operation, text_or_none
 
 CIRCUIT_FAILURES: Final = 10  # in a row; then the endpoint is left alone for a while
 CIRCUIT_S: Final = 60.0  # doubled with each probe that fails

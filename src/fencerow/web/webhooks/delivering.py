@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from random import random
 
 from fencerow.core.app.app import JobsApp
-from fencerow.core.db.locator import arun_back
-from fencerow.core.db.run import joining
 from fencerow.core.errors import MissingExtra
+from fencerow.core.locator import arun_back
 from fencerow.core.model.control import Fail, Retry, Snooze
 from fencerow.core.telemetry import Fact
 from fencerow.core.worker.context import Job
+from fencerow.db.run import joining
 from fencerow.traces.carrying import sent_along
 from fencerow.web.webhooks import deliveries
 from fencerow.web.webhooks.deliveries import DueDelivery, PostAttempt

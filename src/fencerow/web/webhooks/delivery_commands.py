@@ -17,8 +17,8 @@ from fencerow.command.layout import Column
 from fencerow.command.options import asked, limit_option, usual_options, utc_option
 from fencerow.command.times import Times, told_instant
 from fencerow.core.client.base import ClientBase
-from fencerow.core.errors import exits
-from fencerow.core.model.text import amount
+from fencerow.db.errors import exits
+from fencerow.db.text import amount
 from fencerow.web.webhooks.commands import verbs
 from fencerow.web.webhooks.endpoints import secrets_of
 from fencerow.web.webhooks.looking import Delivery

@@ -8,13 +8,13 @@ import msgspec
 
 import fencerow.web.webhooks.endpoints as endpoints
 from fencerow.core.client.base import ClientBase, Verbs
-from fencerow.core.db.run import Operation, Procedure, ask
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import ConfigError, InvalidInput
 from fencerow.core.model.defaults import check_number
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.core.model.text import check_text
+from fencerow.core.verb import averb, verb
+from fencerow.db.run import Operation, Procedure, ask
+from fencerow.db.text import check_text
 from fencerow.web.errors import EndpointConflict, EndpointNotFound
 from fencerow.web.webhooks.addresses import Allowed, target_of
 from fencerow.web.webhooks.endpoint import (

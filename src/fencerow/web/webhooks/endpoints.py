@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from fencerow.core.db.run import Param, Steps, execute, operation, text_or_none
+from fencerow.db.run import Param, Steps, execute, operation, text_or_none
 from fencerow.events.groups import make_group
 from fencerow.web.webhooks.endpoint import Endpoint, EndpointWanted, endpoint_of
 

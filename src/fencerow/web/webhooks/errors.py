@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import ClassVar
 
-import fencerow.core.errors.exits as exits
-from fencerow.core.errors.base import FencerowError
+import fencerow.db.errors.exits as exits
+from fencerow.db.errors.base import FencerowError
 
 
 class WebhookRefusal(StrEnum):

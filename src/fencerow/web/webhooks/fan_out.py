@@ -6,12 +6,12 @@ import importlib.util
 from collections.abc import Sequence
 
 from fencerow.core.app.app import JobsApp
-from fencerow.core.db.locator import arun_back
-from fencerow.core.db.run import joining
 from fencerow.core.errors import JobGone, JobNotFound, MissingExtra
+from fencerow.core.locator import arun_back
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import JobRecord, NewJob
 from fencerow.core.store.hints import hints_of
+from fencerow.db.run import joining
 from fencerow.events.declare import consumer
 from fencerow.events.event import Event
 from fencerow.traces.carrying import carried

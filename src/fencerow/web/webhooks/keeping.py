@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.removal import removed
+from fencerow.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.web.settings import WebSettings
 
 if TYPE_CHECKING:
     from fencerow.core.config import CoreConfig
-    from fencerow.core.db.engine import Engine
     from fencerow.core.wing import Purge
+    from fencerow.db.engine import Engine
 
 PURGE_ROWS: Final = 1000
 

@@ -7,8 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from fencerow.core.db.run import Param, Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.model.job import At, AtOrNone
+from fencerow.db.run import Param, Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 
 NEWEST = 2**63 - 1  # no event has this number
 DeliveryState = Literal["pending", "delivered", "failed"]

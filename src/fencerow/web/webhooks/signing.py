@@ -22,7 +22,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.text import shown
+from fencerow.db.text import shown
 
 KEY_BYTES_MIN: Final = 24
 KEY_BYTES_MAX: Final = 64

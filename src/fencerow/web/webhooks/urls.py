@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final
 
-from fencerow.core.model.text import shown
+from fencerow.db.text import shown
 from fencerow.web.webhooks.errors import WebhookUrlRefused
 
 URL_LENGTH_MAX: Final = 2048

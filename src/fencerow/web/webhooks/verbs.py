@@ -10,13 +10,13 @@ from typing import Final, get_args
 import fencerow.web.webhooks.deliveries as store
 import fencerow.web.webhooks.looking as looking
 from fencerow.core.client.base import ClientBase
-from fencerow.core.db.run import Procedure, WakeUp, ask
-from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.instants import instant_us
-from fencerow.core.model.text import check_text
 from fencerow.core.store.hints import hints_of
+from fencerow.core.verb import averb, verb
+from fencerow.db.run import Procedure, WakeUp, ask
+from fencerow.db.text import check_text
 from fencerow.web.errors import EndpointConflict
 from fencerow.web.webhooks.deliveries import Again
 from fencerow.web.webhooks.endpoint import check_endpoint_name

@@ -10,11 +10,11 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from fencerow.core.db.run import Procedure, Rows, Steps, WakeUp, as_int, ask, execute, operation, text_or_none
 from fencerow.core.store.attempts import Requeued
 from fencerow.core.store.hints import hints_of_queued
 from fencerow.core.store.moves import CANCEL_PATIENCE_S
 from fencerow.core.store.suspending import lock_waiters, wake_locked
+from fencerow.db.run import Procedure, Rows, Steps, WakeUp, as_int, ask, execute, operation, text_or_none
 from fencerow.web.worked.errors import AttemptOver, AttemptUnknown
 
 ACTOR = "its endpoint"

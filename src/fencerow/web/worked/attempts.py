@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from fencerow.core.db.run import Param, Steps, as_int, execute, operation, text_or_none
 from fencerow.core.model.looked import Looked
 from fencerow.core.removal import RemovalInRounds
+from fencerow.db.run import Param, Steps, as_int, execute, operation, text_or_none
 
 if TYPE_CHECKING:
-    from fencerow.core.db.engine import Engine
     from fencerow.core.wing import Purge
+    from fencerow.db.engine import Engine
 
 PURGE_JOBS = 1000  # at a look
 NOWHERE = "00000000-0000-0000-0000-000000000000"  # before all ids

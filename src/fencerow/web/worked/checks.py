@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from fencerow.command.times import span
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.engine import Engine
 from fencerow.core.finding import Finding, ok, warn
-from fencerow.core.model.text import amount
+from fencerow.db.engine import Engine
+from fencerow.db.text import amount
 from fencerow.web.worked.attempts import standing
 
 LATE_S = 60.0

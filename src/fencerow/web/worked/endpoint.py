@@ -10,8 +10,8 @@ from typing import Final
 from fencerow.core.errors import DeclarationError, InvalidInput
 from fencerow.core.model.control import check_delay
 from fencerow.core.model.seconds import Seconds
-from fencerow.core.model.text import shown
 from fencerow.core.model.value import PAYLOAD_BYTES_MAX
+from fencerow.db.text import shown
 from fencerow.web.webhooks.pairs import KeyPair, signer_of
 from fencerow.web.webhooks.signing import WebhookSecret
 

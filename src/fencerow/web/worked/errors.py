@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from fencerow.core.errors.base import FencerowError
+from fencerow.db.errors.base import FencerowError
 
 
 class WorkedFailed(FencerowError):

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from fencerow.core.model.classify import RETRY_AFTER_S_MAX, RETRY_STATUSES
-from fencerow.core.model.text import shortened
+from fencerow.db.text import shortened
 from fencerow.web.webhooks.posting import ReceiverReply
 from fencerow.web.worked.answers import FailedAnswer
 from fencerow.web.worked.errors import WorkedFailed, WorkedUnfit

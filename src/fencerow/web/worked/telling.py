@@ -13,10 +13,10 @@ import msgspec
 
 from fencerow.core.app.app import JobsApp
 from fencerow.core.chore import Chore
-from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.errors import FencerowError, JobGone, JobNotFound
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import State
+from fencerow.db.run import Steps, as_int, execute, operation
 from fencerow.web.webhooks.body import iso
 from fencerow.web.webhooks.settings import allowed_of
 from fencerow.web.worked.attempts import NOWHERE

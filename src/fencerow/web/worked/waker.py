@@ -6,10 +6,10 @@ from typing import Final, NamedTuple
 
 from fencerow.core.app.app import JobsApp
 from fencerow.core.chore import Chore
-from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.store.attempts import Requeued
 from fencerow.core.store.hints import hints_of_queued
 from fencerow.core.store.suspending import lock_waiters, wake_locked
+from fencerow.db.run import Steps, execute, operation
 
 LOOK_S_MAX: Final = 1.0
 LOOK_S_MIN: Final = 0.01

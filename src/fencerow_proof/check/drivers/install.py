@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from fencerow.core.model.url import PostgresUrl, parse_url
+from fencerow.db.url import PostgresUrl, parse_url
 from fencerow_proof.check.drivers import on_psycopg, on_sqlite
 from fencerow_proof.check.seam import Seam
 from fencerow_proof.errors import CheckNeedsMore

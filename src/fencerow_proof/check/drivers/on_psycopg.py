@@ -10,7 +10,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
-from fencerow.core.db.preparing import Preparing
+from fencerow.db.preparing import Preparing
 from fencerow_proof.check.seam import PLANTED, Seam
 
 # A statement of the server's own that fails: the transaction is then in the state in which a real failure leaves it.

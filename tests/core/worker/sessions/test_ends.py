@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from fencerow.core.db.borrow import borrowed
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
 from fencerow.core.worker.context import Job
+from fencerow.db.borrow import borrowed
+from fencerow.db.postgres import PostgresEngine
 from fencerow.guards.once import once
 from tests.core.worker.sessions.users import Users, adds
 from tests.core.worker.stage import quick, until, working

@@ -10,16 +10,16 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.ext.asyncio import async_sessionmaker
 from sqlalchemy.orm import Session, sessionmaker
 
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
 from fencerow.core.worker.context import Job
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.servers.pgbouncer import is_pooled
 from tests.conftest import ROLE, TEMPLATE
-from tests.core.db.lenders import place, settled
 from tests.core.worker.sessions.users import Effect, Users, adds
 from tests.core.worker.stage import Stage, working
+from tests.db.lenders import place, settled
 
 
 async def refused(stage: Stage, name: str, code: str = "FR-508") -> str:

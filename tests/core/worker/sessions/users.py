@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_asyn
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, sessionmaker
 
 from fencerow.core.worker.context import Job
-from tests.core.db.lenders import alchemy_connect_args, alchemy_url, place
+from tests.db.lenders import alchemy_connect_args, alchemy_url, place
 from tests.kit.jobs import AnyEngine
 
 SCHEMAS = {"postgres": {"mine": "fencerow"}, "sqlite": {"mine": None}}

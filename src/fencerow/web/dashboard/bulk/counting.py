@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from fencerow.core.db.run import (
+from fencerow.core.model.labels import encode_metadata, encode_tags
+from fencerow.core.model.state import State
+from fencerow.db.run import (
     Procedure,
     Steps,
     as_int,
@@ -18,8 +20,6 @@ from fencerow.core.db.run import (
     operation,
     text_or_none,
 )
-from fencerow.core.model.labels import encode_metadata, encode_tags
-from fencerow.core.model.state import State
 from fencerow.operators.finding import JobFilter
 from fencerow.web.dashboard.bulk.meaning import HIGHEST_ID, LOWEST_ID, Meant
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from fencerow.client import Client
-from fencerow.core.db.run import ask
 from fencerow.core.errors import Busy, FencerowError, IllegalMove, InvalidInput, JobNotFound
-from fencerow.core.model.text import amount, shortened
+from fencerow.db.run import ask
+from fencerow.db.text import amount, shortened
 from fencerow.operators.finding import listing
 from fencerow.operators.many import BATCH, JobDone, ManyMove, moving
 from fencerow.web.dashboard.bulk.counting import ChosenJob, chosen_jobs

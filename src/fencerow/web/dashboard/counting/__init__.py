@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation
 from fencerow.core.model.state import State
 from fencerow.core.store.decoding import read_or
+from fencerow.db.run import Steps, as_int, as_int_or_none, execute, operation
 
 COUNTED_MAX = 2_000  # live jobs of each queue and state; where there are more, one more is returned
 RECENT_MAX = 10_000  # jobs of each final state that ended lately

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fencerow.core.db.run import (
+from fencerow.core.store.moves import CANCEL_PATIENCE_S
+from fencerow.db.run import (
     Row,
     Steps,
     as_int,
@@ -14,7 +15,6 @@ from fencerow.core.db.run import (
     operation,
     text_or_none,
 )
-from fencerow.core.store.moves import CANCEL_PATIENCE_S
 from fencerow.steps.approvals import Ticket, answer_approval, unknown
 from fencerow.steps.signals import Signalled
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fencerow.core.db.run import Steps, as_int, execute, operation, text_or_none
+from fencerow.db.run import Steps, as_int, execute, operation, text_or_none
 
 LOOK = 10_000  # of the log, the newest: it has no index by job
 

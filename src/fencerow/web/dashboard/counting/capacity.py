@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation
+from fencerow.db.run import Steps, as_int, as_int_or_none, execute, operation
 
 LOOKED_MAX = 10_000  # rows of each look
 NAMES_MAX = 300

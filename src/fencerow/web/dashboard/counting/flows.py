@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import Param, Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store.decoding import read_or
+from fencerow.db.run import Param, Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.flows.looking import LAST, LATEST_US, FlowCounts, FlowRecord, flow_record
 
 COUNTED_MAX = 1_000  # of each flow of a page, and of each kind

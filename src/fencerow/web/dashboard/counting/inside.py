@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fencerow.core.db.run import Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.store.decoding import read_or
+from fencerow.db.run import Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 
 STEPS_SHOWN = 100
 NEAR = 20  # of each other kind

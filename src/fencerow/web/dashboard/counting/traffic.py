@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation
+from fencerow.db.run import Steps, as_int, as_int_or_none, execute, operation
 
 SUBMITTED = ("live", "ended")
 LOOKED_AT_MAX = 100  # jobs of each stretch and kind; where there are more, how many there were is estimated

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fencerow.core.db.run import Row, Steps, as_int, execute, operation, text_or_none
+from fencerow.db.run import Row, Steps, as_int, execute, operation, text_or_none
 
 LOOK = 500  # of the newest attempts
 NAMES_MAX = 100

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fencerow.core.db.run import Procedure, WakeUp, ask
 from fencerow.core.model.ids import parse_id
 from fencerow.core.store.hints import hints_of_queued
+from fencerow.db.run import Procedure, WakeUp, ask
 from fencerow.steps.signals import Signalled
 from fencerow.web.dashboard.counting.approvals import (
     LOOK,

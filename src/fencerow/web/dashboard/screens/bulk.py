@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlencode
 
-from fencerow.core.db.run import ask
 from fencerow.core.errors import Busy, InvalidInput
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.state import State
 from fencerow.core.store import store
+from fencerow.db.run import ask
 from fencerow.operators.finding import listing
 from fencerow.web.dashboard.bulk import doing
 from fencerow.web.dashboard.bulk.counting import Counted, chosen_jobs, counting

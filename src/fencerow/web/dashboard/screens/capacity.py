@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from fencerow.core.db.run import ask
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.state import State, WorkerState
+from fencerow.db.run import ask
 from fencerow.planning.plan import By
 from fencerow.web.dashboard.capacity import WhatIf, loads, pools
 from fencerow.web.dashboard.counting import COUNTED_MAX, live_counts

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from fencerow.core.db.run import ask
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.text import amount
+from fencerow.db.run import ask
+from fencerow.db.text import amount
 from fencerow.events import shown
 from fencerow.events.asides import Parked, discard, parked, redrive
 from fencerow.events.bus import told

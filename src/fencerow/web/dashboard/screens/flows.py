@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import ask
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.state import State
-from fencerow.core.model.text import amount
+from fencerow.db.run import ask
+from fencerow.db.text import amount
 from fencerow.flows.looking import FlowCounts, FlowRecord
 from fencerow.flows.reading import reading_flow
 from fencerow.web.dashboard.counting.flows import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from fencerow.core.db.run import ask
 from fencerow.core.errors import InvalidInput
+from fencerow.db.run import ask
 from fencerow.handovers.looking import COUNTED_MAX, counted, listed
 from fencerow.web.dashboard.roles import Role
 from fencerow.web.dashboard.screen import Act, Action, Look, PressAnswer, Screen, Section

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fencerow.core.db.run import ask
 from fencerow.core.finding import Level
+from fencerow.db.run import ask
 from fencerow.doctor.horizon.holders import cost, holders
 from fencerow.web.dashboard.roles import Role
 from fencerow.web.dashboard.screen import Act, Action, Look, PressAnswer, Screen, Section

@@ -8,8 +8,8 @@ from typing import Any
 
 from fencerow.app import App
 from fencerow.command.times import span
-from fencerow.core.db.run import ask
 from fencerow.core.finding import Finding, warn
+from fencerow.db.run import ask
 from fencerow.web.dashboard.screen import Look, Screen, Section
 from fencerow.web.inbound.declared import TAG, hooks_of
 from fencerow.web.tallies.operations import HookTally, hook_tallies

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from fencerow.core.client.refs import CancelAnswer
-from fencerow.core.db.run import ask
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.packed import told_of
 from fencerow.core.model.state import State, WorkerState
 from fencerow.core.store.workers import list_workers
+from fencerow.db.run import ask
 from fencerow.doctor.places import told_gate
 from fencerow.doctor.why import why
 from fencerow.operators import looking

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fencerow.core.db.run import ask
 from fencerow.core.model.ids import parse_id
+from fencerow.db.run import ask
 from fencerow.handovers.looking import placed_handover
 from fencerow.traces.carrying import CORRELATION
 from fencerow.unique.keys import unique_keys_of

@@ -10,7 +10,7 @@ import msgspec
 
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.packed import told_of
-from fencerow.core.model.text import amount
+from fencerow.db.text import amount
 from fencerow.web.dashboard.counting.inside import InsideJob, SignalShown, StepShown
 from fencerow.web.dashboard.redacting import Redactor
 from fencerow.web.dashboard.screen import Act, Action, PressAnswer

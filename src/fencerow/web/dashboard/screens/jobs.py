@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fencerow.core.db.run import ask
 from fencerow.core.errors import Busy, InvalidInput
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import FINAL, State
+from fencerow.db.run import ask
 from fencerow.operators.finding import listing
 from fencerow.operators.prefixes import jobs_between
 from fencerow.web.dashboard.bulk.verbs import VERBS

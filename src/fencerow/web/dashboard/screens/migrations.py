@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.migration import Migration, migrations
-from fencerow.core.db.run import ask
 from fencerow.core.errors import Busy
 from fencerow.core.schema.building import broken, progress
 from fencerow.core.schema.migrate import Applied, index_names, ledger, ledger_name
 from fencerow.core.schema.rooms import packages
+from fencerow.db.migration import Migration, migrations
+from fencerow.db.run import ask
 from fencerow.migrations.backfills import operations as backfills
 from fencerow.migrations.backfills.backfill import resume as resume_backfill
 from fencerow.migrations.backfills.backfill import unknown

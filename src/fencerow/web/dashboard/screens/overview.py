@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fencerow.core.db.run import ask
 from fencerow.core.finding import Finding
 from fencerow.core.model.state import State, WorkerState
+from fencerow.db.run import ask
 from fencerow.operators.queues import PausedQueue
 from fencerow.web.dashboard.counting import (
     COUNTED_MAX,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fencerow.core.db.run import ask
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.state import WorkerState
-from fencerow.core.model.text import amount
+from fencerow.db.run import ask
+from fencerow.db.text import amount
 from fencerow.web.dashboard.counting import COUNTED_MAX, live_counts
 from fencerow.web.dashboard.counting.shares import ShareStanding, shares_page
 from fencerow.web.dashboard.screen import Act, Action, Look, PressAnswer, Screen, Section

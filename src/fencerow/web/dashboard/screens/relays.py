@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from fencerow.core.db.run import ask
 from fencerow.core.errors import InvalidInput
 from fencerow.core.finding import Level
-from fencerow.core.model.text import amount
+from fencerow.db.run import ask
+from fencerow.db.text import amount
 from fencerow.events.lag import lags
 from fencerow.relay.checks import findings_of
 from fencerow.relay.outward import GROUP

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 from fencerow.app import App
 from fencerow.command.times import span
-from fencerow.core.db.run import ask
 from fencerow.core.finding import Finding, warn
-from fencerow.core.model.text import amount
+from fencerow.db.run import ask
+from fencerow.db.text import amount
 from fencerow.web.dashboard.counting.worked import LOOK, WorkedLately, worked_lately, worked_waits
 from fencerow.web.dashboard.places import place_of, place_told
 from fencerow.web.dashboard.screen import Look, Screen, Section

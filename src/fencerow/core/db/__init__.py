@@ -1,1 +1,0 @@
-"""How to talk to a database. Knows no jobs."""

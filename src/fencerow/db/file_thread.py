@@ -1,0 +1,76 @@
+"""The thread in which the operations of event loops on a SQLite file run: no event loop waits for a disk or a lock.
+
+What an executor does, with less around each call: one future, one message there, and one back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+from fencerow.db.service import Service, soon
+
+T = TypeVar("T")
+
+
+class FileThread:
+    """Does one call after the other, in the order in which they came. The first one starts the thread."""
+
+    def __init__(self, name: str) -> None:
+        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._service = Service(name, self._turn)
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def call(self, function: Callable[[Any], T], given: Any) -> asyncio.Future[T]:
+        """Its answer, for the event loop that runs here. Who cancels the future is not told, and the call is made.
+
+        Raises:
+            RuntimeError: it is closed, or the system refuses a thread. Nothing is done.
+        """
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[T] = loop.create_future()
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the database was closed")
+            self._service.need()
+            self._calls.put(lambda: _answer(loop, answered, function, given))
+        return answered
+
+    def close(self) -> None:
+        """Do what was asked, and end the thread."""
+        with self._lock:
+            self._closed = True
+            self._calls.put(None)
+        self._service.join()
+
+    def _turn(self) -> bool:
+        call = self._calls.get()
+        if call is None:
+            return False
+        call()
+        return True
+
+
+def _answer(
+    loop: asyncio.AbstractEventLoop, answered: asyncio.Future[T], function: Callable[[Any], T], given: Any
+) -> None:
+    try:
+        answer = function(given)
+    except BaseException as error:
+        soon(loop, _fail, answered, error)
+    else:
+        soon(loop, _settle, answered, answer)
+
+
+def _settle(answered: asyncio.Future[T], answer: T) -> None:
+    if not answered.done():  # cancelled meanwhile
+        answered.set_result(answer)
+
+
+def _fail(answered: asyncio.Future[Any], error: BaseException) -> None:
+    if not answered.done():
+        answered.set_exception(error)

@@ -1,0 +1,302 @@
+"""PostgreSQL through psycopg 3: units of work, their transactions, and what a broken connection means for them.
+
+A pooler in transaction mode may stand in between, so nothing here leaves state in a session: no SET, no session
+locks, and prepared statements only where a connection is known to lead to the server itself (`preparing.py`). LISTEN
+has a direct connection of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+import psycopg
+
+from fencerow.db.apart import standing_apart
+from fencerow.db.engine import Traits
+from fencerow.db.errors import OutcomeUnknown, Unavailable
+from fencerow.db.faults import connection_lost, translated
+from fencerow.db.known_connections import KnownConnections
+from fencerow.db.listener import Listener
+from fencerow.db.pools import Pools
+from fencerow.db.postgres_session import (
+    AsyncPostgresSession,
+    PostgresSession,
+    aown_transaction,
+    atransaction,
+    own_transaction,
+    transaction,
+)
+from fencerow.db.prepared import NOTIFY, TAKES_TWO
+from fencerow.db.queries import Queries, identifier, pyformat
+from fencerow.db.run import Operation, Tells, arun, arun_beside, run
+from fencerow.db.strikes import SHELTER, doorway, here, sheltered
+from fencerow.db.tries import Try, tries
+from fencerow.db.wakeups import WakeupSender
+from fencerow.db.watchdog import OVERRUN_S, Watched
+
+T = TypeVar("T")
+
+NOTIFY_ALONE: Any = pyformat(NOTIFY)  # psycopg wants a literal
+
+
+class PostgresEngine:
+    """Runs operations on one PostgreSQL database."""
+
+    dialect = "postgres"
+    traits = Traits(
+        one_writer=False,
+        has_server=True,
+        takes_copy=True,
+        has_periods=True,
+        sets_itself_up=False,
+        brings_clock=False,
+    )
+
+    def __init__(
+        self,
+        conninfo: str,
+        queries: Queries,
+        *,
+        schema: str = "fencerow",
+        listen_conninfo: str | None = None,
+        pool_max: int = 4,
+        connect_timeout_s: float = 5.0,
+        statement_timeout_s: float = 30.0,
+        prepares: bool = True,
+    ) -> None:
+        self.conninfo = conninfo
+        self.queries = queries
+        self.known = KnownConnections()
+        self.schema = identifier(schema, "schema name")
+        self.pool_max = pool_max
+        self.channel = self.schema if self.schema.startswith("fencerow") else f"fencerow_{self.schema}"
+        self._listen_conninfo = listen_conninfo or conninfo
+        self._pools = Pools(
+            conninfo,
+            pool_max=pool_max,
+            connect_timeout_s=connect_timeout_s,
+            statement_timeout_s=statement_timeout_s,
+            prepares=prepares,
+        )
+        self._connect_timeout_s = connect_timeout_s
+        self._statement_timeout_s = statement_timeout_s
+        self._lock = threading.Lock()
+        self._background: set[asyncio.Task[Any]] = set()
+        self._sender: WakeupSender | None = None
+        self._pid = os.getpid()
+
+    # --- running ---------------------------------------------------------------------------------
+
+    def run(self, operation: Operation[T]) -> T:
+        if here.striker is None:  # nearly always; it spares the shelter
+            return run(tries(operation, self._pools.preparing), partial(self._answer, operation))
+        with SHELTER:
+            return run(tries(operation, self._pools.preparing), partial(self._answer, operation))
+
+    def _answer(self, operation: Operation[Any], attempt: Try) -> Any:
+        """Run it once, in a transaction of its own."""
+        with (
+            translated(patience_s=operation.patience_s),
+            self._pools.connection() as connection,
+            self._pools.watched(connection, limit_s=operation.patience_s) as watched,
+        ):
+            session = PostgresSession(connection, self.queries, watched, prepare=operation.prepared)
+            if operation.alone:
+                attempt.committing = True  # one statement: sending it is committing it
+                return run(operation.start(), session.execute)
+            with own_transaction(connection, watched):
+                result = run(operation.start(), session.execute)
+                attempt.committing = True
+            return result
+
+    async def arun(self, operation: Operation[T]) -> T:
+        """Run in a task of its own: a cancelled caller must not leave a statement half read or a commit in doubt."""
+        running = arun(tries(operation, self._pools.preparing), partial(self._aanswer, operation))
+        if (own := standing_apart()) is not None:
+            self._background.add(own)
+            try:
+                return await running
+            finally:
+                self._background.discard(own)
+        task = asyncio.create_task(running)
+        self._background.add(task)
+        task.add_done_callback(self._over)
+        return await asyncio.shield(task)
+
+    def _over(self, task: asyncio.Task[Any]) -> None:
+        self._background.discard(task)
+        if not task.cancelled():
+            task.exception()  # a caller who still waits gets it; for one who was cancelled it is no news
+
+    async def _aanswer(self, operation: Operation[Any], attempt: Try) -> Any:
+        with translated(patience_s=operation.patience_s):
+            async with self._pools.aconnection() as connection:
+                with self._pools.awatched(connection, limit_s=operation.patience_s) as watched:
+                    prepared = self._pools.preparing.of(connection) if operation.prepared else None
+                    session = AsyncPostgresSession(
+                        connection,
+                        self.queries,
+                        watched,
+                        prepared=prepared,
+                        tells=self._with(operation) if prepared else None,
+                        channel=self.channel,
+                    )
+                    if operation.alone:
+                        attempt.committing = True
+                        return await arun(operation.start(), session.execute)
+                    async with aown_transaction(connection, watched):
+                        running = arun_beside if operation.computes else arun
+                        result = await running(operation.start(), session.execute)
+                        attempt.committing = True
+                    return result
+
+    @doorway
+    @contextmanager
+    def session(self, *, idle_s: float | None = None) -> Iterator[PostgresSession]:
+        committing = False
+        try:
+            with (
+                translated(around_user_code=True),
+                self._pools.connection(for_user=True) as connection,
+                self._pools.watched(connection) as watched,
+                transaction(connection, watched, idle_s),
+            ):
+                yield PostgresSession(connection, self.queries, watched)
+                committing = True
+        except psycopg.Error as error:
+            if connection_lost(error):
+                raise _lost_session(committing) from error
+            raise
+
+    @asynccontextmanager
+    async def asession(self, *, idle_s: float | None = None) -> AsyncIterator[AsyncPostgresSession]:
+        committing = False
+        try:
+            with translated(around_user_code=True):
+                async with self._pools.aconnection(for_user=True) as connection:
+                    with self._pools.awatched(connection) as watched:
+                        async with atransaction(connection, watched, idle_s):
+                            yield AsyncPostgresSession(connection, self.queries, watched)
+                            committing = True
+        except psycopg.Error as error:
+            if connection_lost(error):
+                raise _lost_session(committing) from error
+            raise
+
+    def watched(self, fileno: int) -> Watched:
+        """Watch the socket of a connection that is not ours, for a block: see `Watched`. Nothing is cancelled there."""
+        return self._pools.watched_socket(fileno)
+
+    # --- wake-ups --------------------------------------------------------------------------------
+
+    def wake(self, messages: list[str]) -> None:
+        if here.striker is None:
+            self._wake(messages)
+        else:
+            with SHELTER:
+                self._wake(messages)
+
+    def _wake(self, messages: list[str]) -> None:
+        self._sending().post(messages)
+
+    def _with(self, operation: Operation[Any]) -> Tells | None:
+        """What is told together with an operation: while wake-ups gather, it is told with the others."""
+        tells = operation.tells
+        may = tells is not None and TAKES_TWO and self._sending().makes_way()
+        return tells if may else None
+
+    def _sending(self) -> WakeupSender:
+        self._check_process()
+        with self._lock:
+            if self._sender is None:
+                self._sender = WakeupSender(self._notify)
+            return self._sender
+
+    def _notify(self, messages: list[str]) -> None:
+        try:
+            self._send(messages)
+        except psycopg.Error as error:
+            if not self._pools.preparing.failed(error):
+                raise
+            self._send(messages)
+
+    def _send(self, messages: list[str]) -> None:
+        with self._pools.connection() as connection, self._pools.watched(connection) as watched:
+            watched.busy()
+            told = {"channel": self.channel, "messages": messages}
+            connection.execute(NOTIFY_ALONE, told, prepare=True)
+
+    @sheltered
+    def listen(
+        self, callback: Callable[[str | None], None], *, loop: asyncio.AbstractEventLoop | None = None
+    ) -> Callable[[], None]:
+        listener = Listener(
+            self._listen_conninfo,
+            self.channel,
+            callback,
+            self._pools.client_settings(),
+            self._pools.watched,
+            loop,
+        )
+        listener.start()
+        return listener.stop
+
+    def imprint(self) -> None:
+        """Only the server could say."""
+
+    @sheltered
+    def flush(self, timeout_s: float) -> None:
+        if self._sender is not None:
+            self._sender.flush(timeout_s)
+
+    def keeper(self, *, patience_s: float = math.inf) -> PostgresEngine:
+        return PostgresEngine(
+            self.conninfo,
+            self.queries,
+            schema=self.schema,
+            pool_max=1,
+            connect_timeout_s=self._connect_timeout_s,
+            statement_timeout_s=min(self._statement_timeout_s, patience_s),
+            prepares=False,  # every few seconds one statement: what a session keeps for it is not worth it
+        )
+
+    # --- connections -----------------------------------------------------------------------------
+
+    def close(self) -> None:
+        with self._lock:
+            sender, self._sender = self._sender, None
+        if sender is not None:
+            # Before the pools are closed: it would open another for what it still sends.
+            sender.close(1.0)
+        self._pools.close()
+
+    async def aclose(self) -> None:
+        pending = [task for task in self._background if task.get_loop() is asyncio.get_running_loop()]
+        if pending:
+            await asyncio.wait(pending, timeout=self._statement_timeout_s + OVERRUN_S)
+        await self._pools.aclose()
+        await asyncio.to_thread(self.close)
+
+    def _check_process(self) -> None:
+        """The thread that sends wake-ups does not come along into a fork's child."""
+        if os.getpid() != self._pid:
+            self._pid = os.getpid()
+            self._sender = None
+            self._lock = threading.Lock()
+
+
+def _lost_session(committing: bool) -> Unavailable | OutcomeUnknown:
+    if committing:
+        return OutcomeUnknown(
+            "the connection broke at COMMIT", "it may have happened or not", "ask before repeating"
+        )
+    return Unavailable(
+        "the connection broke inside the transaction", "it was rolled back", "repeat the whole unit"
+    )

@@ -1,0 +1,77 @@
+"""Say at once, and without its password, why a server cannot be used. Pools only say that they waited."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import unquote
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from fencerow.db.errors import Unavailable, UrlError
+from fencerow.db.faults import fault, first_line
+from fencerow.db.url import masked
+
+PASSWORD = re.compile(r"[A-Za-z+]+://[^:@/?#]*:(.*)@", re.DOTALL)
+
+
+def reach_postgres(conninfo: str, timeout_s: float) -> None:
+    """Connect once and leave; see `connect_postgres`."""
+    connect_postgres(conninfo, timeout_s).close()
+
+
+def postgres_version(conninfo: str, timeout_s: float) -> str:
+    """The server's version, which it says to whoever connects; see `connect_postgres`."""
+    with connect_postgres(conninfo, timeout_s) as connection:
+        said = connection.info.parameter_status("server_version") or "of an unknown version"
+    return said.partition(" ")[0] if said[0].isdigit() else said
+
+
+def connect_postgres(conninfo: str, timeout_s: float, **settings: Any) -> psycopg.Connection[Any]:
+    """Connect, in autocommit, with UTF8 unless `settings` say another encoding.
+
+    Raises:
+        UrlError: libpq does not understand the URL.
+        Unavailable: no connection came about; the server's own reason is in `why`.
+    """
+    try:
+        return psycopg.connect(
+            conninfo,
+            connect_timeout=max(2, round(timeout_s)),
+            autocommit=True,
+            **{"client_encoding": "UTF8", **settings},
+        )
+    except psycopg.ProgrammingError as error:
+        raise UrlError(
+            f"the database URL {ascii(masked(conninfo))[1:-1][:200]} cannot be used",
+            reason_of(conninfo, error),
+            "correct it; percent-encode special characters in a password",
+        ) from None
+    except psycopg.Error as error:
+        known = fault(error)
+        if known is not None:
+            raise known from None
+        raise Unavailable(
+            f"no connection to {ascii(masked(conninfo))[1:-1][:200]}",
+            reason_of(conninfo, error),
+            "check host, port, database, role and password; nothing was stored",
+        ) from None
+
+
+def reason_of(conninfo: str, error: BaseException) -> str:
+    """The first line of libpq's message, unless a misread password may have got into it."""
+    if _misread_password(conninfo):
+        return "the password holds characters that must be percent-encoded, such as @ / : # ?"
+    # Several hosts or addresses: each has its line; the last is the last that was tried.
+    return first_line(error).removeprefix("connection failed: ")
+
+
+def _misread_password(conninfo: str) -> bool:
+    found = PASSWORD.match(conninfo)
+    if not found:
+        return False
+    try:
+        return conninfo_to_dict(conninfo).get("password") != unquote(found[1])
+    except psycopg.ProgrammingError:
+        return True

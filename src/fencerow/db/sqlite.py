@@ -1,0 +1,240 @@
+"""SQLite: one writer at a time, in the process by a lock and between processes by the file.
+
+Jobs and worker rows live in two files, so that a long transaction on the jobs never delays the
+renewal of a lease; the second is attached to every connection. BEGIN IMMEDIATE would lock both, so a
+transaction takes the write lock of the one file it writes by a statement that changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from fencerow.db.apart import standing_apart
+from fencerow.db.engine import Traits
+from fencerow.db.errors import Busy
+from fencerow.db.file_thread import FileThread
+from fencerow.db.imprint import imprint
+from fencerow.db.queries import Queries, identifier
+from fencerow.db.run import Operation, run
+from fencerow.db.service import soon
+from fencerow.db.sqlite_connection import HostClock, SqliteConnection
+from fencerow.db.sqlite_file import default_journal, fault, translated
+from fencerow.db.sqlite_session import SqliteSession, in_one_thread, left_alone, transaction
+from fencerow.db.strikes import SHELTER, doorway, here, sheltered
+from fencerow.db.wakeups import Callback, FileWakes
+
+T = TypeVar("T")
+
+# What a keeper asks of the jobs must not delay its next renewal, whoever locks their file.
+KEEPER_WAIT_S = 0.5
+
+
+class SqliteEngine:
+    """Runs operations on one SQLite file."""
+
+    dialect = "sqlite"
+    traits = Traits(
+        one_writer=True,
+        has_server=False,
+        takes_copy=False,
+        has_periods=False,
+        sets_itself_up=True,
+        brings_clock=True,
+    )
+
+    def __init__(
+        self,
+        path: str | Path,
+        queries: Queries,
+        *,
+        prefix: str = "fencerow_",
+        busy_timeout_s: float = 10.0,
+        jobs_timeout_s: float | None = None,
+        journal_mode: str | None = None,
+        clock: HostClock | None = None,
+    ) -> None:
+        self.path = Path(path).absolute()
+        self.queries = queries
+        self.prefix = identifier(prefix, "table prefix")
+        self.clock = clock or HostClock()
+        self._busy_timeout_s = busy_timeout_s
+        self._jobs_timeout_s = busy_timeout_s if jobs_timeout_s is None else jobs_timeout_s
+        self._journal_mode = journal_mode or default_journal()
+        self._inherited: list[SqliteConnection | None] = []  # from a parent process; never used
+        self._begin()
+
+    def _begin(self) -> None:
+        """In a process of its own, with nothing of a parent's."""
+        self._pid = os.getpid()
+        self._write_lock = threading.RLock()  # a fair enough queue: SQLite's own waiting is not
+        self._workers_lock = threading.Lock()
+        self._session_thread: int | None = None  # the one that has a transaction open for user code
+        self._jobs: SqliteConnection | None = None
+        self._workers: SqliteConnection | None = None
+        self._threads: dict[str, FileThread] = {}  # by their names
+        self._wakes = FileWakes(self.path)
+
+    def run(self, operation: Operation[T]) -> T:
+        if here.striker is None:  # nearly always; it spares the shelter
+            return self._run(operation)
+        with SHELTER:
+            return self._run(operation)
+
+    async def arun(self, operation: Operation[T]) -> T:
+        thread = self._thread("fencerow-leases" if operation.of_workers else "fencerow-sqlite")
+        running: asyncio.Future[T] = thread.call(self._run, operation)
+        if standing_apart() is not None:
+            return await running
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            left_alone(running)
+            raise
+
+    def _run(self, operation: Operation[T]) -> T:
+        try:
+            if operation.of_workers:
+                self._check_process()
+                with self._workers_lock:
+                    return run(operation.start(), self._connected_to_workers().execute_on_workers)
+            self._take_turn(operation.patience_s)
+            try:
+                return self._connected_to_jobs().run_alone(operation, self._jobs_timeout_s)
+            finally:
+                self._write_lock.release()
+        except sqlite3.DatabaseError as error:
+            known = fault(error, self.path)
+            if known is None:
+                raise
+            raise known from error
+
+    @doorway
+    @contextmanager
+    def session(self, *, idle_s: float | None = None) -> Iterator[SqliteSession]:  # noqa: ARG002 (no server to end it)
+        with (
+            self.turn(),
+            translated(self.path, around_user_code=True),
+            closing(self._open(self._busy_timeout_s)) as opened,
+            transaction(opened, self._busy_timeout_s) as session,
+        ):
+            yield session
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """This process's turn at the file, for a transaction of user code on whatever connection."""
+        self._take_turn()
+        try:
+            self._session_thread = threading.get_ident()
+            yield
+        finally:
+            self._session_thread = None
+            self._write_lock.release()
+
+    def asession(self, *, idle_s: float | None = None) -> AbstractAsyncContextManager[SqliteSession]:
+        return in_one_thread(self.session(idle_s=idle_s))
+
+    def wake(self, messages: list[str]) -> None:
+        if here.striker is None:
+            self._wake(messages)
+        else:
+            with SHELTER:
+                self._wake(messages)
+
+    def _wake(self, messages: list[str]) -> None:
+        self._check_process()
+        self._wakes.wake(messages)
+
+    @sheltered
+    def listen(
+        self, callback: Callback, *, loop: asyncio.AbstractEventLoop | None = None
+    ) -> Callable[[], None]:
+        self._check_process()
+        return self._wakes.listen(callback if loop is None else partial(soon, loop, callback))
+
+    def imprint(self) -> object | None:
+        return imprint(self.path, self.clock.now_us())
+
+    @sheltered
+    def flush(self, timeout_s: float) -> None:
+        """Almost nothing waits here: listeners were told at once."""
+        self._wakes.flush(timeout_s)
+
+    def keeper(self, *, patience_s: float = math.inf) -> SqliteEngine:
+        return SqliteEngine(
+            self.path,
+            self.queries,
+            prefix=self.prefix,
+            busy_timeout_s=min(self._busy_timeout_s, patience_s),
+            jobs_timeout_s=min(KEEPER_WAIT_S, self._busy_timeout_s),
+            journal_mode=self._journal_mode,
+            clock=self.clock,
+        )
+
+    def close(self) -> None:
+        self._wakes.close()
+        threads, self._threads = self._threads, {}
+        for thread in threads.values():
+            thread.close()
+        with self._write_lock, self._workers_lock:
+            for session in (self._jobs, self._workers):
+                if session is not None:
+                    session.close()
+            self._jobs = self._workers = None
+
+    async def aclose(self) -> None:
+        await asyncio.to_thread(self.close)
+
+    def _thread(self, name: str) -> FileThread:
+        self._check_process()
+        if name not in self._threads:
+            self._threads[name] = FileThread(name)
+        return self._threads[name]
+
+    def _check_process(self) -> None:
+        """A connection must not cross a fork: the child opens its own and leaves the parent's alone."""
+        if os.getpid() != self._pid:
+            # Kept, not closed: closing would checkpoint and remove the log that the parent still writes.
+            self._inherited += [self._jobs, self._workers]
+            self._begin()  # its threads did not come along, and its socket is its own
+
+    def _connected_to_jobs(self) -> SqliteConnection:
+        if self._jobs is None:
+            self._jobs = self._open(self._jobs_timeout_s)
+        self._jobs.queries = self.queries  # who examines a database gives its engine more of them
+        return self._jobs
+
+    def _connected_to_workers(self) -> SqliteConnection:
+        if self._workers is None:
+            self._workers = self._open(self._busy_timeout_s)
+        self._workers.queries = self.queries
+        return self._workers
+
+    def _open(self, timeout_s: float) -> SqliteConnection:
+        return SqliteConnection(
+            self.path, self.queries, self.clock, self.prefix, self._journal_mode, timeout_s
+        )
+
+    def _take_turn(self, patience_s: float | None = None) -> None:
+        """Wait for this process's turn at the file: whoever had it releases the write lock.
+
+        Bounded: code inside a transaction may wait for code that waits for it.
+        """
+        self._check_process()  # before the lock: a fork may have copied it in a thread's hands
+        wait_s = self._busy_timeout_s if patience_s is None else min(patience_s, self._busy_timeout_s)
+        # A thread that has a transaction open waits for nobody but itself, and would do so for nothing.
+        waits_for_itself = self._session_thread == threading.get_ident()
+        if waits_for_itself or not self._write_lock.acquire(timeout=wait_s):
+            raise Busy(
+                f"{self.path} stayed locked by a transaction of this process for {wait_s:g} s",
+                "SQLite has one writer at a time",
+                "inside job.transaction() pass its connection on: using(connection=...)",
+            )

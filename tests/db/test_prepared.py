@@ -1,0 +1,185 @@
+"""Prepared statements past the driver's cursor, and the wake-up that goes in the same message as a submit."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+import pytest
+
+from fencerow.core.client.client import JobsClient
+from fencerow.core.model.submission import Submission
+from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.prepared import PreparedStatements, values
+from fencerow.db.queries import Query
+from fencerow.db.run import Operation, Tells
+from fencerow.errors import OutcomeUnknown
+from fencerow.operators import looking
+from fencerow.testing.postgres import PostgresServer
+from fencerow_proof.network.proxy import FaultProxy
+from fencerow_proof.servers.pgbouncer import is_pooled
+from tests.db.work import seen
+from tests.kit.jobs import new_job
+
+ALL_KINDS = Query(
+    "all_kinds",
+    (
+        """
+        SELECT CAST(:texts AS text[]) = ARRAY['a"b', 'c\\d', 'e,f', '{', '', 'NULL', 'ä'],
+               CAST(:numbers AS bigint[]) = CAST(ARRAY[1, NULL, -3] AS bigint[]),
+               CAST(:truth AS boolean), CAST(:none AS integer) IS NULL,
+               CAST(:large AS double precision) = CAST('infinity' AS double precision), CAST(:us AS bigint)
+        """,
+    ),
+    ("texts", "numbers", "truth", "none", "large", "us"),
+)
+SIZE = Query("size", ("SELECT length(CAST(:text AS text)), repeat('x', 9000000)",), ("text",))
+END = Query("end", ("SELECT pg_terminate_backend(pg_backend_pid())",), ())
+REFUSED = "x" * 9000  # more than the server takes in one notification
+
+
+@pytest.fixture(autouse=True)
+def direct(pg: PostgresEngine) -> None:
+    if is_pooled(pg.conninfo):
+        pytest.skip("nothing is prepared through a pooler")
+
+
+def telling(operation: Operation[Any], *messages: str) -> Operation[Any]:
+    return replace(operation, tells=Tells(list(messages)))
+
+
+def are_told(operation: Operation[Any]) -> bool:
+    assert operation.tells is not None
+    return operation.tells.are_told
+
+
+async def test_values_of_all_kinds_arrive_as_they_are(pg: PostgresEngine) -> None:
+    texts = ['a"b', "c\\d", "e,f", "{", "", "NULL", "ä"]
+    given = {
+        "texts": texts,
+        "numbers": [1, None, -3],
+        "truth": True,
+        "none": None,
+        "large": float("inf"),
+        "us": 2**62,
+    }
+    async with pg._pools.aconnection() as connection:
+        prepared = PreparedStatements(1)
+        assert await prepared.execute(connection.pgconn, ALL_KINDS, given) == [
+            (True, True, True, True, True, 2**62)
+        ]
+        ((size, answer),) = await prepared.execute(connection.pgconn, SIZE, {"text": "y" * 9_000_000})
+    assert (size, len(str(answer))) == (9_000_000, 9_000_000)  # either way more than a socket takes at once
+
+
+def test_a_text_is_never_cut_off_at_a_null_character() -> None:
+    with pytest.raises(psycopg.DataError, match="NUL"):
+        values(SIZE, {"text": "a\0b"})
+
+
+async def test_a_wake_up_is_heard_that_went_with_the_submit(pg: PostgresEngine) -> None:
+    told: queue.Queue[str | None] = queue.Queue()
+    stop = pg.listen(told.put)
+    assert await asyncio.to_thread(told.get) is None
+    submit = telling(store.submit([job := new_job()]), "mail")
+    assert await pg.arun(submit) == [job.id]
+    assert are_told(submit)
+    assert await asyncio.to_thread(told.get) == "mail"
+    gathers = telling(store.submit([new_job()]), "mail")
+    pg.wake(["other"])
+    await pg.arun(gathers)
+    stop()
+    assert not are_told(gathers), "while wake-ups gather it goes with the others"
+
+
+async def test_a_wake_up_that_fails_leaves_the_submit_stored(pg: PostgresEngine) -> None:
+    submit = telling(store.submit([job := new_job()]), REFUSED)
+    assert await pg.arun(submit) == [job.id]
+    assert not are_told(submit), "whoever submits sends it then"
+    assert seen(pg, job.id)
+    assert await pg.arun(store.submit([other := new_job()])) == [other.id]
+
+
+async def test_a_submit_that_fails_says_why_and_its_connection_goes_on(pg: PostgresEngine) -> None:
+    await pg.arun(store.submit([job := new_job()]))
+    again = telling(store.submit([job]), "mail")
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        await pg.arun(again)
+    assert not are_told(again)
+    async with pg._pools.aconnection() as connection:
+        assert await (await connection.execute("SELECT 1")).fetchone() == (1,)
+
+
+@pytest.mark.parametrize("how", ["ended", "cancelled"])
+async def test_what_breaks_off_leaves_a_closed_connection(pg: PostgresEngine, how: str) -> None:
+    async with pg._pools.aconnection() as connection:
+        if how == "ended":
+            with pytest.raises(psycopg.Error):
+                await PreparedStatements(1).execute(connection.pgconn, END, {})
+        else:
+            running = asyncio.create_task(
+                PreparedStatements(1).execute(connection.pgconn, SIZE, {"text": ""})
+            )
+            await asyncio.sleep(0)
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+        assert connection.closed
+
+
+@pytest.mark.parametrize("cut", ["cut_before", "cut_after_reply_to"])
+@pytest.mark.parametrize("of", ["INSERT INTO", "pg_notify"])
+async def test_wherever_the_message_of_a_submit_breaks_there_is_one_job(
+    tcp_server: PostgresServer, proxy: FaultProxy, cut: str, of: str
+) -> None:
+    """Both statements are prepared, so the proxy knows them by their names."""
+    through = PostgresEngine(
+        f"postgresql://app:{tcp_server.password}@127.0.0.1:{proxy.port}/app", store.postgres_queries()
+    )
+    whole = PostgresEngine(tcp_server.conninfo("app", "app"), store.postgres_queries())
+    client = JobsClient(through)
+    try:
+        await through.arun(telling(store.submit([new_job()]), "mail"))
+        await asyncio.to_thread(through.flush, 10)
+        getattr(proxy, cut)(of)
+        try:
+            await client.asubmit([Submission(job := new_job())])
+        except OutcomeUnknown:
+            pytest.fail("it is asked again")
+        assert proxy.cuts == 1
+        found = [each.id for each in await whole.arun(looking.list_jobs())]
+        assert found.count(job.id) == 1
+    finally:
+        await through.aclose()
+        await whole.aclose()
+
+
+WATCHED = """
+import asyncio, sys
+from types import SimpleNamespace
+from fencerow import App
+from fencerow_proof.check.drivers import on_psycopg
+seen = []
+on_psycopg.watch(SimpleNamespace(session=lambda: 0, asked=lambda text, *more: seen.append(text)))
+app = App(sys.argv[1])
+@app.job
+async def noop() -> None: ...
+async def main():
+    async with app:
+        await noop.asubmit()
+asyncio.run(main())
+print(sum("INSERT INTO" in text for text in seen))
+"""
+
+
+def test_a_check_of_handlers_sees_what_is_submitted_in_an_event_loop(pg: PostgresEngine) -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", WATCHED, pg.conninfo], capture_output=True, text=True, check=True
+    )
+    assert told.stdout.strip() == "1"
