@@ -90,6 +90,7 @@ def test_behind_a_pooler_it_is_the_poolers_limit_that_counts(
     assert "max_client_conn" in one["found"]
 
 
+@pytest.mark.outside("PgBouncer")
 def test_a_pooler_whose_role_leaves_plans_to_the_statistics_is_told(
     cli: Cli, database: str, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,10 +84,10 @@ FROM ((SELECT step.job_id FROM fencerow.job_steps AS step WHERE step.job_id > CA
       ORDER BY job_id LIMIT CAST(:limit AS integer)) AS few;
 
 -- fragment: of a job that is gone
--- Of those after one id and up to another: neither live nor finished.
+-- Of those after one id and up to another: neither live nor finished. OFFSET 0: each is looked up, and none compared with all.
 job_id > CAST(:after AS uuid)
 AND job_id <= CAST(:last AS uuid)
-AND NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = job_id OFFSET 0)  -- each is looked up, and none compared with all
+AND NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = job_id OFFSET 0)
 
 -- name: purge_steps
 -- Remove what is kept here of jobs that are gone. Guard: they are gone.
