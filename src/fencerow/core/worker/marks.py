@@ -284,9 +284,8 @@ class QueueView:
 
     def _note_dry(self, jobs: Sequence[Claimed], cost_s: float) -> None:
         """When to look again, if nothing is thought to be due any more."""
-        if (
-            jobs
-        ):  # what the hint told of was not locked: the quick look would stand in the way of the next claim
+        if jobs:
+            # What the hint told of was not locked: the quick look would stand in the way of the next claim.
             self._looks_left = self._looks_left[-1:]
         if self._dry:
             if self._looks_left:
