@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fencerow.flows import Flow
+from fencerow.flows.checks import flow_troubles
 from fencerow.flows.looking import read_flow_callbacks
 from fencerow.flows.removal import purge
 from tests.core.store.stage import rows
@@ -89,7 +90,11 @@ def test_a_flow_whose_jobs_are_revived_alone_has_not_ended(shop: Shop, engine: A
     removed = engine.run(purge(age_s=-HOUR_S, limit=9))
 
     assert (made, removed) == ([], 0)
+    for queues in (None, ["default"]):
+        assert [each.id for each in shop.app.flows.known(live=True, queues=queues)] == [handle.id]
+    assert engine.run(flow_troubles(age_s=HOUR_S, limit=9)).live == 1
     assert handle.cancel().cancelled == 1
+    assert shop.app.flows.known(live=True) == []
     assert engine.run(purge(age_s=-HOUR_S, limit=9)) == 1
 
 

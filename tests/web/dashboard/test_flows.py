@@ -83,6 +83,17 @@ async def test_flows_are_found_by_state_and_name_and_page_by_page(
     for query in ("state=odd", "before=x", f"before=1.{new_id()}x"):
         await visits.see(f"/flows?{query}", status=422)
 
+    scan = await handles[0].ajob_named("scan")
+    await scan.arevive()  # alone: its flow has ended, and has not
+    monkeypatch.setattr(flows, "PAGE", 9)
+    monkeypatch.setattr(flows, "LOOK", 99)
+    running, cancelled = (
+        await visits.see("/flows?state=running&x=1"),
+        await visits.see("/flows?state=cancelled&x=1"),
+    )
+
+    assert shown(running) == [each.id for each in handles] and shown(cancelled) == []
+
 
 async def test_a_flow_too_large_to_draw_is_shown_in_groups_and_its_jobs_by_page(
     app: App, visits: Visits, monkeypatch: pytest.MonkeyPatch

@@ -13,6 +13,21 @@ CAST(member.job_id AS text), member.name, member.job_name, member.place, member.
 COALESCE(member.state, job.state, 'waiting'), fencerow.us(member.ended_at), CAST(member.error AS text),
 CAST(member.result AS text)
 
+-- fragment: flows with live jobs
+-- Of which a job has not ended, from flow to flow. A flow that has ended is among them where somebody revived a job of it alone.
+WITH RECURSIVE live (flow_id) AS (
+    (SELECT member.flow_id FROM fencerow.flow_jobs AS member WHERE member.state IS NULL ORDER BY member.flow_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT member.flow_id
+            FROM fencerow.flow_jobs AS member
+            WHERE member.state IS NULL AND member.flow_id > live.flow_id
+            ORDER BY member.flow_id
+            LIMIT 1)
+    FROM live
+    WHERE live.flow_id IS NOT NULL
+)
+SELECT live.flow_id FROM live WHERE live.flow_id IS NOT NULL
+
 -- name: read_flow
 -- A flow as it stands.
 SELECT {{columns of a flow}} FROM fencerow.flows AS flow WHERE flow.id = CAST(:id AS uuid);
@@ -22,7 +37,7 @@ SELECT {{columns of a flow}} FROM fencerow.flows AS flow WHERE flow.id = CAST(:i
 SELECT {{columns of a flow}}
 FROM fencerow.flows AS flow
 WHERE (flow.submitted_at, flow.id) < (fencerow.at(CAST(:before_us AS bigint)), CAST(:before AS uuid))
-  AND (CAST(:live AS integer) = 0 OR flow.ended_at IS NULL)
+  AND (CAST(:live AS integer) = 0 OR flow.ended_at IS NULL OR flow.id = ANY(ARRAY({{flows with live jobs}})))
   AND (CAST(:flow AS text) IS NULL OR flow.name = CAST(:flow AS text))
 ORDER BY flow.submitted_at DESC, flow.id DESC
 LIMIT CAST(:limit AS integer);
@@ -102,8 +117,12 @@ WHERE callback.flow_id = CAST(:id AS uuid)
 ORDER BY callback.outcome, callback.job_id;
 
 -- name: count_flow_troubles
--- How many flows have not ended, and how many ends were told to nobody for so long.
-SELECT (SELECT count(*) FROM (SELECT 1 FROM fencerow.flows AS flow WHERE flow.ended_at IS NULL LIMIT CAST(:limit AS integer)) AS few),
+-- How many flows have not ended, or have jobs that were revived alone, and how many ends were told to nobody for so long.
+SELECT (SELECT count(*) FROM (SELECT 1 FROM fencerow.flows AS flow WHERE flow.ended_at IS NULL LIMIT CAST(:limit AS integer)) AS few)
+       + (SELECT count(*)
+          FROM ({{flows with live jobs}} LIMIT CAST(:limit AS integer)) AS few
+          JOIN fencerow.flows AS flow ON flow.id = few.flow_id
+          WHERE flow.ended_at IS NOT NULL),
        (SELECT count(*)
         FROM (SELECT member.ended_at
               FROM fencerow.flow_jobs AS member

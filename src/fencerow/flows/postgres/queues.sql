@@ -3,7 +3,9 @@
 -- fragment: in the list
 -- A flow before one that was submitted then; of this name, or of any; none of its jobs is in, or ended in, another queue.
 (flow.submitted_at, flow.id) < (fencerow.at(CAST(:before_us AS bigint)), CAST(:before AS uuid))
-      AND (CAST(:live AS integer) = 0 OR flow.ended_at IS NULL)
+      AND (CAST(:live AS integer) = 0
+           OR flow.ended_at IS NULL
+           OR EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state IS NULL))
       AND (CAST(:flow AS text) IS NULL OR flow.name = CAST(:flow AS text))
       AND NOT EXISTS (SELECT 1
                       FROM fencerow.flow_jobs AS member

@@ -13,6 +13,21 @@ member.job_id, member.name, member.job_name, member.place, member.level, member.
 COALESCE(member.state, job.state, 'waiting'), member.ended_at, member.error,
 member.result
 
+-- fragment: flows with live jobs
+-- Of which a job has not ended, from flow to flow. A flow that has ended is among them where somebody revived a job of it alone.
+WITH RECURSIVE live (flow_id) AS (
+    SELECT min(member.flow_id) FROM fencerow.flow_jobs AS member WHERE member.state IS NULL
+    UNION ALL
+    SELECT (SELECT member.flow_id
+            FROM fencerow.flow_jobs AS member
+            WHERE member.state IS NULL AND member.flow_id > live.flow_id
+            ORDER BY member.flow_id
+            LIMIT 1)
+    FROM live
+    WHERE live.flow_id IS NOT NULL
+)
+SELECT live.flow_id FROM live WHERE live.flow_id IS NOT NULL
+
 -- name: read_flow
 -- A flow as it stands.
 SELECT {{columns of a flow}} FROM fencerow.flows AS flow WHERE flow.id = :id;
@@ -22,7 +37,7 @@ SELECT {{columns of a flow}} FROM fencerow.flows AS flow WHERE flow.id = :id;
 SELECT {{columns of a flow}}
 FROM fencerow.flows AS flow
 WHERE (flow.submitted_at, flow.id) < (:before_us, :before)
-  AND (:live = 0 OR flow.ended_at IS NULL)
+  AND (:live = 0 OR flow.ended_at IS NULL OR flow.id IN ({{flows with live jobs}}))
   AND (:flow IS NULL OR flow.name = :flow)
 ORDER BY flow.submitted_at DESC, flow.id DESC
 LIMIT :limit;
@@ -102,8 +117,12 @@ WHERE callback.flow_id = :id
 ORDER BY callback.outcome, callback.job_id;
 
 -- name: count_flow_troubles
--- How many flows have not ended, and how many ends were told to nobody for so long.
-SELECT (SELECT count(*) FROM (SELECT 1 FROM fencerow.flows AS flow WHERE flow.ended_at IS NULL LIMIT :limit)),
+-- How many flows have not ended, or have jobs that were revived alone, and how many ends were told to nobody for so long.
+SELECT (SELECT count(*) FROM (SELECT 1 FROM fencerow.flows AS flow WHERE flow.ended_at IS NULL LIMIT :limit))
+       + (SELECT count(*)
+          FROM ({{flows with live jobs}} LIMIT :limit) AS few
+          JOIN fencerow.flows AS flow ON flow.id = few.flow_id
+          WHERE flow.ended_at IS NOT NULL),
        (SELECT count(*)
         FROM (SELECT member.ended_at
               FROM fencerow.flow_jobs AS member

@@ -3,7 +3,9 @@
 -- fragment: in the list
 -- A flow before one that was submitted then; of this name, or of any; none of its jobs is in, or ended in, another queue.
 (near.submitted_at, near.id) < (:before_us, :before)
-      AND (:live = 0 OR near.ended_at IS NULL)
+      AND (:live = 0
+           OR near.ended_at IS NULL
+           OR EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.flow_id = near.id AND member.state IS NULL))
       AND (:flow IS NULL OR near.name = :flow)
       AND NOT EXISTS (SELECT 1
                       FROM fencerow.flow_jobs AS member

@@ -22,7 +22,9 @@ FROM (SELECT looked.*
       WHERE (CAST(:name AS text) IS NULL OR looked.name = CAST(:name AS text))
         AND (CAST(:state AS text) IS NULL
              OR CAST(:state AS text)
-                = CASE WHEN looked.ended_at IS NULL THEN 'running'
+                = CASE WHEN looked.ended_at IS NULL
+                           OR EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member
+                                      WHERE member.flow_id = looked.id AND member.state IS NULL) THEN 'running'
                        WHEN EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member
                                     WHERE member.flow_id = looked.id AND member.state = 'failed') THEN 'failed'
                        WHEN EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member
@@ -46,12 +48,24 @@ WITH looked AS MATERIALIZED (
 {{the flows of a page}};
 
 -- name: live_flows_page
--- The same of those that have not ended, along an index of their own.
-WITH looked AS MATERIALIZED (
+-- The same of those that have not ended, along an index of their own; and of those that have and of which a job was revived alone,
+-- found among the first :look flows with live jobs, from flow to flow.
+WITH RECURSIVE live (flow_id) AS (
+    (SELECT member.flow_id FROM fencerow.flow_jobs AS member WHERE member.state IS NULL ORDER BY member.flow_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT member.flow_id
+            FROM fencerow.flow_jobs AS member
+            WHERE member.state IS NULL AND member.flow_id > live.flow_id
+            ORDER BY member.flow_id
+            LIMIT 1)
+    FROM live
+    WHERE live.flow_id IS NOT NULL
+),
+looked AS MATERIALIZED (
     SELECT newest.*
     FROM fencerow.flows AS newest
     WHERE (newest.submitted_at, newest.id) < (fencerow.at(CAST(:before_us AS bigint)), CAST(:before AS uuid))
-      AND newest.ended_at IS NULL
+      AND (newest.ended_at IS NULL OR newest.id = ANY(ARRAY(SELECT live.flow_id FROM live LIMIT CAST(:look AS integer))))
     ORDER BY newest.submitted_at DESC, newest.id DESC
     LIMIT CAST(:look AS integer)
 )

@@ -18,7 +18,9 @@ FROM (SELECT looked.*
       FROM looked
       WHERE (:name IS NULL OR looked.name = :name)
         AND (:state IS NULL
-             OR :state = CASE WHEN looked.ended_at IS NULL THEN 'running'
+             OR :state = CASE WHEN looked.ended_at IS NULL
+                                  OR EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member
+                                             WHERE member.flow_id = looked.id AND member.state IS NULL) THEN 'running'
                               WHEN EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member
                                            WHERE member.flow_id = looked.id AND member.state = 'failed') THEN 'failed'
                               WHEN EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member
@@ -42,12 +44,24 @@ WITH looked AS MATERIALIZED (
 {{the flows of a page}};
 
 -- name: live_flows_page
--- The same of those that have not ended, along an index of their own.
-WITH looked AS MATERIALIZED (
+-- The same of those that have not ended, along an index of their own; and of those that have and of which a job was revived alone,
+-- found among the first :look flows with live jobs, from flow to flow.
+WITH RECURSIVE live (flow_id) AS (
+    SELECT min(member.flow_id) FROM fencerow.flow_jobs AS member WHERE member.state IS NULL
+    UNION ALL
+    SELECT (SELECT member.flow_id
+            FROM fencerow.flow_jobs AS member
+            WHERE member.state IS NULL AND member.flow_id > live.flow_id
+            ORDER BY member.flow_id
+            LIMIT 1)
+    FROM live
+    WHERE live.flow_id IS NOT NULL
+),
+looked AS MATERIALIZED (
     SELECT newest.*
     FROM fencerow.flows AS newest
     WHERE (newest.submitted_at, newest.id) < (:before_us, :before)
-      AND newest.ended_at IS NULL
+      AND (newest.ended_at IS NULL OR newest.id IN (SELECT live.flow_id FROM live LIMIT :look))
     ORDER BY newest.submitted_at DESC, newest.id DESC
     LIMIT :look
 )
