@@ -46,10 +46,16 @@ class Contract(Generic[P, R]):
                 "take it as the handler's first parameter instead",
             )
         self.function = function
+        self.__module__ = function.__module__  # where pickle looks for it
+        self._qualname: str = getattr(function, "__qualname__", "?")
         self.options = options.named(options.name or stored_name(function, "@contract"))
 
     def __repr__(self) -> str:
         return f"<Contract {self.options.name}>"
+
+    def __reduce__(self) -> str:
+        """Pickled like the function whose place it has taken: by where that stands in its module."""
+        return self._qualname
 
 
 class HandlesBase(Generic[P, R]):

@@ -47,7 +47,8 @@ class DeclaredBase(Submittable[P, R], Generic[C, P, R, X]):
         super().__init__(submitter, declaration, NO_OPTIONS)
         self.runs_here = runs_here
         self._function = function
-        self.where = f"{function.__module__}.{getattr(function, '__qualname__', '?')}"
+        self._qualname: str = getattr(function, "__qualname__", "?")
+        self.where = f"{function.__module__}.{self._qualname}"
         self.middleware: Middleware = (
             NO_MIDDLEWARE  # of its app, for a child process, which finds the job alone
         )
@@ -58,6 +59,10 @@ class DeclaredBase(Submittable[P, R], Generic[C, P, R, X]):
 
     def __repr__(self) -> str:
         return f"<DeclaredJob {self.name} in queue {self.queue}>"
+
+    def __reduce__(self) -> str:
+        """Pickled and copied like the function whose place it has taken: by where it stands in its module."""
+        return self._qualname
 
     @property
     def name(self) -> str:
