@@ -31,7 +31,8 @@ def fix_of(call: Callable[..., Any], word: str) -> str:
     [
         ("depends_on parents chain group then", "flow.add("),
         ("on_success on_failure callback link link_error on_retry_exhausted", "job.submit_next("),
-        ("retry retries max_retries max_tries max_attempts", "attempts_max="),
+        ("retry retries max_retries", "attempts_max=, which counts the first attempt too"),
+        ("max_tries max_attempts", "attempts_max="),
         ("queueing_lock unique_opts", "unique="),
         ("lock", "exclusive="),
         ("schedule_in _defer_by countdown delay", "delay_s="),
@@ -66,7 +67,7 @@ def test_the_words_are_the_same_wherever_a_call_is_written(lite_app: App) -> Non
     assert fix_of(flow.add, "depends_on") == "write needs="
     assert fix_of(lambda **given: lite_app.schedule(job, **given), "crontab") == "write cron="
     assert fix_of(changed, "slotz") == "did you mean slots?"
-    assert fix_of(endpoint, "max_retries") == "write attempts_max="
+    assert fix_of(endpoint, "max_attempts") == "write attempts_max="
 
 
 def changed(**given: Any) -> None:

@@ -85,7 +85,13 @@ class CoreConfig:
     sweep_s: float = number(
         15.0, 0.1, 3600.0, "How often the reaper looks for dead workers, timeouts and expired jobs."
     )
-    poll_max_s: float = number(1.0, 0.01, 300.0, "The longest pause between two looks at an empty queue.")
+    poll_max_s: float = number(
+        1.0,
+        0.01,
+        300.0,
+        "The longest pause between two looks at an empty queue. On a SQLite file in `wal` mode a job whose wake-up was "
+        "lost may be found up to 5 s late, however short this is.",
+    )
     poll_min_s: float = number(0.05, 0.001, 60.0, "The shortest pause between two looks.")
 
     turn_claim_s: float = number(

@@ -125,9 +125,15 @@ ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
     ),
 }
 RENAMED: Final = "it has another name here"
+# Words that count less than ours: the number is another one too.
+COUNT_LESS: Final[Mapping[str, str]] = dict.fromkeys(
+    ("max_retries", "retries", "retry"), "which counts the first attempt too: one more than the retries"
+)
 
 
 def ours_for(name: str, known: Iterable[str]) -> tuple[str, str] | None:
     """Why an option of another system is refused, and what to write; None if nothing here means it."""
     ours = next((each for each in OURS.get(name, ()) if each in known), None)
-    return ELSEWHERE.get(name) if ours is None else (RENAMED, f"write {ours}=")
+    if ours is None:
+        return ELSEWHERE.get(name)
+    return RENAMED, ", ".join([f"write {ours}=", *([COUNT_LESS[name]] if name in COUNT_LESS else [])])
