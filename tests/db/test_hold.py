@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fencerow.db.adapters.hold import is_doubtful
 from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 
 
 @pytest.mark.parametrize(
@@ -18,3 +21,17 @@ def test_a_commit_is_in_doubt_unless_a_server_refused_it(state: str | None, doub
     engine: Any = object.__new__(PostgresEngine)
 
     assert is_doubtful(RuntimeError("at the commit"), state, engine) is doubtful
+
+
+@pytest.mark.parametrize(
+    ("name", "doubtful"),
+    [("SQLITE_IOERR_FSYNC", True), ("SQLITE_IOERR", True), ("SQLITE_FULL", False), ("SQLITE_BUSY", False)],
+)
+def test_a_commit_to_a_file_is_in_doubt_where_the_disk_failed(name: str, doubtful: bool) -> None:
+    """What SQLite refuses before it writes (a lock, a full disk) it has rolled back."""
+    engine: Any = object.__new__(SqliteEngine)
+    engine.path = Path("jobs.db")
+    error = sqlite3.OperationalError("at the commit")
+    error.sqlite_errorname = name
+
+    assert is_doubtful(error, None, engine) is doubtful

@@ -255,8 +255,7 @@ def succeed(outcomes: Sequence[Success], *, holder: str) -> Steps[list[MovedJob]
 
     Ephemeral jobs leave their ids alone; those that are awaited are kept for `AWAITED_S`.
     """
-    document = _document(outcomes)
-    params = {"outcomes": document, "holder": holder, "awaited_s": AWAITED_S}
+    params = {"outcomes": text_of(outcomes), "holder": holder, "awaited_s": AWAITED_S}
     return moved_rows((yield Statement("succeed", params)))
 
 
@@ -275,7 +274,7 @@ def stop(outcomes: Sequence[Stop], *, holder: str) -> Steps[list[MovedJob]]:
 @operation(alone=True)
 def requeue(outcomes: Sequence[Requeue], *, holder: str) -> Steps[list[Requeued]]:
     """Put the jobs back into their queues, but for those of which a cancel was asked: `stop` those."""
-    rows = yield from execute("requeue", outcomes=_document(outcomes), holder=holder)
+    rows = yield from execute("requeue", outcomes=text_of(outcomes), holder=holder)
     return requeued_rows(rows)
 
 
@@ -340,9 +339,10 @@ def requeued_rows(rows: Rows) -> list[Requeued]:
 
 
 def _then_archive(name: str, outcomes: Sequence[msgspec.Struct], holder: str) -> Steps[list[MovedJob]]:
-    rows = yield from execute(name, outcomes=_document(outcomes), holder=holder)
+    rows = yield from execute(name, outcomes=text_of(outcomes), holder=holder)
     return (yield from archive(first_column(rows)))
 
 
-def _document(outcomes: Sequence[msgspec.Struct]) -> str:
+def text_of(outcomes: Sequence[msgspec.Struct]) -> str:
+    """The outcomes as the statements read them: a JSON array."""
     return msgspec.json.encode(outcomes).decode()

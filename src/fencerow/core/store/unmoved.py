@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
-from fencerow.core.store.attempts import Failure, MovedJob, archive, moved_rows
+from fencerow.core.store.attempts import Failure, MovedJob, archive, moved_rows, text_of
 from fencerow.db.run import Steps, execute, first_column, operation
 
 
 @operation(alone=True)
 def fail_in_place(outcomes: Sequence[Failure], *, holder: str) -> Steps[list[MovedJob]]:
     """End the jobs as failed where they are, for the database refuses to move them; see `move_late`."""
-    document = msgspec.json.encode(outcomes).decode()
-    return moved_rows((yield from execute("fail_in_place", outcomes=document, holder=holder)))
+    return moved_rows((yield from execute("fail_in_place", outcomes=text_of(outcomes), holder=holder)))
 
 
 @operation(alone=True, repeatable=True, writes="")
