@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Collection
 
 from fencerow.app import App
+from fencerow.core.background.dormant import Dormant
+from fencerow.core.background.sleepers import Sleepers
 from fencerow.core.chore import Chore
 
 PAUSE_S = 0.002
@@ -16,10 +18,20 @@ async def do_chores(app: App, without: Collection[str] = ()) -> None:
     """Have all chores done, but those of these names: events are delivered, schedules fire, what is swept is swept."""
     for each in app.chores_of_worker(without):
         chore = each.for_worker()
-        try:
-            await _until_done(chore)
-        finally:
-            await chore.end(END_S)
+        if not isinstance(chore, Dormant) or await _is_roused(chore):
+            try:
+                await _until_done(chore)
+            finally:
+                await chore.end(END_S)
+
+
+async def _is_roused(dormant: Dormant) -> bool:
+    """Look once, as a worker does, whether there is anything for it."""
+    roused: list[Dormant] = []
+    sleepers = Sleepers(roused.append)
+    sleepers.add(dormant)
+    await sleepers.tick()
+    return bool(roused)
 
 
 async def _until_done(chore: Chore) -> None:

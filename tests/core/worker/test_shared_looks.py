@@ -86,7 +86,6 @@ async def test_who_has_rows_is_roused_and_asks_no_more(
     (one,) = roused
     asked.clear()
 
-    one.rouse()
     assert (one.name, one.is_idle, await one.tick(), asked) == ("guards_used", False, 7.0, [])
     await sleepers.tick()
     assert roused == [one]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from fencerow.core.background.dormant import Dormant
 from fencerow.core.background.loop import Loop
@@ -17,6 +18,14 @@ from fencerow.core.model.wakeup import WakeUp
 from fencerow.core.telemetry import Telemetry
 
 log = logging.getLogger("fencerow.worker")
+
+
+@dataclass(slots=True)
+class _Run:
+    """A chore, and the loop that ticks for it now."""
+
+    chore: Chore
+    loop: Loop
 
 
 class Chores:
@@ -34,25 +43,29 @@ class Chores:
         self._asleep = Loop(
             "dormant chores", self._sleepers.tick, telemetry, background=True, stands_apart=True
         )
-        self._hearing: list[tuple[Chore, Loop]] = []
-        self._given = [chore_of(each).for_worker() for each in chores]
-        self.add(self._given)
+        self._given = self._runs(chore_of(each).for_worker() for each in chores)
+        self._all = list(self._given)
         self._ending: list[asyncio.Task[None]] = []
 
     @property
     def loops(self) -> list[Loop]:
         """All of them; those that sleep have one together."""
-        return list(dict.fromkeys(loop for _, loop in self._hearing))
+        return list(dict.fromkeys(each.loop for each in self._all))
 
-    def add(self, chores: Sequence[Chore]) -> None:
+    def add(self, chores: Iterable[Chore]) -> None:
         """Those of wings, made for this worker: they hear wake-ups as the others do, and hold nothing, so they go on
         for as long as the worker has loops."""
+        self._all += self._runs(chores)
+
+    def _runs(self, chores: Iterable[Chore]) -> list[_Run]:
+        made: list[_Run] = []
         for each in chores:
             if isinstance(each, Dormant):
                 self._sleepers.add(each)
-                self._hearing.append((each, self._asleep))
+                made.append(_Run(each, self._asleep))
             else:
-                self._hearing.append((each, self._loop_of(each)))
+                made.append(_Run(each, self._loop_of(each)))
+        return made
 
     def _loop_of(self, chore: Chore) -> Loop:
         return Loop(
@@ -65,29 +78,31 @@ class Chores:
         )
 
     def _roused(self, chore: Dormant) -> None:
-        chore.rouse()
         loop = self._loop_of(chore)
-        self._hearing = [(each, loop if each is chore else known) for each, known in self._hearing]
+        for each in self._all:
+            if each.chore is chore:
+                each.loop = loop
         self._start(loop)
 
     def tell(self, message: WakeUp | None) -> None:
         """Wake those that a message is for."""
-        for chore, loop in self._hearing:
+        for each in self._all:
             try:
-                if chore.is_for(message):
-                    loop.wake()
+                if each.chore.is_for(message):
+                    each.loop.wake()
             except Exception:
-                log.exception("chore %s could not hear a wake-up; it looks by itself", chore.name)
+                log.exception("chore %s could not hear a wake-up; it looks by itself", each.chore.name)
 
     def are_idle(self) -> bool:
         """Whether those that come to an end have come to it."""
-        return all(each.is_idle for each in self._given)
+        return all(each.chore.is_idle for each in self._given)
 
     def end(self, within_s: float) -> None:
         """Stop their loops, and let those that hold something give it back within this time."""
-        for chore, loop in self._hearing[: len(self._given)]:
-            if loop is not self._asleep:
-                loop.stop()
+        for each in self._given:
+            chore = each.chore
+            if each.loop is not self._asleep:
+                each.loop.stop()
             elif isinstance(chore, Dormant):
                 self._sleepers.dismiss(chore)
             self._ending.append(asyncio.create_task(chore.end(within_s), name=f"fencerow-end-{chore.name}"))

@@ -17,9 +17,9 @@ def is_used(statement: str) -> Steps[bool]:
 
 
 class Dormant(Chore):
-    """Looks every `every_s` seconds whether its wing's tables have rows; then it is that chore.
+    """Sleeps until its wing's tables have rows; then it is that chore.
 
-    All that sleep in a worker are looked for together, see `Sleepers`.
+    `Sleepers` looks for it, every `every_s` seconds, and rouses it: it ticks from then on only.
 
     `used`: the statement. `make`: makes the chore, and is the first to load it. `wanted`: whether the program itself
     has something for it, whatever the tables have. `hears`: the wake-ups after which it looks at once.
@@ -66,20 +66,14 @@ class Dormant(Chore):
         self._looked = True
 
     def rouse(self) -> None:
-        """There is something for it: its next tick is that of its chore."""
+        """There is something for it: it ticks from now on."""
         self._is_roused = True
 
     async def tick(self) -> float:
-        """Look, or do the chore's work."""
+        """Do the chore's work. It has been roused."""
         if self._chore is None:
-            if not self._is_roused and not self.is_wanted() and not await self._is_used():
-                self._looked = True
-                return self.every_s
             self._chore = self._make().for_worker()
         return await self._chore.tick()
-
-    async def _is_used(self) -> bool:
-        return await self.engine().arun(is_used(self.used))
 
     def is_for(self, message: WakeUp | None) -> bool:
         if self._chore is not None:

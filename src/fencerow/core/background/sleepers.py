@@ -25,11 +25,11 @@ def which_are_used(asked: Query) -> Steps[list[str]]:
 class Sleepers:
     """Those that have nothing to do yet; one loop ticks for all of them. Used on the event loop only.
 
-    `rouse` is called with each for which there is something. It is asleep no more.
+    Each for which there is something is roused: it is asleep no more. `roused` is called with it.
     """
 
-    def __init__(self, rouse: Callable[[Dormant], None]) -> None:
-        self._rouse = rouse
+    def __init__(self, roused: Callable[[Dormant], None]) -> None:
+        self._roused = roused
         self._asleep: list[Dormant] = []
         self._seen = defaultdict[Engine, LastImprint](LastImprint)
 
@@ -51,7 +51,8 @@ class Sleepers:
             each.looked_at()
             if each in wanted and each in self._asleep:
                 self.dismiss(each)
-                self._rouse(each)
+                each.rouse()
+                self._roused(each)
         now = time.monotonic()
         return by_beat(now, min((each.every_s for each in self._asleep), default=NOBODY_S)) - now
 
