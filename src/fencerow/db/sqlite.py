@@ -21,8 +21,8 @@ from typing import TypeVar
 from fencerow.db.apart import standing_apart
 from fencerow.db.engine import Traits
 from fencerow.db.errors import Busy
-from fencerow.db.file_thread import FileThread
 from fencerow.db.imprint import imprint
+from fencerow.db.one_thread import OneThread
 from fencerow.db.queries import Queries, identifier
 from fencerow.db.run import Operation, run
 from fencerow.db.service import soon
@@ -80,7 +80,7 @@ class SqliteEngine:
         self._session_thread: int | None = None  # the one that has a transaction open for user code
         self._jobs: SqliteConnection | None = None
         self._workers: SqliteConnection | None = None
-        self._threads: dict[str, FileThread] = {}  # by their names
+        self._threads: dict[str, OneThread] = {}  # by their names
         self._wakes = FileWakes(self.path)
 
     def run(self, operation: Operation[T]) -> T:
@@ -193,10 +193,10 @@ class SqliteEngine:
     async def aclose(self) -> None:
         await asyncio.to_thread(self.close)
 
-    def _thread(self, name: str) -> FileThread:
+    def _thread(self, name: str) -> OneThread:
         self._check_process()
         if name not in self._threads:
-            self._threads[name] = FileThread(name)
+            self._threads[name] = OneThread(name)
         return self._threads[name]
 
     def _check_process(self) -> None:

@@ -6,12 +6,10 @@ import asyncio
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from queue import SimpleQueue
 from typing import NamedTuple
 
-from fencerow.db.service import Service, soon
+from fencerow.db.one_thread import OneThread
 from fencerow.db.socket_pairs import socket_pair
 
 BOOT = Path(__file__).with_name("_boot.py")
@@ -38,8 +36,7 @@ class Starter:
     """
 
     def __init__(self) -> None:
-        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._service = Service("fencerow-starter", self._turn)
+        self._thread = OneThread("fencerow-starter")
 
     async def start(self) -> Started:
         """Start a child; returns its warden and our ends of the connections.
@@ -47,23 +44,11 @@ class Starter:
         Raises:
             OSError, RuntimeError: the system has no room for another process, or for the thread that starts it.
         """
-        self._service.need()
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Started] = loop.create_future()
-        self._work.put(lambda: _tell(loop, future, _started))
-        return await asyncio.shield(future)
+        return await asyncio.shield(self._thread.call(_started))
 
     def close(self) -> None:
         """All children have ended: end the thread."""
-        self._work.put(None)
-        self._service.join(STOP_S)
-
-    def _turn(self) -> bool:
-        work = self._work.get()
-        if work is None:
-            return False
-        work()
-        return True
+        self._thread.close(STOP_S)
 
 
 def _started() -> Started:
@@ -96,20 +81,3 @@ def _flags() -> list[str]:
         *(f"-W{option}" for option in sys.warnoptions),
         *(["-" + "O" * sys.flags.optimize] if sys.flags.optimize else []),
     ]
-
-
-def _tell(
-    loop: asyncio.AbstractEventLoop, future: asyncio.Future[Started], start: Callable[[], Started]
-) -> None:
-    def settle() -> None:
-        if error is not None:
-            future.set_exception(error)
-        elif started is not None:
-            future.set_result(started)
-
-    started, error = None, None
-    try:
-        started = start()
-    except Exception as raised:
-        error = raised
-    soon(loop, settle)  # nobody to tell: then the child sees the end of its connection

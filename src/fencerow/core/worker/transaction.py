@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack, ExitStack
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from fencerow.core.errors import Busy, TransactionMisuse
 from fencerow.core.store import store
@@ -22,9 +22,9 @@ from fencerow.core.worker.follow_ups import FollowUps
 from fencerow.db.engine import AsyncSession, Engine, Session
 from fencerow.db.handed import Handed
 from fencerow.db.own import own_asession, own_session
+from fencerow.db.rollback import rolling_back
 from fencerow.db.run import Operation, joining
 from fencerow.db.strikes import SHELTER, sheltered
-from fencerow.db.text import said_of
 
 T = TypeVar("T")
 
@@ -193,17 +193,15 @@ class JobTransaction(Generic[T]):
         """Undo everything. Harmless when it is over already."""
         if self._session is not None and self._sync is not None:
             self._session, stack = None, self._sync
-            _quietly(lambda: stack.__exit__(type(error), error, error.__traceback__), error)
+            with rolling_back(error):
+                stack.__exit__(type(error), error, error.__traceback__)
 
     async def aroll_back(self, error: BaseException) -> None:
         """The same for an async handler."""
         if self._asession is not None and self._async is not None:
             self._asession, stack = None, self._async
-            try:
+            with rolling_back(error):
                 await stack.__aexit__(type(error), error, error.__traceback__)
-            except Exception as other:
-                if other is not error:
-                    error.add_note(f"rolling back also failed: {said_of(other)}")
 
     def _bound(self) -> Operation[None]:
         return store.bound_idle(self._attempt.claimed.id)
@@ -233,12 +231,3 @@ class JobTransaction(Generic[T]):
 def _below(connection: object) -> object:
     """What an AsyncSession of SQLAlchemy's stands on, which sync code inside it is given."""
     return getattr(connection, "sync_session", connection)
-
-
-def _quietly(leave: Any, error: BaseException) -> None:
-    """Leave a session that is being rolled back: a second error must not hide the first."""
-    try:
-        leave()
-    except Exception as other:
-        if other is not error:
-            error.add_note(f"rolling back also failed: {said_of(other)}")

@@ -6,8 +6,8 @@ A watch over it, a way to give it up from any thread, and a judgement of a commi
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from fencerow.db.engine import Engine
@@ -22,21 +22,30 @@ log = logging.getLogger("fencerow.db")
 
 
 class ConnectionHold:
-    """`busy` and `rest` stand around each call that waits for the database, `give_up` ends it from any thread."""
+    """`waits` stands around each call that waits for the database, `give_up` ends it from any thread."""
 
     def __init__(self) -> None:
         self._held = ExitStack()
-        self.busy: Callable[[], None] = _nothing
-        self.rest: Callable[[], None] = _nothing
+        self._busy: Callable[[], None] = _nothing
+        self._rest: Callable[[], None] = _nothing
         self.give_up: Callable[[], None] = _nothing
 
     def take(self, engine: Engine, driver: Any, interrupt: Callable[[], None]) -> None:
         """Watch the driver's connection; where it has no socket of PostgreSQL, `interrupt` gives it up."""
         if isinstance(engine, PostgresEngine) and hasattr(driver, "fileno"):
             watched = self._held.enter_context(engine.watched(driver.fileno()))
-            self.busy, self.rest, self.give_up = watched.busy, watched.rest, watched.abandon
+            self._busy, self._rest, self.give_up = watched.busy, watched.rest, watched.abandon
         else:
             self.give_up = interrupt
+
+    @contextmanager
+    def waits(self) -> Iterator[None]:
+        """Around a call that waits for the database: it may be given up once it waits for too long."""
+        self._busy()
+        try:
+            yield
+        finally:
+            self._rest()
 
     def at_the_end(self, end: Callable[[], None]) -> None:
         """What is called at the release, the last one first."""

@@ -20,11 +20,11 @@ from fencerow.db.adapters.hold import ConnectionHold, interrupt, is_doubtful, un
 from fencerow.db.borrow import Borrowed, borrowed, innermost
 from fencerow.db.engine import Engine
 from fencerow.db.errors import UnusableConnection
+from fencerow.db.rollback import rolling_back
 from fencerow.db.run import Operation
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.sqlite_file import fault
 from fencerow.db.strikes import doorway
-from fencerow.db.text import said_of
 
 T = TypeVar("T")
 
@@ -59,11 +59,8 @@ class OwnDjango:
 
     def run(self, operation: Operation[T]) -> T:
         """Run an operation inside it."""
-        self._hold.busy()
-        try:
+        with self._hold.waits():
             return self._borrowed.run(operation)
-        finally:
-            self._hold.rest()
 
     def flush(self) -> None:
         """Django keeps nothing back; but a block in which an inner one failed would be rolled back in silence.
@@ -88,22 +85,18 @@ class OwnDjango:
         Raises:
             OutcomeUnknown: it may have happened.
         """
-        self._hold.busy()
         try:
-            self._leave(None)
+            with self._hold.waits():
+                self._leave(None)
         except Exception as error:
             if not self._committed:
                 raise self._unsettled(error) from error
             log.exception("a function of on_commit failed after the commit")
-        finally:
-            self._hold.rest()
 
     def roll_back(self, error: BaseException) -> None:
         """Undo everything."""
-        try:
+        with rolling_back(error):
             self._leave(error)
-        except Exception as other:
-            error.add_note(f"rolling back also failed: {said_of(other)}")
 
     def release(self) -> None:
         """Let go of everything. Django's connection is closed if it is old, as at the end of a request."""

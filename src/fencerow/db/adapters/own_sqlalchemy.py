@@ -25,11 +25,11 @@ from fencerow.db.adapters.session_watch import Refusal, SessionWatch
 from fencerow.db.borrow import borrowed, innermost
 from fencerow.db.engine import Engine
 from fencerow.db.errors import UnusableConnection
+from fencerow.db.rollback import rolling_back
 from fencerow.db.run import Operation
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.sqlite_session import in_one_thread
 from fencerow.db.strikes import doorway
-from fencerow.db.text import said_of
 
 T = TypeVar("T")
 S = TypeVar("S", Session, AsyncSession)
@@ -97,11 +97,8 @@ class OwnSession(Own):
 
     def run(self, operation: Operation[T]) -> T:
         """Run an operation inside it."""
-        self._hold.busy()
-        try:
+        with self._hold.waits():
             return self._borrowed.run(operation)
-        finally:
-            self._hold.rest()
 
     def flush(self) -> None:
         """Send what the session kept back."""
@@ -114,13 +111,11 @@ class OwnSession(Own):
             OutcomeUnknown: it may have happened.
         """
         self.watch.let_commit()
-        self._hold.busy()
         try:
-            self._session.commit()
+            with self._hold.waits():
+                self._session.commit()
         except Exception as error:
             raise self.unsettled(error) from error
-        finally:
-            self._hold.rest()
         self.check_committed()
 
 
@@ -129,11 +124,8 @@ class AsyncOwnSession(Own):
 
     async def arun(self, operation: Operation[T]) -> T:
         """Run an operation inside it."""
-        self._hold.busy()
-        try:
+        with self._hold.waits():
             return await self._borrowed.arun(operation)
-        finally:
-            self._hold.rest()
 
     async def aflush(self) -> None:
         """Send what the session kept back."""
@@ -142,13 +134,11 @@ class AsyncOwnSession(Own):
     async def commit(self) -> None:
         """`OwnSession.commit`."""
         self.watch.let_commit()
-        self._hold.busy()
         try:
-            await self.connection.commit()
+            with self._hold.waits():
+                await self.connection.commit()
         except Exception as error:
             raise self.unsettled(error) from error
-        finally:
-            self._hold.rest()
         self.check_committed()
 
 
@@ -168,7 +158,7 @@ def opened(given: object, engine: Engine, refusal: Refusal) -> Iterator[OwnSessi
             yield own
             own.commit()
         except BaseException as error:
-            with _noted(error):
+            with rolling_back(error):
                 session.rollback()
             raise
         finally:
@@ -189,7 +179,7 @@ async def aopened(given: object, engine: Engine, refusal: Refusal) -> AsyncItera
             yield own
             await own.commit()
         except BaseException as error:
-            with _noted(error):
+            with rolling_back(error):
                 await _to_its_end(session.rollback())
             raise
         finally:
@@ -269,12 +259,3 @@ def _give_up_in(loop: asyncio.AbstractEventLoop, driver: Any) -> None:
 async def _to_its_end(coroutine: Any) -> None:
     """A connection goes back to its pool although whoever waits for it is cancelled."""
     await asyncio.shield(asyncio.ensure_future(coroutine))
-
-
-@contextmanager
-def _noted(error: BaseException) -> Iterator[None]:
-    """A second error says less than the one that led here."""
-    try:
-        yield
-    except Exception as other:
-        error.add_note(f"rolling back also failed: {said_of(other)}")

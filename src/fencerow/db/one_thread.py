@@ -1,4 +1,4 @@
-"""The thread in which the operations of event loops on a SQLite file run: no event loop waits for a disk or a lock.
+"""A thread that makes the calls of event loops which must not wait for a disk, for a lock or for a process to start.
 
 What an executor does, with less around each call: one future, one message there, and one back.
 """
@@ -9,14 +9,15 @@ import asyncio
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 from fencerow.db.service import Service, soon
 
 T = TypeVar("T")
+Given = TypeVarTuple("Given")
 
 
-class FileThread:
+class OneThread:
     """Does one call after the other, in the order in which they came. The first one starts the thread."""
 
     def __init__(self, name: str) -> None:
@@ -25,7 +26,7 @@ class FileThread:
         self._lock = threading.Lock()
         self._closed = False
 
-    def call(self, function: Callable[[Any], T], given: Any) -> asyncio.Future[T]:
+    def call(self, function: Callable[[*Given], T], *given: *Given) -> asyncio.Future[T]:
         """Its answer, for the event loop that runs here. Who cancels the future is not told, and the call is made.
 
         Raises:
@@ -35,17 +36,17 @@ class FileThread:
         answered: asyncio.Future[T] = loop.create_future()
         with self._lock:
             if self._closed:
-                raise RuntimeError("the database was closed")
+                raise RuntimeError("the thread was closed")
             self._service.need()
             self._calls.put(lambda: _answer(loop, answered, function, given))
         return answered
 
-    def close(self) -> None:
-        """Do what was asked, and end the thread."""
+    def close(self, timeout_s: float | None = None) -> None:
+        """Do what was asked, and end the thread: wait for it, at most so many seconds."""
         with self._lock:
             self._closed = True
             self._calls.put(None)
-        self._service.join()
+        self._service.join(timeout_s)
 
     def _turn(self) -> bool:
         call = self._calls.get()
@@ -56,10 +57,13 @@ class FileThread:
 
 
 def _answer(
-    loop: asyncio.AbstractEventLoop, answered: asyncio.Future[T], function: Callable[[Any], T], given: Any
+    loop: asyncio.AbstractEventLoop,
+    answered: asyncio.Future[T],
+    function: Callable[[*Given], T],
+    given: tuple[*Given],
 ) -> None:
     try:
-        answer = function(given)
+        answer = function(*given)
     except BaseException as error:
         soon(loop, _fail, answered, error)
     else:
