@@ -54,6 +54,21 @@ def other_writer(lite: SqliteEngine) -> sqlite3.Connection:
     return connection
 
 
+def test_a_statement_asks_for_the_time_once_however_many_rows_it_has(
+    lite: SqliteEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = itertools.count(1)
+    monkeypatch.setattr(lite.clock, "now_us", lambda: next(asked))
+
+    with lite.session() as session:
+        found = [
+            session.connection.execute("SELECT fencerow_now() FROM json_each('[1, 2, 3]')").fetchall()
+            for _ in range(2)
+        ]
+
+    assert found == [[(1,)] * 3, [(2,)] * 3], "and each run of it asks anew"
+
+
 @pytest.mark.parametrize("suffix", ["", "-workers"])
 def test_other_programs_work_on_the_files_without_our_functions(lite: SqliteEngine, suffix: str) -> None:
     """A trigger, default, check or index that called one would break every tool that does not have it."""

@@ -73,7 +73,9 @@ def open_file(
         execute(f"ATTACH DATABASE ? AS {prefix}file", (f"{path}-workers",))
         execute(f"PRAGMA {prefix}file.journal_mode = {journal_mode}")
         execute(f"PRAGMA {prefix}file.synchronous = NORMAL")
-        connection.create_function(f"{prefix}now", 0, now_us)
+        # SQLite means within one statement: so it asks once, and not again for each row, where it would wait each time
+        # until no other thread runs Python.
+        connection.create_function(f"{prefix}now", 0, now_us, deterministic=True)
         for text in queries["ensure_workers"].statements:
             execute(text)
         execute(f"PRAGMA busy_timeout = {round(timeout_s * 1000)}")
