@@ -148,7 +148,11 @@ class ArgumentsCodec:
             ArgumentsTooNew: they were stored by newer code than this.
             MalformedPayload: the stored bytes do not fit this code's parameters. The payload is not shown.
         """
-        stored = self._stored(self._upgraded(raw, self.version if version is None else version))
+        if version is not None and version != self.version:
+            raw = self._upgraded(raw, version)
+        if self.whole is not None and self.all_by_name and (read := self.whole.read(raw)) is not None:
+            return (), read
+        stored = self._stored(raw)
         positional: list[Any] = []
         named: dict[str, Any] = {}
         for name, parameter in self.parameters.items():
@@ -171,7 +175,7 @@ class ArgumentsCodec:
                 f"this code knows them up to version {self.version}",
                 "deploy the code that declares it",
             )
-        if version == self.version or self.upgrade is None:
+        if self.upgrade is None:
             return raw
         try:
             return msgspec.json.encode(self.upgrade(version, UPGRADED.decode(raw)))

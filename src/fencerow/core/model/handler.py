@@ -93,6 +93,8 @@ class Handler:
 
     def packed_result(self, job_id: str, encoded: bytes, *, inside: bool = False) -> bytes:
         """The same for a result that is encoded already."""
+        if self.packing is PLAIN and not encoded.startswith(PACKED):
+            return encoded
         return (self.packing.inside if inside else self.packing).pack(encoded, Bound.result(job_id))
 
     async def apacked_result(self, job_id: str, encoded: bytes, *, inside: bool = False) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -131,9 +131,11 @@ class WholeCall:
     same encoder, the same decoders, the same look for what JSON cannot keep.
     """
 
-    __slots__ = ("_decode", "_looks", "_maybe_text")
+    __slots__ = ("_decode", "_looks", "_maybe_text", "_parameters", "_read")
 
     def __init__(self, parameters: Mapping[str, Parameter]) -> None:
+        self._parameters = parameters
+        self._read: Callable[[bytes], msgspec.Struct] | None = None  # from the first call that is read on
         fields = {name: each.annotation for name, each in parameters.items()}
         # Nothing is required: a call may leave out what has a default.
         together: Any = TypedDict("together", fields, total=False)  # type: ignore[misc]
@@ -151,6 +153,27 @@ class WholeCall:
             return WholeCall(parameters)
         except (TypeError, ValueError, NameError):
             return None
+
+    def read(self, raw: bytes) -> dict[str, Any] | None:
+        """The arguments by name, without those that were left out; None: look at them one by one."""
+        try:
+            if self._read is None:
+                self._read = self._reader()
+            found = msgspec.structs.asdict(self._read(raw))
+        except Exception:  # also of a user's own type
+            return None
+        return {name: value for name, value in found.items() if value is not msgspec.UNSET}
+
+    def _reader(self) -> Callable[[bytes], msgspec.Struct]:
+        """One that refuses what no parameter is named as, which a decoder of a dict passes over."""
+        required = [(name, each.annotation) for name, each in self._parameters.items() if each.required]
+        rest = [
+            (name, each.annotation, msgspec.UNSET)
+            for name, each in self._parameters.items()
+            if not each.required
+        ]
+        together = msgspec.defstruct("together", [*required, *rest], kw_only=True, forbid_unknown_fields=True)
+        return msgspec.json.Decoder(together, dec_hook=from_plain).decode
 
     def encode(self, values: Mapping[str, Any]) -> bytes | None:
         """The bytes to store for these arguments; None: look at them one by one, and say what is wrong if anything."""
@@ -201,7 +224,8 @@ class ValueCodec:
                 f"the job returned a {type(value).__name__}",
                 "return what the handler's annotation declares, or correct the annotation",
             ) from None
-        check_size(raw, "the result", self.payload_bytes_max)
+        if len(raw) > self.payload_bytes_max:
+            check_size(raw, "the result", self.payload_bytes_max)
         return raw
 
     def decode(self, raw: bytes) -> Any:

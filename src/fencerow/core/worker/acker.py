@@ -25,7 +25,7 @@ from fencerow.core.model.retry import FailureCode, describe
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import MovedJob, Requeued
-from fencerow.core.store.outcomes import WRITINGS
+from fencerow.core.store.outcomes import RULES, WRITINGS
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.attempt import Attempt, facts
 from fencerow.core.worker.lease import Failover
@@ -83,9 +83,10 @@ class Acker:
 
     def put(self, attempt: Attempt, outcome: Outcome, duration_s: float) -> None:
         """Take an outcome; returns at once."""
+        if not self._pending:  # else they are so already
+            self._idle.clear()
+            self._changed.set()
         self._pending.append(Pending(attempt, attempt.key, outcome, duration_s))
-        self._idle.clear()
-        self._changed.set()
 
     def committed(
         self, attempt: Attempt, moved: MovedJob, duration_s: float, made: Sequence[Requeued] = ()
@@ -281,10 +282,12 @@ class Acker:
         return rest
 
     def _confirm(self, confirmed: Sequence[Pending]) -> None:
-        counts = Counter([each.rule.event for each in confirmed])
+        counts = Counter[Fact]()
+        for kind, count in Counter([type(each.outcome) for each in confirmed]).items():
+            counts[RULES[kind].event] += count
         for event, count in counts.items():
             self._telemetry.counters.add(event, count)
-        self.tally.add(counts, [each.id for each in confirmed if each.rule.event is Fact.RELEASED])
+        self.tally.add(counts, [each.id for each in confirmed if isinstance(each.outcome, Released)])
         if self._telemetry.is_heard:
             for each in confirmed:
                 rule, extra = each.rule, {"duration_s": each.duration_s}
@@ -293,7 +296,9 @@ class Acker:
             for each in confirmed:
                 self._lines.ended(each.attempt, each.outcome, each.duration_s)
         for each in confirmed:
-            self._drop(each)
+            self._writing.pop(each.key, None)
+            if self._roster.forget(each.attempt):
+                self._wakeups.wake_claimers()  # suspects are counted over all queues
         last = next((each for each in reversed(confirmed) if each.rule.is_lasting), None)
         if last is not None:
             self._failover.confirmed(*last.attempt.key)

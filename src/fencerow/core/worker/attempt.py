@@ -142,8 +142,9 @@ class Attempt:
         `limit_time` on.
         """
         self.started = time.monotonic()
-        if self.timeout_s is not None:
-            self.deadline = self.started + self.timeout_s
+        limit_s = self.claimed.timeout_s
+        if limit_s is not None:
+            self.deadline = self.started + limit_s
         self.is_over = False
         self._raise = raise_in
         self._give_up = give_up

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import copy_context
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from fencerow.core.config import CoreConfig
 from fencerow.core.errors import LeaseLost, OutcomeUnknown
@@ -57,16 +57,17 @@ class Calls:
         self._decider = decider
         self._telemetry = telemetry
         self._threads = Threads("fencerow-handler")
+        # Stands for the job of an attempt whose handler sees none, nor any middleware: nobody can ask it for anything.
+        self._unseen = Job(cast("Attempt", None), engine, self.loop)
 
     def close(self) -> None:
         """Let the threads end."""
         self._threads.close()
 
-    def job(self, attempt: Attempt, *, seen: bool = True) -> Job:
-        """What the attempt's handler is given of it. With the verbs of wings, unless no code of users sees it."""
+    def job(self, attempt: Attempt) -> Job:
+        """What the attempt's handler is given of it, with the verbs of wings."""
         held_max_s, as_stored = self._decider.held_max_s, self.middleware.as_stored
-        kind = self._job_type if seen else Job
-        return kind(attempt, self._engine, self.loop, held_max_s, as_stored, self._config)
+        return self._job_type(attempt, self._engine, self.loop, held_max_s, as_stored, self._config)
 
     @cached_property
     def _job_type(self) -> type[Job]:
@@ -154,7 +155,8 @@ class Calls:
     ) -> Decision:
         """Run the handler to its outcome; `give_up` is called when it ignores its end."""
         handler = attempt.handler
-        job = self.job(attempt, seen=handler.job_parameter is not None or bool(self.middleware.run))
+        is_seen = handler.job_parameter is not None or self.middleware.run
+        job = self.job(attempt) if is_seen else self._unseen
         given = kwargs if handler.job_parameter is None else {**kwargs, handler.job_parameter: job}
         run: Callable[[], Awaitable[Any]] = partial(handler.function, *args, **given)
         leave: Callable[[], None] = partial(_leave, job, give_up)
@@ -170,7 +172,9 @@ class Calls:
                     _refuse_late(attempt, job)
                 if (transaction := job.opened_transaction) is not None:
                     return await self._committed(attempt, job, transaction, value)
-                return job.follow_ups.success(await self._stored(attempt, value))
+                if handler.packing.waits:
+                    return job.follow_ups.success(await self._stored(attempt, value))
+                return job.follow_ups.success(handler.stored_result(attempt.claimed.id, value))
             except Exception as raised:
                 error = raised
         return await self._failed(attempt, job, error)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 from fencerow.core.errors import NotImportable
 from fencerow.core.model.handler import Handler
@@ -84,16 +85,23 @@ class Dispatch:
         """Whether no child can run its suspects."""
         return not handler.process and self._apart_for(handler) is None
 
-    async def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
+    def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> Coroutine[Any, Any, bool]:
         """Run attempts of one name. Returns whether the slot is still the caller's; else `slot_lost` was called."""
         if self.is_withheld:
-            for attempt in attempts:
-                self._executor.report(attempt, Released(TAKEN))
-            return True
+            return self._taken(attempts)
         self._executor.tell_started(attempts)
         first = attempts[0]
         if not first.claimed.suspect and not first.handler.process:
-            return await self._run_beside(attempts, slot_lost)
+            return self._run_beside(attempts, slot_lost)
+        return self._run_apart(first, slot_lost)
+
+    async def _taken(self, attempts: Sequence[Attempt]) -> bool:
+        for attempt in attempts:
+            self._executor.report(attempt, Released(TAKEN))
+        return True
+
+    async def _run_apart(self, first: Attempt, slot_lost: Callable[[], None]) -> bool:
+        """Run it in a child process, or else here as a suspect."""
         self._beside += 1
         try:
             if await self._in_child(first):

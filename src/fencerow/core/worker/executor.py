@@ -95,7 +95,7 @@ class Executor:
         attempt = attempts[0]
         if attempt.handler.batch_max is not None:
             return await self._in_one_call().run(attempts, slot_lost)
-        given = await self.start(attempt)
+        given = self._at_hand(attempt) or await self.start(attempt)
         if given is None:
             return True
         try:
@@ -115,6 +115,22 @@ class Executor:
             assert self._make_together is not None, "what declares such a handler brings how it is run"
             self._together = self._make_together(self, self._calls, self._decider)
         return self._together
+
+    def _at_hand(self, attempt: Attempt) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        """The arguments of an attempt that starts now, as nearly every one does: they came with the claim, and can be
+        read at once. None: `start` says what becomes of it, and meets again whatever was met here."""
+        handler, claimed = attempt.handler, attempt.claimed
+        if handler.packing.waits:
+            return None
+        try:
+            text = self.refused_start(attempt) or inline_args(claimed.args)
+            if not isinstance(text, bytes):
+                return None
+            given = handler.called_with(claimed.id, text, args_version_of(bytes(claimed.options)))
+        except Exception:
+            return None
+        self._lines.started(attempt)
+        return given
 
     async def start(self, attempt: Attempt) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         """The arguments of an attempt that starts now; None if it may not, which is reported then."""

@@ -99,7 +99,7 @@ class Life:
     async def _slot(self, pool: Pool) -> None:
         at_work, slot_lost = self._roster.at_work, partial(self._replace, pool)
         while not self._over:
-            attempt = await pool.get()
+            attempt = pool.at_hand() or await pool.get()
             if attempt is None:
                 return
             attempts = [attempt] if attempt.handler.batch_max is None else pool.joined(attempt)

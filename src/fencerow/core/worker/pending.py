@@ -38,7 +38,7 @@ def batches(outcomes: Iterable[Pending]) -> Iterator[tuple[str, str, list[Pendin
     """What one statement each shall write: its kind, the holder, and no more outcomes than it should have."""
     groups: dict[tuple[str, str], list[Pending]] = {}
     for each in outcomes:
-        groups.setdefault((each.rule.kind, each.attempt.holder), []).append(each)
+        groups.setdefault((RULES[type(each.outcome)].kind, each.attempt.holder), []).append(each)
     for (kind, holder), group in groups.items():
         for batch in _bounded(group):
             yield kind, holder, batch
@@ -51,7 +51,7 @@ def _bounded(group: Iterable[Pending]) -> Iterator[list[Pending]]:
     size = 0
     for each in group:
         job_id, outcome = each.attempt.claimed.id, each.outcome
-        weight = _bytes_of(outcome)
+        weight = len(outcome.result) if type(outcome) is Succeeded else _bytes_of(outcome)
         if batch and (size + weight > BATCH_BYTES_MAX or job_id in ids):
             yield batch
             batch, ids, size = [], set(), 0
@@ -66,4 +66,4 @@ def _bytes_of(outcome: Outcome) -> int:
     """How much of a statement it takes, roughly."""
     if isinstance(outcome, Followed):
         return len(outcome.result) + sum(each.job.args_bytes for each in outcome.submissions)
-    return len(outcome.result) if isinstance(outcome, Succeeded) else 512
+    return 512

@@ -116,6 +116,14 @@ class Pool:
         for _ in range(min(2, len(self._ready))):
             self._wake_one()
 
+    def at_hand(self) -> Attempt | None:
+        """The next claimed job, if it may be taken at once; else ask `get`."""
+        may_take = self._taken_in_a_row < IN_A_ROW_MAX and self.open <= self.slots
+        if not may_take or not self._ready or self._limit.room() <= 0:
+            return None
+        self._taken_in_a_row += 1
+        return self._taken()
+
     async def get(self) -> Attempt | None:
         """The next claimed job; waits for one. None: there are slots enough without the one that asks."""
         self._taken_in_a_row += 1
@@ -130,12 +138,16 @@ class Pool:
             if self._ready:
                 self._wake_one()  # this one was woken for a job that it does not take
             return None
+        return self._taken()
+
+    def _taken(self) -> Attempt:
         self.running += 1
         _, _, attempt = heappop(self._ready)
         self._limit.waiting -= 1
         if not attempt.claimed.suspect:
             self._reach = attempt.handler.batch_max or 1
-        self._say_room()
+        if self._is_awaited and len(self._ready) <= self._buffer // 2:  # else none is wanted
+            self._say_room()
         return attempt
 
     def joined(self, first: Attempt) -> list[Attempt]:
@@ -161,7 +173,8 @@ class Pool:
             self._window_count += jobs
             self._window_runs += 1
             self._measure()
-        self._say_room()
+        if self._is_awaited and len(self._ready) <= self._buffer // 2:  # else none is wanted
+            self._say_room()
 
     def change(self, queues: Sequence[str], slots: int) -> list[Attempt]:
         """Serve these queues with so many slots from now on; what runs goes on.

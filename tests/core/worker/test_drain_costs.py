@@ -1,0 +1,33 @@
+"""What one job of many costs a worker, by what no other load falsifies: calls of Python."""
+
+from __future__ import annotations
+
+import asyncio
+import cProfile
+import pstats
+
+from fencerow import App, Config
+from fencerow.db.postgres import PostgresEngine
+from tests.kit.jobs import QUEUE
+
+JOBS = 1_000
+# 126 with CPython 3.11 and psycopg 3.3, start and end of the worker among them, and 147 before the way of nearly
+# every job was shortened. Other versions call what they call, so there is room.
+CALLS_MAX = 136
+
+
+async def test_a_job_that_does_nothing_takes_few_calls_of_python(pg: PostgresEngine) -> None:
+    async with App(config=Config(url=pg.conninfo)) as app:
+
+        @app.job(name="noop", queue=QUEUE)
+        async def noop(number: int) -> None: ...
+
+        for count in (100, JOBS):  # modules and plans are there after the first
+            await asyncio.to_thread(app.submit_many, [noop.call(number) for number in range(count)])
+            profile = cProfile.Profile()
+            profile.enable()
+            await app.worker(QUEUE, slots=100).run(until_idle=True)
+            profile.disable()
+
+    calls: int = pstats.Stats(profile).total_calls  # type: ignore[attr-defined]
+    assert calls / JOBS < CALLS_MAX
