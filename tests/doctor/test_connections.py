@@ -91,16 +91,23 @@ def test_behind_a_pooler_it_is_the_poolers_limit_that_counts(
 
 
 @pytest.mark.outside("PgBouncer")
-def test_a_pooler_whose_role_leaves_plans_to_the_statistics_is_told(
+def test_a_pooler_is_told_of_plans_where_the_driver_cannot_tell_the_server_and_the_role_does_not(
     cli: Cli, database: str, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    levels = []
+    levels = [_level_of_plans(cli, database, server, monkeypatch)]
+    monkeypatch.setattr("fencerow.doctor.connections.TAKES_TWO", False)
     for settings in ((), ("enable_seqscan = off", "seq_page_cost = 0")):
         with server.connect() as connection:
             for each in settings:
                 connection.execute(f"ALTER ROLE {ROLE} IN DATABASE {database} SET {each}".encode())
-        with PgBouncer(server) as pooler:
-            monkeypatch.setenv("FENCEROW_URL", pooler.conninfo(database, ROLE))
-            levels.append(found(cli, "plans")["level"])
+        levels.append(_level_of_plans(cli, database, server, monkeypatch))
 
-    assert levels == ["info", "ok"]
+    assert levels == ["ok", "info", "ok"]
+
+
+def _level_of_plans(
+    cli: Cli, database: str, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> object:
+    with PgBouncer(server) as pooler:
+        monkeypatch.setenv("FENCEROW_URL", pooler.conninfo(database, ROLE))
+        return found(cli, "plans")["level"]

@@ -1,7 +1,7 @@
 """PostgreSQL through psycopg 3: units of work, their transactions, and what a broken connection means for them.
 
-A pooler in transaction mode may stand in between, so nothing here leaves state in a session: no SET, no session
-locks, and prepared statements only where a connection is known to lead to the server itself (`preparing.py`). LISTEN
+A pooler in transaction mode may stand in between, so nothing here leaves state in a session: no session locks,
+and prepared statements only where a connection is known to lead to the server itself (`preparing.py`). LISTEN
 has a direct connection of its own.
 """
 
@@ -107,11 +107,18 @@ class PostgresEngine:
             self._pools.connection() as connection,
             self._pools.watched(connection, limit_s=operation.patience_s) as watched,
         ):
-            session = PostgresSession(connection, self.queries, watched, prepare=operation.prepared)
+            in_order = self._pools.preparing.wants_order(connection)
+            session = PostgresSession(
+                connection,
+                self.queries,
+                watched,
+                prepare=operation.prepared,
+                in_order=in_order and operation.walks,
+            )
             if operation.alone:
                 attempt.committing = True  # one statement: sending it is committing it
                 return run(operation.start(), session.execute)
-            with own_transaction(connection, watched):
+            with own_transaction(connection, watched, in_order=in_order):
                 result = run(operation.start(), session.execute)
                 attempt.committing = True
             return result
@@ -140,6 +147,7 @@ class PostgresEngine:
             async with self._pools.aconnection() as connection:
                 with self._pools.awatched(connection, limit_s=operation.patience_s) as watched:
                     prepared = self._pools.preparing.of(connection) if operation.prepared else None
+                    in_order = self._pools.preparing.wants_order(connection)
                     session = AsyncPostgresSession(
                         connection,
                         self.queries,
@@ -147,11 +155,12 @@ class PostgresEngine:
                         prepared=prepared,
                         tells=self._with(operation) if prepared else None,
                         channel=self.channel,
+                        in_order=in_order and operation.walks,
                     )
                     if operation.alone:
                         attempt.committing = True
                         return await arun(operation.start(), session.execute)
-                    async with aown_transaction(connection, watched):
+                    async with aown_transaction(connection, watched, in_order=in_order):
                         running = arun_beside if operation.computes else arun
                         result = await running(operation.start(), session.execute)
                         attempt.committing = True

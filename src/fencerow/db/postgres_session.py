@@ -12,7 +12,8 @@ from psycopg import errors as pg
 from psycopg.pq import TransactionStatus
 
 from fencerow.db.faults import not_permitted, translated
-from fencerow.db.prepared import PreparedStatements
+from fencerow.db.prepared import TAKES_TWO, PreparedStatements
+from fencerow.db.preparing import IN_ORDER
 from fencerow.db.queries import Queries, Query, pyformat, written
 from fencerow.db.run import Operation, Rows, Statement, Tells, arun, run
 from fencerow.db.strikes import sheltered
@@ -25,9 +26,17 @@ class PostgresSession:
     """One open transaction of ours on a sync connection."""
 
     def __init__(
-        self, connection: Connection[Any], queries: Queries, watched: Watched, *, prepare: bool = False
+        self,
+        connection: Connection[Any],
+        queries: Queries,
+        watched: Watched,
+        *,
+        prepare: bool = False,
+        in_order: bool = False,
     ) -> None:
+        """`in_order`: its one statement is alone, and is told how to walk with it."""
         self.connection = connection
+        self._in_order = in_order and TAKES_TWO
         self._prepare = prepare
         self._queries = queries
         self._watched = watched
@@ -54,7 +63,10 @@ class PostgresSession:
             for text in query.statements:
                 self._watched.busy()
                 sent: Any = pyformat(written(text, statement.params) if query.spells else text)
-                cursor = self.connection.execute(sent, statement.params, prepare=self._prepare)
+                if self._in_order:
+                    cursor = self._told(sent, statement)
+                else:
+                    cursor = self.connection.execute(sent, statement.params, prepare=self._prepare)
                 if cursor.rownumber is not None:  # there are rows; `description` would make their columns
                     found = cursor.fetchall()
                     rows += _named(query, cursor, found) if query.users else found
@@ -67,6 +79,12 @@ class PostgresSession:
     def abandon(self) -> None:
         """The server sees its client gone, and rolls back."""
         self._watched.abandon()
+
+    def _told(self, sent: Any, statement: Statement) -> Cursor[Any]:
+        """One message, and one transaction to the server: what is set lasts as long as the statement."""
+        with self.connection.pipeline():
+            self.connection.execute(IN_ORDER)
+            return self.connection.execute(sent, statement.params)
 
     def _copy(self, query: Query, statement: Statement) -> Rows:
         (text,) = query.statements
@@ -92,8 +110,10 @@ class AsyncPostgresSession:
         prepared: PreparedStatements | None = None,
         tells: Tells | None = None,
         channel: str = "",
+        in_order: bool = False,
     ) -> None:
-        """`prepared`: its one statement is, and these wake-ups go with it."""
+        """`prepared`: its one statement is, and these wake-ups go with it. `in_order`: as that of `PostgresSession`."""
+        self._in_order = in_order and TAKES_TWO
         self.connection = connection
         self._prepared = prepared
         self._tells = tells
@@ -124,7 +144,10 @@ class AsyncPostgresSession:
             for text in query.statements:
                 self._watched.busy()
                 sent: Any = pyformat(written(text, statement.params) if query.spells else text)
-                cursor = await self.connection.execute(sent, statement.params)
+                if self._in_order:
+                    cursor = await self._told(sent, statement)
+                else:
+                    cursor = await self.connection.execute(sent, statement.params)
                 if cursor.rownumber is not None:  # there are rows; `description` would make their columns
                     found = await cursor.fetchall()
                     rows += _named(query, cursor, found) if query.users else found
@@ -147,6 +170,11 @@ class AsyncPostgresSession:
             pgconn, query, statement.params, self._channel, tells.messages
         )
         return rows
+
+    async def _told(self, sent: Any, statement: Statement) -> AsyncCursor[Any]:
+        async with self.connection.pipeline():
+            await self.connection.execute(IN_ORDER)
+            return await self.connection.execute(sent, statement.params)
 
     async def _copy(self, query: Query, statement: Statement) -> Rows:
         (text,) = query.statements
@@ -193,10 +221,13 @@ async def atransaction(
 
 
 @contextmanager
-def own_transaction(connection: Connection[Any], watched: Watched) -> Iterator[None]:
-    """A transaction of ours alone, which the server ends when this process falls silent in it. See BEGIN."""
+def own_transaction(connection: Connection[Any], watched: Watched, *, in_order: bool) -> Iterator[None]:
+    """A transaction of ours alone, which the server ends when this process falls silent in it. See BEGIN.
+
+    `in_order`: its session does not know how our statements are to be planned.
+    """
     watched.busy()
-    connection.execute(BEGIN)
+    connection.execute(BEGIN_IN_ORDER if in_order else BEGIN)
     watched.rest()
     try:
         yield
@@ -212,9 +243,11 @@ def own_transaction(connection: Connection[Any], watched: Watched) -> Iterator[N
 
 
 @asynccontextmanager
-async def aown_transaction(connection: AsyncConnection[Any], watched: Watched) -> AsyncIterator[None]:
+async def aown_transaction(
+    connection: AsyncConnection[Any], watched: Watched, *, in_order: bool
+) -> AsyncIterator[None]:
     watched.busy()
-    await connection.execute(BEGIN)
+    await connection.execute(BEGIN_IN_ORDER if in_order else BEGIN)
     watched.rest()
     try:
         yield
@@ -245,6 +278,7 @@ def _bound(idle_s: float) -> bytes:
 # with the transaction, so it holds behind a pooler too.
 IDLE_S = 10.0
 BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED; " + _bound(IDLE_S)
+BEGIN_IN_ORDER = BEGIN + b"; SET LOCAL enable_seqscan = off; SET LOCAL seq_page_cost = 0; SET LOCAL jit = off"
 # Not `connection.commit()`: PgBouncer passes the server's last word on and adds its own, and where psycopg expects one
 # answer it then tells that there were two, and not what they say.
 COMMIT = "COMMIT"

@@ -11,6 +11,9 @@ plans are kept, they walk indexes in their order whatever a table holds when the
 
 Where a pooler is not noticed all the same, names that nobody else uses turn what was meant for a prepared statement
 into an error that has changed nothing; the statement is repeated, and nothing is prepared from then on.
+
+Where nothing is kept, the server plans each statement by the statistics of the moment. So those that walk an index
+bring settings along that end with their transaction: `IN_ORDER`, and `postgres_session.py` says how they are sent.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from __future__ import annotations
 import logging
 import secrets
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from psycopg import AsyncConnection, BaseConnection, Connection, Error
 from psycopg.errors import DuplicatePreparedStatement, FeatureNotSupported, InvalidSqlStatementName
@@ -38,6 +41,12 @@ SELECT set_config('plan_cache_mode', 'force_generic_plan', false),
        set_config('jit', 'off', false)
 WHERE pg_backend_pid() = %s
 """
+# The same for one transaction, where a session is not ours to set: through a pooler.
+IN_ORDER = """
+SELECT set_config('enable_seqscan', 'off', true),
+       set_config('seq_page_cost', '0', true),
+       set_config('jit', 'off', true)
+"""
 # The name is not known there; somebody else has it; what it returns is not what it was (a migration changed it).
 NOT_AS_PREPARED = (InvalidSqlStatementName, DuplicatePreparedStatement, FeatureNotSupported)
 ONLY_WHEN_ASKED = 1_000_000_000  # executions after which the driver would prepare a statement by itself
@@ -53,6 +62,13 @@ class Preparing:
     def __init__(self, wanted: bool) -> None:
         self.wanted = wanted
         self._kept: WeakKeyDictionary[BaseConnection[Any], PreparedStatements] = WeakKeyDictionary()
+        self._set: WeakSet[BaseConnection[Any]] = WeakSet()  # whose sessions have our settings
+        self._has_settings = True  # of these names; another server than PostgreSQL may not
+
+    def wants_order(self, connection: BaseConnection[Any]) -> bool:
+        """Whether a transaction there must say by itself how its statements are planned: its session has not been
+        told, or is another's."""
+        return self._has_settings and not (self.wanted and connection in self._set)
 
     def of(self, connection: AsyncConnection[Any]) -> PreparedStatements | None:
         """What this connection has prepared, if it may."""
@@ -66,7 +82,9 @@ class Preparing:
             except Error as error:
                 self._not_met(connection, error)
             else:
-                _allow(connection, answer)
+                if answer is not None:
+                    self._set.add(connection)
+                    _allow(connection)
 
     async def ameet(self, connection: AsyncConnection[Any]) -> None:
         """`meet` in this event loop."""
@@ -78,6 +96,7 @@ class Preparing:
                 self._not_met(connection, error)
             else:
                 if answer is not None:
+                    self._set.add(connection)
                     self._kept[connection] = PreparedStatements(secrets.randbits(60))
 
     def failed(self, error: Error) -> bool:
@@ -104,17 +123,18 @@ class Preparing:
         """
         if connection.closed or connection.broken:
             raise error
+        self._has_settings = False
         log.info("this server prepares nothing for us: %s", error)
 
 
-def _allow(connection: BaseConnection[Any], answer: object) -> None:
+def _allow(connection: BaseConnection[Any]) -> None:
     """Prepare from now on what is asked to be.
 
     The driver numbers its names from 0, so that behind a pooler which was not noticed another client's statement would
     answer to ours. A number of our own cannot be met by chance; a driver that does not take one prepares nothing.
     """
     names = connection._prepared  # pyright: ignore[reportPrivateUsage]
-    if answer is None or not hasattr(names, "_prepared_idx"):
+    if not hasattr(names, "_prepared_idx"):
         return
     names._prepared_idx = secrets.randbits(60)  # pyright: ignore[reportPrivateUsage]
     connection.prepare_threshold = ONLY_WHEN_ASKED

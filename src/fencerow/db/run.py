@@ -72,7 +72,8 @@ class Operation(Generic[T]):
     `patience_s`: how long PostgreSQL may take for a statement of it, where that is not the engine's limit.
     `reads` names what one that writes nothing reads, see `operation`. `inside`: what it does lasts as long as the
     transaction, so it is refused on a connection that has none open. `prepared`: PostgreSQL plans its one statement
-    once for each connection, see `operation`. `computes`: between its statements it computes for longer than an event
+    once for each connection, see `operation`. `walks`: its one statement walks an index from a place in it, see there.
+    `computes`: between its statements it computes for longer than an event
     loop may stand still. `tells`: wake-ups of what it stores, which its runner may send together with it.
     """
 
@@ -85,6 +86,7 @@ class Operation(Generic[T]):
     reads: str = "jobs"
     inside: bool = False
     prepared: bool = False
+    walks: bool = False
     computes: bool = False
     tells: Tells | None = None
 
@@ -112,6 +114,7 @@ def operation(
     reads: str = "jobs",
     inside: bool = False,
     prepared: bool = False,
+    walks: bool = False,
     computes: bool = False,
 ) -> Callable[[Callable[P, Steps[T]]], Callable[P, Operation[T]]]:
     """Turn a generator function into one that returns an `Operation`.
@@ -127,8 +130,11 @@ def operation(
     `prepared` is for statements of every job, and only for those `alone`: where what was prepared turns out not to be
     there, they are simply sent again. Their one plan must serve an empty table and a full one, whatever the parameters
     are; tests/core/store/test_kept_plans.py looks at it.
+
+    `walks` is for a statement, also `alone`, that reads the first few of many rows in the order of an index. Behind
+    statistics of an idle queue PostgreSQL would read and sort them all. Through a pooler it is told so with each.
     """
-    assert alone or not prepared
+    assert alone or not (prepared or walks)
 
     def decorate(function: Callable[P, Steps[T]]) -> Callable[P, Operation[T]]:
         @wraps(function)
@@ -143,6 +149,7 @@ def operation(
                 reads,
                 inside,
                 prepared,
+                walks,
                 computes,
             )
 

@@ -11,6 +11,7 @@ from fencerow.core.finding import Finding, info, ok, warn
 from fencerow.core.model.worker import WorkerRecord
 from fencerow.db.connections import of_worker
 from fencerow.db.postgres import PostgresEngine
+from fencerow.db.prepared import TAKES_TWO
 from fencerow.db.probe import connect_postgres
 from fencerow.db.run import Steps, execute, operation
 from fencerow.db.text import amount
@@ -98,6 +99,10 @@ def _behind_a_pooler(found: ConnectionsCounted, stated: Sequence[int]) -> Findin
 
 
 def _plans(conninfo: str, timeout_s: float) -> Finding:
+    if TAKES_TWO:
+        return ok(
+            "plans", "through a pooler: claims walk their index in order, as each says with its own message"
+        )
     with connect_postgres(conninfo, timeout_s) as connection:
         row = connection.execute(IN_ORDER).fetchone()
     if row is not None and row[0]:
@@ -105,7 +110,8 @@ def _plans(conninfo: str, timeout_s: float) -> Finding:
     return info(
         "plans",
         "through a pooler: each claim is planned by the statistics of the moment, and behind those of an idle queue it "
-        "sorts all that is queued",
+        "sorts all that is queued; this libpq is older than 14, and cannot tell the server better in the same message",
+        "use psycopg with libpq 14 or later (psycopg[binary] brings one); or "
         "set enable_seqscan = off and seq_page_cost = 0 for the role of the workers in this database "
         "(docs/postgresql.md), and let the pooler connect again",
     )

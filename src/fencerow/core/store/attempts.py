@@ -54,7 +54,7 @@ class Mark:
 SUSPECTS = (Mark(0, lane=SUSPECT),)
 
 
-@operation(alone=True, prepared=True)
+@operation(alone=True, prepared=True, walks=True)
 def claim(
     queue: str,
     marks: Sequence[Mark],
@@ -146,7 +146,7 @@ def _at_most(limit: int, rows: Rows) -> list[Claimed]:
     return claimed
 
 
-@operation(alone=True, repeatable=True, writes="", prepared=True)
+@operation(alone=True, repeatable=True, writes="", prepared=True, walks=True)
 def lanes(queue: str, labels: Sequence[str] = ()) -> Steps[tuple[list[QueueLane], int]]:
     """The lanes of a queue that hold jobs for a worker with these labels, the highest priority first, and the
     database's now in microseconds (0 when there is no lane). The lanes in turn of a priority are one."""
