@@ -69,6 +69,19 @@ def test_a_statement_asks_for_the_time_once_however_many_rows_it_has(
     assert found == [[(1,)] * 3, [(2,)] * 3], "and each run of it asks anew"
 
 
+def test_a_file_is_one_database_by_whatever_link_it_is_reached(lite: SqliteEngine, tmp_path: Path) -> None:
+    """Workers that came by two names would each take the other's for dead."""
+    link = tmp_path / "link.db"
+    link.symlink_to(lite.path)
+    holder = register(lite, lease_s=60.0)
+    linked = SqliteEngine(link, lite.queries)
+    try:
+        assert [each.id for each in linked.run(store.list_workers())] == [holder]
+        assert linked.path == lite.path
+    finally:
+        linked.close()
+
+
 @pytest.mark.parametrize("suffix", ["", "-workers"])
 def test_other_programs_work_on_the_files_without_our_functions(lite: SqliteEngine, suffix: str) -> None:
     """A trigger, default, check or index that called one would break every tool that does not have it."""

@@ -157,4 +157,4 @@ def refuse_contradiction(asked: CommandOptions, config: CoreConfig) -> None:
 def _place(url: str) -> PostgresUrl | Path:
     """What two URLs of one database have in common."""
     found = parse_url(url)
-    return Path(found.path).absolute() if isinstance(found, SqliteUrl) else found
+    return Path(os.path.realpath(found.path)) if isinstance(found, SqliteUrl) else found

@@ -62,7 +62,8 @@ class SqliteEngine:
         journal_mode: str | None = None,
         clock: HostClock | None = None,
     ) -> None:
-        self.path = Path(path).absolute()
+        # Its own name: the workers' file and the wake-ups lie beside it, whatever link the file is reached by.
+        self.path = Path(os.path.realpath(path))
         self.queries = queries
         self.prefix = identifier(prefix, "table prefix")
         self.clock = clock or HostClock()
