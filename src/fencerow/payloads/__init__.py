@@ -9,11 +9,11 @@ from fencerow.core.lazy import lazily
 
 if TYPE_CHECKING:
     from fencerow.core.model.packing import PayloadSeal, PayloadSign
-    from fencerow.core.model.secret import Secret
     from fencerow.payloads.outside.folder import FolderStore
     from fencerow.payloads.outside.s3 import S3Store
     from fencerow.payloads.outside.store import PayloadStore, StoredObject
     from fencerow.payloads.seal import Seal
+    from fencerow.payloads.secret import Secret
     from fencerow.payloads.sign import Sign
 else:
     __getattr__ = lazily(
@@ -26,7 +26,7 @@ else:
             "PayloadSeal": "fencerow.core.model.packing",
             "PayloadSign": "fencerow.core.model.packing",
             "Seal": "fencerow.payloads.seal",
-            "Secret": "fencerow.core.model.secret",
+            "Secret": "fencerow.payloads.secret",
             "Sign": "fencerow.payloads.sign",
         },
     )

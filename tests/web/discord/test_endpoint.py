@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from fencerow import App
-from fencerow.core.app.secrets import hidden_arguments
 from fencerow.errors import ConfigError, InteractionRefused
+from fencerow.payloads.hiding import hidden_arguments
 from fencerow.web.discord import Discord, DiscordKey, Interaction, verify_interaction
 from fencerow.web.discord.interaction import interaction_of
 from fencerow.web.reading.room import Room

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fencerow.core.app.declare import DeclaredBase
-from fencerow.core.app.secrets import hidden_arguments, hidden_result
+from fencerow.payloads.hiding import hidden_arguments, hidden_result
 
 DEPTH_MAX = 64
 # Words of names behind which secrets stand. `key` alone is no such word: an idempotency key is shown.

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.secret import Secret
+from fencerow.payloads.secret import Secret
 
 EPOCH_MS = 1_420_070_400_000  # 2015, from which Discord's ids count
 SEQUENCE_BITS = 22

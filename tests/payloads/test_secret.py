@@ -10,8 +10,8 @@ import msgspec
 import pydantic
 import pytest
 
-from fencerow.core.model.secret import hide, secrets_in
 from fencerow.payloads import Secret
+from fencerow.payloads.secret import hide, secrets_in
 
 T = TypeVar("T")
 Token = NewType("Token", Annotated[str, Secret])

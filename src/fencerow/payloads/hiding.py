@@ -8,7 +8,7 @@ from typing import Any
 
 from fencerow.core.app.declare import DeclaredBase
 from fencerow.core.model.handler import Handler
-from fencerow.core.model.secret import Secrets, hide, secrets_in
+from fencerow.payloads.secret import Secrets, hide, secrets_in
 
 Job = DeclaredBase[..., ..., Any, Any]
 KEPT_MAX = 1_000
