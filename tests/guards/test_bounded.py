@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from fencerow.core import left_tasks
 from fencerow.core.store import store
+from fencerow.db import left_tasks
 from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import DatabaseError, Unavailable
 from fencerow.guards.bounded import awithin, within

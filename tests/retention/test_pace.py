@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from fencerow import Config
-from fencerow.core import removal
-from fencerow.core.model.looked import Looked
-from fencerow.core.removal import RemovalInRounds
 from fencerow.core.store import store
 from fencerow.core.telemetry import Telemetry
+from fencerow.db import removal
+from fencerow.db.removal import Looked, RemovalInRounds
 from fencerow.db.run import Steps, operation
 from fencerow.handovers import wing as handovers
 from fencerow.limits import wing as limits
@@ -104,6 +103,6 @@ async def test_a_round_goes_on_for_as_long_as_it_removes_much(
 
     async def no_pause(_seconds: float) -> None: ...
 
-    monkeypatch.setattr("fencerow.core.removal.asyncio.sleep", no_pause)
+    monkeypatch.setattr("fencerow.db.removal.asyncio.sleep", no_pause)
     assert await RemovalInRounds(stand, partial(look, limit=1), 0).round() == gone  # type: ignore[arg-type]
     assert stand.looks == looks

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from fencerow.core.model.job import KeyClaim
-from fencerow.core.model.looked import Looked
 from fencerow.core.model.state import State
 from fencerow.core.model.submission import Submission, SubmitResult
 from fencerow.core.store import store
@@ -18,6 +17,7 @@ from fencerow.core.store.attempts import Requeue, Success
 from fencerow.core.store.storing import storing_once
 from fencerow.core.store.submit import as_document
 from fencerow.db.queries import pyformat
+from fencerow.db.removal import Looked
 from fencerow.retention.purging import purge_by_age
 from fencerow.testing.clock import DatabaseClock
 from fencerow.turns import handing

@@ -31,7 +31,7 @@ def _purges(engine: Engine, config: CoreConfig, _telemetry: Telemetry) -> Sequen
 
     from fencerow.audit.operations import purge
     from fencerow.audit.settings import AuditSettings
-    from fencerow.core.removal import removed
+    from fencerow.db.removal import removed
 
     age_s = AuditSettings.of(config).retention_audit_s
     return (partial(removed, engine, purge(age_s=age_s, limit=PURGE_ROWS), limit=PURGE_ROWS),)

@@ -8,9 +8,9 @@ import fencerow.events.asides as asides
 import fencerow.events.consumers as consumers
 import fencerow.events.lag as lag
 from fencerow.core.config import CoreConfig
-from fencerow.core.removal import removed
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.db.engine import Engine
+from fencerow.db.removal import removed
 from fencerow.events.lag import Lag
 from fencerow.events.sequencer import sequence
 from fencerow.events.settings import EventSettings

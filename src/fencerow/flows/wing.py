@@ -28,7 +28,7 @@ def _settings() -> type[Settings]:
 def _purges(engine: Engine, config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
     from functools import partial
 
-    from fencerow.core.removal import removed
+    from fencerow.db.removal import removed
     from fencerow.flows.removal import FLOWS_MAX, purge
     from fencerow.flows.settings import FlowSettings
 

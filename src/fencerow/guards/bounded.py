@@ -11,8 +11,8 @@ from concurrent.futures import TimeoutError as Late
 from typing import Generic, TypeVar
 
 from fencerow.core.errors import FencerowError, Unavailable
-from fencerow.core.left_tasks import done_by, leave
 from fencerow.db.blocking import refuse_in_loop
+from fencerow.db.left_tasks import done_by, leave
 from fencerow.db.strikes import SHELTER
 
 log = logging.getLogger("fencerow.primitives")

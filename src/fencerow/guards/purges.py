@@ -7,9 +7,9 @@ from functools import partial
 
 import fencerow.guards.mutex.mutexes as mutexes
 from fencerow.core.config import CoreConfig
-from fencerow.core.removal import RemovalInRounds, removed
 from fencerow.core.wing import Purge
 from fencerow.db.engine import Engine
+from fencerow.db.removal import RemovalInRounds, removed
 from fencerow.guards.once.reserving import purge_once
 from fencerow.guards.once.window import purge_windows
 from fencerow.guards.replace.sources import purge_sources

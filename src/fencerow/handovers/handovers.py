@@ -9,13 +9,13 @@ import msgspec
 
 from fencerow.core.errors import MalformedPayload
 from fencerow.core.model.job import At, AtOrNone, instant, moment
-from fencerow.core.model.looked import Looked
 from fencerow.core.model.packed import Bound
 from fencerow.core.model.packing import PLAIN, Packing
 from fencerow.core.model.state import State
 from fencerow.core.model.value import UNREADABLE
 from fencerow.core.store.decoding import whole_or_none
 from fencerow.db.blocking import refuse_in_loop
+from fencerow.db.removal import Looked
 from fencerow.db.run import (
     Row,
     Steps,

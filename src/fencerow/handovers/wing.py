@@ -52,7 +52,7 @@ def _chores(site: Site) -> Sequence[Chore]:
 def _purges(engine: Engine, _config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
     from functools import partial
 
-    from fencerow.core.removal import RemovalInRounds
+    from fencerow.db.removal import RemovalInRounds
     from fencerow.handovers.handovers import purge
 
     return (RemovalInRounds(engine, partial(purge, age_s=CONFIRMED_KEPT_S, limit=LOOKED_AT), 0).round,)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.core.model.looked import Looked
+from fencerow.db.removal import Looked
 from fencerow.db.run import Steps, as_int, execute, first_column, operation
 from fencerow.limits.definition import Limit, check_name
 from fencerow.limits.errors import UnknownLimit

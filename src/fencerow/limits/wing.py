@@ -52,7 +52,7 @@ class _Limiter:
 def _purges(engine: Engine, _config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
     from functools import partial
 
-    from fencerow.core.removal import RemovalInRounds
+    from fencerow.db.removal import RemovalInRounds
     from fencerow.limits.named import forget_states
 
     return (RemovalInRounds(engine, partial(forget_states, age_s=STATES_KEPT_S, limit=STATES), "").round,)

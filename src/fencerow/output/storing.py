@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fencerow.core.model.looked import Looked
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store.notes import check_fence
+from fencerow.db.removal import Looked
 from fencerow.db.run import Row, Steps, as_int, execute, operation
 from fencerow.output.model import ChunkGroup
 

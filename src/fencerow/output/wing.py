@@ -28,7 +28,7 @@ def _settings() -> type[Settings]:
 def _purges(engine: Engine, config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
     from functools import partial
 
-    from fencerow.core.removal import RemovalInRounds
+    from fencerow.db.removal import RemovalInRounds
     from fencerow.output.settings import OutputSettings
     from fencerow.output.storing import NOWHERE, purge
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import fencerow.relay.relays as relays
 from fencerow.core.config import CoreConfig
-from fencerow.core.removal import removed
 from fencerow.db.engine import Engine
+from fencerow.db.removal import removed
 from fencerow.retention.settings import RetentionSettings
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from fencerow.core.chore import Chore
 from fencerow.core.config import CoreConfig
 from fencerow.core.errors import Busy, SchemaMissing
 from fencerow.core.model.state import State
-from fencerow.core.removal import removed
 from fencerow.core.schema.migrate import lock_number
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.wing import Purge, Wing, wings
 from fencerow.db.engine import Engine
+from fencerow.db.removal import removed
 from fencerow.db.run import Operation
 from fencerow.db.trouble import is_trouble
 from fencerow.retention.periods import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from fencerow.core.model.job import AtOrNone, NewJob
-from fencerow.core.model.looked import Looked
+from fencerow.db.removal import Looked
 from fencerow.db.run import (
     Row,
     Steps,

@@ -22,7 +22,7 @@ LOOKED_AT = 1000  # sagas at a look
 def _purges(engine: Engine, _config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
     from functools import partial
 
-    from fencerow.core.removal import RemovalInRounds
+    from fencerow.db.removal import RemovalInRounds
     from fencerow.saga.storing import NOWHERE, purge
 
     return (RemovalInRounds(engine, partial(purge, limit=LOOKED_AT), NOWHERE).round,)

@@ -24,7 +24,7 @@ PURGE_ROWS = 1000
 def _purges(engine: Engine, config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
     from functools import partial
 
-    from fencerow.core.removal import removed
+    from fencerow.db.removal import removed
     from fencerow.schedules.settings import ScheduleSettings
     from fencerow.schedules.ticking import note_ended, purge_ticks
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.core.model.looked import Looked
 from fencerow.core.store.notes import check_fence
+from fencerow.db.removal import Looked
 from fencerow.db.run import (
     Param,
     Row,

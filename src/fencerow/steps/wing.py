@@ -35,7 +35,7 @@ def _chores(site: Site) -> Sequence[Chore]:
 def _purges(engine: Engine, _config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
     from functools import partial
 
-    from fencerow.core.removal import RemovalInRounds
+    from fencerow.db.removal import RemovalInRounds
     from fencerow.steps.memory import NOWHERE, purge
 
     return (RemovalInRounds(engine, partial(purge, limit=LOOKED_AT), NOWHERE).round,)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fencerow.core.model.looked import Looked
 from fencerow.db.due import OWN, Due
+from fencerow.db.removal import Looked
 from fencerow.db.run import Steps, as_int, as_int_or_none, execute, first_column, operation
 from fencerow.turns.affinity import next_fall_back
 

@@ -63,7 +63,7 @@ def _gating() -> Gating:
 def _purges(engine: Engine, _config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
     from functools import partial
 
-    from fencerow.core.removal import RemovalInRounds
+    from fencerow.db.removal import RemovalInRounds
     from fencerow.turns.looks import forget_gates
 
     return (RemovalInRounds(engine, partial(forget_gates, limit=GATES), "").round,)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from fencerow.core.model.job import At, AtOrNone
-from fencerow.core.model.looked import Looked
 from fencerow.core.store.idempotency import Pair
+from fencerow.db.removal import Looked
 from fencerow.db.run import Steps, as_int, as_int_or_none, execute, operation
 from fencerow.unique.uniting import as_pairs
 

@@ -36,7 +36,7 @@ def _settles(asked: Sequence[Submission], *, own: Collection[str], again: bool) 
 def _purges(engine: Engine, _config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
     from functools import partial
 
-    from fencerow.core.removal import RemovalInRounds
+    from fencerow.db.removal import RemovalInRounds
     from fencerow.unique.keys import purge_unique
 
     return (RemovalInRounds(engine, partial(purge_unique, limit=LOOKED_AT), ("", "")).round,)

@@ -24,7 +24,7 @@ PURGE_ROWS = 1000
 def _purges(engine: Engine, config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
     from functools import partial
 
-    from fencerow.core.removal import removed
+    from fencerow.db.removal import removed
     from fencerow.web.tokens.operations import forget
     from fencerow.web.webhooks.keeping import purges
     from fencerow.web.worked.attempts import worked_purges

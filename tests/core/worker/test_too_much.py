@@ -13,12 +13,12 @@ import pytest
 from fencerow.core.client.submit_group import SubmitGroup
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.submission import Submission
-from fencerow.core.removal import removed
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark
 from fencerow.db import portion
 from fencerow.db.portion import Portion, is_beyond_limits, is_too_much
 from fencerow.db.postgres import PostgresEngine
+from fencerow.db.removal import removed
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import StorageFull, Unavailable
 from fencerow.retention.purging import purge_spent

@@ -9,7 +9,7 @@ import msgspec
 
 from fencerow.core.errors import LeaseLost
 from fencerow.core.model.job import At, AtOrNone, instant
-from fencerow.core.model.looked import Looked
+from fencerow.db.removal import Looked
 from fencerow.db.run import (
     Operation,
     Rows,

@@ -24,8 +24,8 @@ from fencerow.core.app.calls import checked
 from fencerow.core.app.submission import Recipe
 from fencerow.core.client.handle import Handle
 from fencerow.core.errors import ConfigError, DatabaseError, FencerowError
-from fencerow.core.left_tasks import done_by
 from fencerow.core.model.seconds import Seconds
+from fencerow.db.left_tasks import done_by
 from fencerow.web.answers import checked_bound_s
 from fencerow.web.discord.interaction import Interaction, InteractionKind, interaction_of
 from fencerow.web.discord.signed import SIGNATURE, TIMESTAMP, DiscordKey, verify_interaction

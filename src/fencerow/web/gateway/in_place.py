@@ -9,8 +9,8 @@ import msgspec
 
 from fencerow.core.client.handle import Handle
 from fencerow.core.errors import FencerowError, JobCancelled, JobFailed
-from fencerow.core.left_tasks import done_by
 from fencerow.core.model.state import State
+from fencerow.db.left_tasks import done_by
 from fencerow.web.errors import NotAllowed
 from fencerow.web.gateway.looking import json_of, waiting_s
 from fencerow.web.gateway.route import Call

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from fencerow.core.removal import removed
+from fencerow.db.removal import removed
 from fencerow.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.web.settings import WebSettings
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from fencerow.core.model.looked import Looked
-from fencerow.core.removal import RemovalInRounds
+from fencerow.db.removal import Looked, RemovalInRounds
 from fencerow.db.run import Param, Steps, as_int, execute, operation, text_or_none
 
 if TYPE_CHECKING:

@@ -8,11 +8,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, TypeVar
 
-from fencerow.core.model.looked import Looked
 from fencerow.db.engine import Engine
 from fencerow.db.portion import Portion
 from fencerow.db.run import Operation, Steps
@@ -20,6 +19,24 @@ from fencerow.db.run import Operation, Steps
 T = TypeVar("T")
 
 VAIN_S = 0.5  # of looks in one round that find little to remove
+
+
+@dataclass(frozen=True, slots=True)
+class Looked(Generic[T]):
+    """What a removal that looks at some rows tells of its look.
+
+    `after`: the name or place to go on after; the one from which all begins, when that was the last row. `rows`
+    were looked at, and `gone` of them are removed.
+    """
+
+    after: T
+    rows: int = 0
+    gone: int = 0
+
+    @property
+    def is_worthwhile(self) -> bool:
+        """Whether many of the rows could go, so that it pays to look at the next ones at once."""
+        return self.gone * 10 >= self.rows > 0
 
 
 async def removed(engine: Engine, removal: Operation[int], *, limit: int) -> int:
