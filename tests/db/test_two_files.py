@@ -27,6 +27,7 @@ from fencerow.db.sqlite import SqliteEngine
 from fencerow.doctor.why import briefly, why
 from fencerow.errors import Busy
 from fencerow.operators.prefixes import workers_between
+from fencerow.retention.purging import spent_workers
 from fencerow.turns import keys
 from fencerow_proof.arena.crash import Case, replaced
 from fencerow_proof.arena.race import perform
@@ -50,7 +51,7 @@ READING: list[tuple[str, Any, Operation[Any]]] = [
     ("who has a key", with_running(), keys.look("k", limit=9)),
     ("dead_holders", with_running(), store.dead_holders()),
     ("lost_holders", with_running(), store.lost_holders()),
-    ("spent_workers", with_running(), store.spent_workers(age_s=1.0)),
+    ("spent_workers", with_running(), spent_workers(age_s=1.0)),
 ]
 ALL = [*CASES, *(Case(name, setup, operation, nothing) for name, setup, operation in READING)]
 

@@ -10,6 +10,7 @@ from fencerow.metrics.looking import MetricsSeen, look
 from fencerow.metrics.page import text_of
 from fencerow.metrics.settings import MetricsSettings
 from fencerow.metrics.zeros import Zeros
+from fencerow.operators.at_once import cancel_many
 from fencerow.operators.queues import pause_queue, resume_queue
 from tests.kit.jobs import AnyEngine, claim, new_job, register, submit
 from tests.metrics.test_page import samples
@@ -34,7 +35,7 @@ def test_a_queue_that_became_empty_reads_0(engine: AnyEngine) -> None:
     before = told(look(engine, settings), zeros)
 
     engine.run(store.succeed([store.Success(claimed.id, claimed.attempt, "1")], holder=holder))
-    engine.run(store.cancel_many([each.id for each in others], actor=None))
+    engine.run(cancel_many([each.id for each in others], actor=None))
     engine.run(resume_queue("mail"))
     after = told(look(engine, settings), zeros)
 

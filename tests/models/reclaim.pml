@@ -2,7 +2,7 @@
  * A job, the attempts that run it, and the death of their workers.
  *
  * Of what: `claim`, `succeed`, `fail`, `requeue` with their fence (core/store/postgres/claim.sql, finish.sql), `reclaim`,
- * `dead_holders`, `lost_holders`, `adopt`, `time_out` (reap.sql), `forget_workers`, `holdings` (workers.sql), what a worker does
+ * `dead_holders`, `lost_holders`, `adopt`, `time_out` (reap.sql), `forget_workers` (retention.sql), `holdings` (workers.sql), what a worker does
  * with a claim and with its list of holdings (`Life.claimed` in core/worker/life.py, `Control._compare` in core/worker/control.py).
  *
  * Two workers claim one job and run it. Any worker may be declared dead at any moment, whether it lives or not: when that

@@ -17,6 +17,7 @@ from fencerow.db.postgres import PostgresEngine
 from fencerow.db.run import Operation
 from fencerow.errors import Busy, KeyConflict
 from fencerow.operators import looking
+from fencerow.operators.at_once import revive_many
 from fencerow.operators.many import BUSY_MAX, CancelMany, DeleteMany, JobDone, ManyMove, ReviveMany, moving
 from fencerow.testing.clock import DatabaseClock
 from tests.core.client.flaky import Flaky
@@ -102,7 +103,7 @@ def test_among_many_an_ephemeral_success_stays_ended(engine: AnyEngine) -> None:
     ephemeral = "true" if engine.dialect == "postgres" else "1"
     rows(engine, f"UPDATE {{finished_jobs}} SET ephemeral = {ephemeral} WHERE id = '{spent.id}'")
 
-    revived = engine.run(store.revive_many([failed.id, spent.id], actor="ada"))
+    revived = engine.run(revive_many([failed.id, spent.id], actor="ada"))
 
     assert [each.id for each in revived] == [failed.id]
 
@@ -169,7 +170,7 @@ def test_of_many_finished_jobs_those_that_a_stranger_locks_are_not_waited_for(pg
 
     with psycopg.connect(pg.conninfo) as stranger:
         stranger.execute("SELECT 1 FROM fencerow.finished_jobs WHERE id = %s FOR UPDATE", [locked])
-        revived = pg.run(store.revive_many([locked, free], actor="ada"))
+        revived = pg.run(revive_many([locked, free], actor="ada"))
 
     assert [each.id for each in revived] == [free]
     assert read(pg, locked).state is State.FAILED

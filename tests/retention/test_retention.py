@@ -8,7 +8,13 @@ from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Success
 from fencerow.operators import looking
-from fencerow.retention.purging import purge_by_age, purge_by_count, purge_by_own_age
+from fencerow.retention.purging import (
+    forget_workers,
+    purge_by_age,
+    purge_by_count,
+    purge_by_own_age,
+    spent_workers,
+)
 from fencerow.testing.clock import DatabaseClock
 from tests.core.store import stage
 from tests.core.store.stage import Placed, bring, rows
@@ -118,9 +124,9 @@ def test_workers_that_ended_long_ago_are_forgotten_unless_they_hold_something(
     assert engine.run(store.die(judge=alive, until_us=LATE_US)) == [holding]
     clock.advance(100)
 
-    assert engine.run(store.spent_workers(age_s=1000)) == []
-    assert engine.run(store.spent_workers(age_s=50)) == [retired]
-    assert engine.run(store.forget_workers([retired, alive], age_s=1000)) == []
-    assert engine.run(store.forget_workers([retired, alive], age_s=50)) == [retired]
+    assert engine.run(spent_workers(age_s=1000)) == []
+    assert engine.run(spent_workers(age_s=50)) == [retired]
+    assert engine.run(forget_workers([retired, alive], age_s=1000)) == []
+    assert engine.run(forget_workers([retired, alive], age_s=50)) == [retired]
     assert {worker.id for worker in engine.run(store.list_workers())} == {holding, alive}
     assert [worker.id for worker in engine.run(store.list_workers(state="alive"))] == [alive]

@@ -15,7 +15,7 @@ from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import State, WorkerState
 from fencerow.core.model.worker import HeldJob, WorkerRecord
 from fencerow.core.store.read import clock, read, releases
-from fencerow.core.store.workers import held_jobs, holdings, list_workers
+from fencerow.core.store.workers import holdings, list_workers
 from fencerow.db.run import Procedure, Steps, ask, operation
 from fencerow.doctor import conditions
 from fencerow.doctor.affinity import for_a_label, waits_for_a_label
@@ -23,6 +23,7 @@ from fencerow.doctor.conditions import LATE, Condition
 from fencerow.doctor.loads import WorkerLoad
 from fencerow.doctor.places import PATIENCE_S, place
 from fencerow.doctor.waits import suspended_by_wings
+from fencerow.operators.held import held_jobs
 from fencerow.operators.looking import ahead, events
 from fencerow.operators.queues import PausedQueue, paused_queues
 from fencerow.unique.keys import unique_keys_of

@@ -15,12 +15,12 @@ from fencerow.core.errors import Busy, RevivedTooSoon
 from fencerow.core.model.wakeup import FlowMoved, encode
 from fencerow.core.store.attempts import Requeued
 from fencerow.core.store.hints import hints_of_queued
-from fencerow.core.store.many import revive_many
 from fencerow.core.store.moves import CANCEL_PATIENCE_S, too_soon
 from fencerow.db.run import Procedure, Steps, WakeUp, as_int, ask, execute, first_column, operation
 from fencerow.flows.errors import FlowEnded
 from fencerow.flows.graph import JOBS_MAX
 from fencerow.flows.reading import reading_flow
+from fencerow.operators.at_once import revive_many
 from fencerow.operators.many import BATCH, CancelMany, JobDone, moving
 
 BEHIND_ALL = 2**31 - 1

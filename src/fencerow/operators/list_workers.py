@@ -17,6 +17,7 @@ from fencerow.core.errors import InvalidInput
 from fencerow.core.model.state import WorkerState
 from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store import store
+from fencerow.operators.held import held_counts
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -66,7 +67,7 @@ def list_workers(asked: CommandOptions, *, state: str | None, everybody: bool, l
     wanted = None if everybody else state or WorkerState.ALIVE.value
     with working(asked) as engine:
         found = engine.run(store.list_workers(state=wanted, limit=limit))
-        held = engine.run(store.held_counts([worker.id for worker in found]))
+        held = engine.run(held_counts([worker.id for worker in found]))
     if asked.json:
         output.say_json([_document(each, held.get(each.id, 0)) for each in found])
         return

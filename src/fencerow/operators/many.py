@@ -22,6 +22,7 @@ from fencerow.core.store.attempts import MovedJob, Requeued
 from fencerow.core.store.hints import hints_of_queued
 from fencerow.core.store.moves import CancelResult, uncancellable, unrevivable
 from fencerow.db.run import Procedure, WakeUp, ask
+from fencerow.operators.at_once import cancel_many, delete_many, revive_many
 from fencerow.operators.changes import change_many, unchangeable
 from fencerow.operators.changing import changed_again, changed_surely, tell_changed
 from fencerow.operators.job_change import JobChange
@@ -75,7 +76,7 @@ class CancelMany:
     def together(self, ids: Sequence[str]) -> Procedure[dict[str, str]]:
         """See `ManyMove`."""
         found = yield from ask(
-            store.cancel_many(ids, actor=self.actor, reason=self.reason, only_queued=self.only_queued)
+            cancel_many(ids, actor=self.actor, reason=self.reason, only_queued=self.only_queued)
         )
         yield from _tell_cancelled(found.moved, found.asked)
         return {
@@ -118,7 +119,7 @@ class ReviveMany:
     def together(self, ids: Sequence[str]) -> Procedure[dict[str, str]]:
         """See `ManyMove`."""
         queued = yield from ask(
-            store.revive_many(ids, actor=self.actor, reason=self.reason, ended_by_us=self.ended_by_us)
+            revive_many(ids, actor=self.actor, reason=self.reason, ended_by_us=self.ended_by_us)
         )
         yield from _tell_queued(queued)
         return {job.id: "queued" for job in queued}
@@ -176,7 +177,7 @@ class DeleteMany:
 
     def together(self, ids: Sequence[str]) -> Procedure[dict[str, str]]:
         """See `ManyMove`."""
-        return dict.fromkeys((yield from ask(store.delete_many(ids))), "deleted")
+        return dict.fromkeys((yield from ask(delete_many(ids))), "deleted")
 
     def alone(self, job_id: str, doubt: Doubt | None) -> Procedure[str]:
         """See `ManyMove`."""

@@ -26,6 +26,7 @@ from fencerow.core.verb import averb, verb
 from fencerow.db.run import Procedure, WakeUp, ask
 from fencerow.db.text import amount, check_text
 from fencerow.operators.finding import limited, member
+from fencerow.operators.held import held_jobs
 from fencerow.operators.prefixes import worker_meant
 
 WHICH_LENGTH_MAX = 300
@@ -188,9 +189,7 @@ def finding(which: str) -> Procedure[list[WorkerRecord]]:
 def inspecting(which: str, jobs_max: int) -> Procedure[Inspected]:
     """One worker, and the jobs it holds."""
     worker = yield from _any(which)
-    return Inspected(
-        worker, (yield from ask(store.held_jobs(worker.id, limit=limited(jobs_max, "jobs_max"))))
-    )
+    return Inspected(worker, (yield from ask(held_jobs(worker.id, limit=limited(jobs_max, "jobs_max")))))
 
 
 def changing(

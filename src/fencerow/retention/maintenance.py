@@ -38,12 +38,14 @@ from fencerow.retention.periods import (
     take_period,
 )
 from fencerow.retention.purging import (
+    forget_workers,
     purge_by_age,
     purge_by_count,
     purge_by_own_age,
     purge_keys,
     purge_repeated,
     purge_spent,
+    spent_workers,
 )
 from fencerow.retention.settings import RetentionSettings
 
@@ -219,8 +221,8 @@ class MaintenanceChore(Chore):
     async def _forget_workers(self) -> None:
         # A name counts as known for as long as the row of a worker that knew it is there.
         kept_s = max(WORKERS_KEPT_S, self._unknown_max_s)
-        if spent := await self._engine.arun(store.spent_workers(age_s=kept_s)):
-            await self._engine.arun(store.forget_workers(spent, age_s=kept_s))
+        if spent := await self._engine.arun(spent_workers(age_s=kept_s)):
+            await self._engine.arun(forget_workers(spent, age_s=kept_s))
 
     async def _all(self, removal: Operation[int]) -> int:
         return await removed(self._engine, removal, limit=BATCH_ROWS)

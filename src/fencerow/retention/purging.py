@@ -1,9 +1,12 @@
 """Removing finished jobs by age and by number, spent ids, and keys past their lifetime, in bounded batches.
 
-Each returns how many it removed; a number equal to `limit` says that there may be more.
+Each of these returns how many it removed; a number equal to `limit` says that there may be more. Beside them the rows
+of workers that have ended.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from fencerow.core.model.state import State
 from fencerow.core.store.moves import forget_notes
@@ -51,6 +54,18 @@ def purge_repeated(*, age_s: float, limit: int) -> Steps[int]:
 def purge_keys(*, limit: int) -> Steps[int]:
     """Forget idempotency keys past their lifetime, which counts from the end of their job."""
     return len((yield from execute("purge_keys", limit=limit)))
+
+
+@operation(alone=True, repeatable=True, writes="", reads="both")
+def spent_workers(*, age_s: float) -> Steps[list[str]]:
+    """Workers that ended longer ago than this and hold nothing."""
+    return first_column((yield from execute("spent_workers", age_s=age_s)))
+
+
+@operation(alone=True, repeatable=True, writes="workers")
+def forget_workers(ids: Sequence[str], *, age_s: float) -> Steps[list[str]]:
+    """Drop the rows of these workers, if they ended longer ago than this."""
+    return first_column((yield from execute("forget_workers", ids=list(ids), age_s=age_s)))
 
 
 def _purged(name: str, **params: Param) -> Steps[int]:

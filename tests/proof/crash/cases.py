@@ -17,16 +17,20 @@ from fencerow.handovers import handovers
 from fencerow.limits import Breaker, Limit, Rate, limits
 from fencerow.limits.named import forget_states
 from fencerow.operators import changes, looking
+from fencerow.operators.at_once import cancel_many, delete_many, revive_many
+from fencerow.operators.held import held_counts, held_jobs
 from fencerow.operators.job_change import JobChange
 from fencerow.operators.queues import pause_queue, paused_queues, resume_queue
 from fencerow.retention.disown import disown, lanes_since
 from fencerow.retention.purging import (
+    forget_workers,
     purge_by_age,
     purge_by_count,
     purge_by_own_age,
     purge_keys,
     purge_repeated,
     purge_spent,
+    spent_workers,
 )
 from fencerow.turns import affinity, handing, looks, shares
 from fencerow.unique.keys import purge_unique, unique_keys_of
@@ -645,8 +649,8 @@ CASES: list[Case] = [
     Case(
         "cancel of many",
         with_jobs(*TWO),
-        store.cancel_many([JOB, OTHER_JOB], actor=None),
-        insisting(store.cancel_many([JOB, OTHER_JOB], actor=None)),
+        cancel_many([JOB, OTHER_JOB], actor=None),
+        insisting(cancel_many([JOB, OTHER_JOB], actor=None)),
         (JOB, OTHER_JOB),
     ),
     Case("change", with_jobs(), CHANGE, insisting(CHANGE), (JOB,)),
@@ -658,9 +662,9 @@ CASES: list[Case] = [
         JOB,
         OTHER_JOB,
     ),
-    swept("revive of many", finished, store.revive_many([JOB], actor=None), JOB),
-    swept("revive of many, keyed", expired_keyed, store.revive_many([JOB], actor=None), JOB),
-    swept("delete of many", finished, store.delete_many([JOB]), JOB, gone=True),
+    swept("revive of many", finished, revive_many([JOB], actor=None), JOB),
+    swept("revive of many, keyed", expired_keyed, revive_many([JOB], actor=None), JOB),
+    swept("delete of many", finished, delete_many([JOB]), JOB, gone=True),
     # notes
     repeated(
         "progress", with_running(), store.progress(JOB, holder=FIRST, attempt=1, percent=1.0, note="n"), JOB
@@ -687,7 +691,7 @@ CASES: list[Case] = [
     repeated("leases_ahead", clock_went_back, store.leases_ahead(), JOB),
     swept("die_ahead", clock_went_back, die_ahead(), JOB),
     repeated("adopt", lost_holder, store.adopt([FIRST]), JOB),
-    swept("forget_workers", lost_holder, store.forget_workers([FIRST], age_s=10.0), JOB),
+    swept("forget_workers", lost_holder, forget_workers([FIRST], age_s=10.0), JOB),
     swept("reclaim", first_dead, reclaim(FIRST), JOB, OTHER_JOB),
     swept("reclaim, the crash budget spent", crashed_to_the_end, reclaim(FIRST, SECOND), JOB),
     swept("reclaim, a cancel asked", cancelled_under_the_dead, reclaim(FIRST), JOB),
@@ -756,10 +760,10 @@ CASES: list[Case] = [
             store.clock(),
             store.dead_holders(),
             store.lost_holders(),
-            store.spent_workers(age_s=10.0),
+            spent_workers(age_s=10.0),
             store.holdings(holder=FIRST),
-            store.held_jobs(FIRST),
-            store.held_counts([FIRST]),
+            held_jobs(FIRST),
+            held_counts([FIRST]),
             store.list_workers(),
         )
     ),

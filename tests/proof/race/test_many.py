@@ -6,9 +6,9 @@ from collections.abc import Generator
 from typing import Any
 
 from fencerow.core.model.state import FINAL, State
-from fencerow.core.store import store
 from fencerow.db.run import Operation
 from fencerow.errors import FencerowError, JobNotFound, KeyConflict
+from fencerow.operators.at_once import delete_many
 from fencerow.operators.many import CancelMany, DeleteMany, JobDone, ManyMove, ReviveMany, moving
 from fencerow_proof.arena.actor import Actor, Script, doing
 from fencerow_proof.arena.race import Scenario, Story
@@ -246,7 +246,7 @@ def many_beside_a_revive() -> Scenario:
     return Scenario(
         "delete of many × revive, without waiting",
         two_finished,
-        [alone(store.delete_many(list(BOTH)), "many"), doing("revive", revive())],
+        [alone(delete_many(list(BOTH)), "many"), doing("revive", revive())],
         waits_for_nobody,
     )
 

@@ -11,6 +11,7 @@ from fencerow.core.store import store
 from fencerow.core.store.reap import LeaseAhead
 from fencerow.db.run import Operation
 from fencerow.operators import looking
+from fencerow.retention.purging import forget_workers, spent_workers
 from fencerow_proof.arena.actor import Actor, Script, doing, later
 from fencerow_proof.arena.race import Scenario, Story, perform
 from tests.proof.race.conftest import Cut, Race, in_modes
@@ -284,7 +285,7 @@ def slow_claim() -> Script:
 
 def dies_and_is_forgotten() -> Script:
     yield die(SECOND)
-    yield store.forget_workers((yield store.spent_workers(age_s=0.0)), age_s=0.0)
+    yield forget_workers((yield spent_workers(age_s=0.0)), age_s=0.0)
 
 
 def nobody_to_claim() -> Script:

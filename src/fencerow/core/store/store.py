@@ -29,12 +29,6 @@ from fencerow.core.store.attempts import (
     mark_awaited as mark_awaited,
     outcomes as outcomes,
 )
-from fencerow.core.store.many import (
-    CancelledMany as CancelledMany,
-    cancel_many as cancel_many,
-    delete_many as delete_many,
-    revive_many as revive_many,
-)
 from fencerow.core.schema.migrate import (
     check_schema as check_schema,
     ledger as ledger,
@@ -119,9 +113,6 @@ from fencerow.core.store.workers import (
     Renewed as Renewed,
     Unaware as Unaware,
     describe_worker as describe_worker,
-    forget_workers as forget_workers,
-    held_counts as held_counts,
-    held_jobs as held_jobs,
     holdings as holdings,
     last_renewal as last_renewal,
     list_workers as list_workers,
@@ -129,6 +120,5 @@ from fencerow.core.store.workers import (
     renew as renew,
     retire as retire,
     server_identity as server_identity,
-    spent_workers as spent_workers,
     unaware_workers as unaware_workers,
 )

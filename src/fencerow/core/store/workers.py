@@ -8,9 +8,9 @@ import msgspec
 
 from fencerow.core.errors import OlderWorkers
 from fencerow.core.model.wanted import Wanted
-from fencerow.core.model.worker import HeldJob, WorkerRecord
+from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store.decoding import read_or, worker_of
-from fencerow.db.run import Steps, as_int, execute, first_column, operation, text_or_none
+from fencerow.db.run import Steps, as_int, execute, operation, text_or_none
 
 SHOWN = 3
 
@@ -119,32 +119,6 @@ def holdings(*, holder: str) -> Steps[list[Holding]]:
     return [Holding(str(row[0]), as_int(row[1]), bool(row[2]), text_or_none(row[3])) for row in rows]
 
 
-@operation(alone=True, repeatable=True, writes="")
-def held_jobs(holder: str, *, limit: int = 100) -> Steps[list[HeldJob]]:
-    """The jobs that a worker holds, the oldest claim first, for people."""
-    rows = yield from execute("held_jobs", holder=holder, limit=limit)
-    return [
-        HeldJob(
-            str(row[0]),
-            str(row[1]),
-            str(row[2]),
-            as_int(row[3]),
-            as_int(row[4]),
-            as_int(row[5]),
-            bool(row[6]),
-            as_int(row[7]),
-        )
-        for row in rows
-    ]
-
-
-@operation(alone=True, repeatable=True, writes="")
-def held_counts(holders: Sequence[str]) -> Steps[dict[str, int]]:
-    """How many jobs each of these workers holds; one that holds none is not in the answer."""
-    rows = yield from execute("held_counts", holders=list(holders))
-    return {str(row[0]): as_int(row[1]) for row in rows}
-
-
 @operation(alone=True, repeatable=True, writes="", reads="workers")
 def list_workers(
     *, state: str | None = None, holder: str | None = None, limit: int = 100
@@ -152,18 +126,6 @@ def list_workers(
     """Worker registrations, the newest first."""
     rows = yield from execute("list_workers", state=state, holder=holder, limit=limit)
     return [worker_of(str(row[0])) for row in rows]
-
-
-@operation(alone=True, repeatable=True, writes="", reads="both")
-def spent_workers(*, age_s: float) -> Steps[list[str]]:
-    """Workers that ended longer ago than this and hold nothing."""
-    return first_column((yield from execute("spent_workers", age_s=age_s)))
-
-
-@operation(alone=True, repeatable=True, writes="workers")
-def forget_workers(ids: Sequence[str], *, age_s: float) -> Steps[list[str]]:
-    """Drop the rows of these workers, if they ended longer ago than this."""
-    return first_column((yield from execute("forget_workers", ids=list(ids), age_s=age_s)))
 
 
 @operation(alone=True, repeatable=True, writes="", reads="workers")

@@ -98,3 +98,21 @@ WHERE owned.ctid = ANY(ARRAY(
     ))
   AND COALESCE(owned.expires_at <= (SELECT fencerow.now()), false)  -- no condition of an index: found by their places
 RETURNING owned.scope, owned.key;
+
+-- name: spent_workers
+-- Workers that ended long ago and hold nothing.
+SELECT worker.id
+FROM fencerow.workers AS worker
+WHERE worker.state IN ('dead', 'retired')
+  AND worker.ended_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
+  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.holder = worker.id AND job.state = 'running');
+
+-- name: forget_workers
+-- Drop rows of workers that were found to have ended long ago and to hold nothing.
+-- Guard: not alive, ended before the age, and no running job names it. A slow claim under a dropped id is adopted.
+DELETE FROM fencerow.workers AS worker
+WHERE worker.id = ANY(CAST(:ids AS uuid[]))
+  AND worker.state IN ('dead', 'retired')
+  AND worker.ended_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
+  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.holder = worker.id AND job.state = 'running')
+RETURNING worker.id;

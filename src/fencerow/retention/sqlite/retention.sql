@@ -77,3 +77,21 @@ WHERE (scope, key) IN (SELECT old.scope, old.key
                        ORDER BY old.expires_at
                        LIMIT :limit)
 RETURNING scope, key;
+
+-- name: spent_workers
+-- Workers that ended long ago and hold nothing.
+SELECT worker.id
+FROM fencerow.workers AS worker
+WHERE worker.state IN ('dead', 'retired')
+  AND worker.ended_at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
+  AND worker.id NOT IN (SELECT job.holder FROM fencerow.jobs AS job WHERE job.state = 'running' AND job.holder IS NOT NULL);
+
+-- name: forget_workers
+-- Drop rows of workers that were found to have ended long ago and to hold nothing. They come by value: a statement that
+-- writes worker rows must not hold the jobs. A slow claim under a dropped id is adopted.
+-- Guard: not alive, and ended before the age.
+DELETE FROM fencerow.workers
+WHERE id IN (SELECT value FROM json_each(:ids))
+  AND state IN ('dead', 'retired')
+  AND ended_at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
+RETURNING id;

@@ -79,24 +79,6 @@ FROM fencerow.jobs AS job
 WHERE job.holder = CAST(:holder AS uuid)
   AND job.state = 'running';
 
--- name: held_jobs
--- The jobs that one worker holds, the oldest claim first: for people.
-SELECT job.id, job.name, job.queue, job.attempt, job.priority, fencerow.us(job.claimed_at),
-       job.cancel_requested_at IS NOT NULL, fencerow.us(fencerow.now())
-FROM fencerow.jobs AS job
-WHERE job.holder = CAST(:holder AS uuid)
-  AND job.state = 'running'
-ORDER BY job.claimed_at, job.id
-LIMIT CAST(:limit AS integer);
-
--- name: held_counts
--- How many jobs each of these workers holds.
-SELECT job.holder, count(*)
-FROM fencerow.jobs AS job
-WHERE job.holder = ANY(CAST(:holders AS uuid[]))
-  AND job.state = 'running'
-GROUP BY job.holder;
-
 -- name: list_workers
 -- Worker registrations, the newest first.
 SELECT CAST(json_build_object(
@@ -113,24 +95,6 @@ WHERE (CAST(:state AS text) IS NULL OR worker.state = :state)
   AND (CAST(:holder AS uuid) IS NULL OR worker.id = CAST(:holder AS uuid))
 ORDER BY worker.registered_at DESC
 LIMIT CAST(:limit AS integer);
-
--- name: spent_workers
--- Workers that ended long ago and hold nothing.
-SELECT worker.id
-FROM fencerow.workers AS worker
-WHERE worker.state IN ('dead', 'retired')
-  AND worker.ended_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
-  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.holder = worker.id AND job.state = 'running');
-
--- name: forget_workers
--- Drop rows of workers that were found to have ended long ago and to hold nothing.
--- Guard: not alive, ended before the age, and no running job names it. A slow claim under a dropped id is adopted.
-DELETE FROM fencerow.workers AS worker
-WHERE worker.id = ANY(CAST(:ids AS uuid[]))
-  AND worker.state IN ('dead', 'retired')
-  AND worker.ended_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
-  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.holder = worker.id AND job.state = 'running')
-RETURNING worker.id;
 
 -- name: unaware_workers
 -- Living workers whose row does not say that they know this rule. One that is silent counts until its lease ends.

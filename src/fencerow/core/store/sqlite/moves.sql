@@ -1,12 +1,5 @@
 -- Moves that people and clocks make: cancel, expire, revive, delete.
 
--- name: lock_live
--- Those of these jobs that have not ended, before many are moved at once; the write lock is held already.
-SELECT job.id
-FROM fencerow.jobs AS job
-WHERE job.id IN (SELECT value FROM json_each(:ids))
-  AND job.state IN ('waiting', 'queued', 'running');
-
 -- name: cancel_idle
 -- Cancel jobs that nobody runs. The rows are moved by archive in the same transaction.
 -- Guard: waiting or queued.
@@ -80,19 +73,6 @@ SELECT job.id, job.scope, job.key,
        {{what must end before it is revived}}
 FROM fencerow.finished_jobs AS job
 WHERE {{revivable}};
-
--- name: lock_free_finished
--- The same for many jobs. On PostgreSQL it leaves those that a stranger has locked.
-SELECT job.id, job.scope, job.key,
-       {{what must end before it is revived}}
-FROM fencerow.finished_jobs AS job
-WHERE {{revivable}};
-
--- name: lock_removable
--- Finished jobs before many are deleted; the write lock is held already.
-SELECT job.id
-FROM fencerow.finished_jobs AS job
-WHERE job.id IN (SELECT value FROM json_each(:ids));
 
 -- name: keep_key
 -- Stop the lifetime of the keys of revived jobs.

@@ -99,24 +99,6 @@ FROM fencerow.jobs AS job
 WHERE job.holder = :holder
   AND job.state = 'running';
 
--- name: held_jobs
--- The jobs that one worker holds, the oldest claim first: for people.
-SELECT job.id, job.name, job.queue, job.attempt, job.priority, job.claimed_at,
-       job.cancel_requested_at IS NOT NULL, fencerow.now()
-FROM fencerow.jobs AS job
-WHERE job.holder = :holder
-  AND job.state = 'running'
-ORDER BY job.claimed_at, job.id
-LIMIT :limit;
-
--- name: held_counts
--- How many jobs each of these workers holds.
-SELECT job.holder, count(*)
-FROM fencerow.jobs AS job
-WHERE job.holder IN (SELECT value FROM json_each(:holders))
-  AND job.state = 'running'
-GROUP BY job.holder;
-
 -- name: list_workers
 -- Worker registrations, the newest first. What a row says that is no JSON any more shows as null; it hides no other.
 SELECT json_object(
@@ -134,24 +116,6 @@ WHERE (:state IS NULL OR worker.state = :state)
   AND (:holder IS NULL OR worker.id = :holder)
 ORDER BY worker.registered_at DESC
 LIMIT :limit;
-
--- name: spent_workers
--- Workers that ended long ago and hold nothing.
-SELECT worker.id
-FROM fencerow.workers AS worker
-WHERE worker.state IN ('dead', 'retired')
-  AND worker.ended_at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
-  AND worker.id NOT IN (SELECT job.holder FROM fencerow.jobs AS job WHERE job.state = 'running' AND job.holder IS NOT NULL);
-
--- name: forget_workers
--- Drop rows of workers that were found to have ended long ago and to hold nothing. They come by value: a statement that
--- writes worker rows must not hold the jobs. A slow claim under a dropped id is adopted.
--- Guard: not alive, and ended before the age.
-DELETE FROM fencerow.workers
-WHERE id IN (SELECT value FROM json_each(:ids))
-  AND state IN ('dead', 'retired')
-  AND ended_at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
-RETURNING id;
 
 -- name: unaware_workers
 -- Living workers whose row does not say that they know this rule. One that is silent counts until its lease ends.

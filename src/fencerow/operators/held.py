@@ -1,0 +1,34 @@
+"""What workers hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fencerow.core.model.worker import HeldJob
+from fencerow.db.run import Steps, as_int, execute, operation
+
+
+@operation(alone=True, repeatable=True, writes="")
+def held_jobs(holder: str, *, limit: int = 100) -> Steps[list[HeldJob]]:
+    """The jobs that a worker holds, the oldest claim first, for people."""
+    rows = yield from execute("held_jobs", holder=holder, limit=limit)
+    return [
+        HeldJob(
+            str(row[0]),
+            str(row[1]),
+            str(row[2]),
+            as_int(row[3]),
+            as_int(row[4]),
+            as_int(row[5]),
+            bool(row[6]),
+            as_int(row[7]),
+        )
+        for row in rows
+    ]
+
+
+@operation(alone=True, repeatable=True, writes="")
+def held_counts(holders: Sequence[str]) -> Steps[dict[str, int]]:
+    """How many jobs each of these workers holds; one that holds none is not in the answer."""
+    rows = yield from execute("held_counts", holders=list(holders))
+    return {str(row[0]): as_int(row[1]) for row in rows}
