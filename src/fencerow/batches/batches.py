@@ -16,9 +16,9 @@ from fencerow.batches.batch import BatchCall, Item
 from fencerow.batches.item import BatchItem, Said
 from fencerow.core.errors import InvalidPayload, LeaseLost
 from fencerow.core.log_fields import handled
-from fencerow.core.model.awaited import run_whole
 from fencerow.core.model.handler import VALUE
 from fencerow.core.model.outcome import Outcome, Released, Stopped, Succeeded
+from fencerow.core.model.value import run_whole
 from fencerow.core.worker.attempt import Attempt, Interrupt
 from fencerow.core.worker.calling import Calls, ran_late
 from fencerow.core.worker.deciding import Decider, Decision, timeout_error

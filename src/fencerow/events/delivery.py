@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from fencerow.core.log_fields import handled
-from fencerow.core.model.awaited import run_whole
+from fencerow.core.model.value import run_whole
 from fencerow.core.threads import Threads
 from fencerow.db.strikes import Striker, arrived
 from fencerow.events.declared import Consumer, PartitionPage

@@ -35,10 +35,11 @@ class FlowChore(Dormant):
         return FlowChore(self.engine, self._make)
 
     def is_for(self, message: WakeUp | None) -> bool:
-        hears = super().is_for(message)
-        return hears or (
-            isinstance(message, JobsEnded) and _expected.get(self.engine(), 0.0) > time.monotonic()
-        )
+        return super().is_for(message) or (isinstance(message, JobsEnded) and self._expects())
+
+    def _expects(self) -> bool:
+        # Asked at each end that is told: in a program without flows nothing is looked up for it.
+        return bool(_expected) and _expected.get(self.engine(), 0.0) > time.monotonic()
 
 
 def flow_chore(engine: Callable[[], Engine], telemetry: Telemetry) -> Chore:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from fencerow.core.errors import DeclarationError
 from fencerow.core.model.signature import name_of
-
-log = logging.getLogger("fencerow.app")
 
 OBJECT_NAMES = ("self", "cls")
 JOB_NAMES = ("job", "ctx", "context")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any, TypedDict
 
 import msgspec
 
 from fencerow.core.errors import InvalidPayload, MalformedPayload, PayloadTooLarge
-from fencerow.core.model.awaited import run_whole
 from fencerow.core.model.faults import DEPTH_MAX, fault_in_encoded, find_fault
 from fencerow.core.model.hooks import from_plain, to_plain
 from fencerow.core.model.kept import BYTES, Look, look_for
@@ -34,6 +34,9 @@ LONG_NUMBER = b"0" * 19
 ALL_DIGITS_ZERO = bytes.maketrans(b"123456789", b"000000000")
 ONE_KIND = bytes.maketrans(b"{}", b"[]")
 NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+
+# What a handler's call returned, of whose body nothing has run.
+UNRUN = (CoroutineType, GeneratorType, AsyncGeneratorType)
 
 
 class Misfit(Exception):
@@ -242,6 +245,29 @@ class ValueCodec:
                 "this code declares another type",
                 "read the result with the code that stored it",
             ) from None
+
+
+def run_whole(value: Any) -> Any:
+    """What a handler returned, if it is a value at all.
+
+    Raises:
+        InvalidPayload: nobody has awaited or read it. It may be an async function behind a decorator of plain
+            functions, which the declaration cannot tell from one that runs it (`asyncio.run`).
+    """
+    if not isinstance(value, UNRUN):
+        return value
+    kind = (
+        "a coroutine that was not awaited"
+        if isinstance(value, CoroutineType)
+        else "a generator that was not read"
+    )
+    if not isinstance(value, AsyncGeneratorType):
+        value.close()  # else Python would warn of it at some other place
+    raise InvalidPayload(
+        f"the handler returned {kind}, so nothing of it has run",
+        "a decorator may have made a plain function of an async one",
+        "let the decorator's inner function be async and await the handler",
+    )
 
 
 def check_size(raw: bytes, what: str, bytes_max: int) -> None:
