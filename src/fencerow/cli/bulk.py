@@ -20,7 +20,6 @@ from fencerow.command.database import actor, in_person, times, working
 from fencerow.command.options import CommandOptions, usual_options
 from fencerow.command.progress import progress
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.ids import IdRange, parse_prefix
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.db.engine import Engine
@@ -29,7 +28,7 @@ from fencerow.db.text import amount, check_text
 from fencerow.operators import many
 from fencerow.operators.finding import JobFilter
 from fencerow.operators.many import JobDone, ManyMove
-from fencerow.operators.prefixes import jobs_meant
+from fencerow.operators.prefixes import IdRange, jobs_meant, parse_prefix
 
 F = TypeVar("F", bound=Callable[..., Any])
 Making = Callable[[str | None, str | None], ManyMove]  # of who asks, and why

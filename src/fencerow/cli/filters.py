@@ -12,13 +12,12 @@ from fencerow.cli.arguments import pairs_of
 from fencerow.client import Client
 from fencerow.command.completing import job_names, queue_names
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.ids import parse_prefix
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import State
 from fencerow.db.engine import Engine
 from fencerow.db.text import check_text
 from fencerow.operators.finding import JobFilter, listing
-from fencerow.operators.prefixes import job_meant
+from fencerow.operators.prefixes import job_meant, parse_prefix
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -28,7 +28,6 @@ from fencerow.command.options import (
     utc_option,
 )
 from fencerow.core.app.declare import DeclaredBase
-from fencerow.core.model.ids import parse_prefix
 from fencerow.core.model.job import Happening
 from fencerow.core.model.state import FINAL, LIVE, State
 from fencerow.doctor.why import briefly
@@ -36,7 +35,7 @@ from fencerow.handovers.looking import handover_document, placed_handover
 from fencerow.operators.looking import listed
 from fencerow.operators.many import CancelMany, ChangeMany, DeleteMany, ReviveMany
 from fencerow.operators.names import worker_names
-from fencerow.operators.prefixes import job_meant
+from fencerow.operators.prefixes import job_meant, parse_prefix
 from fencerow.unique.keys import unique_keys_of
 
 F = TypeVar("F", bound=Callable[..., Any])

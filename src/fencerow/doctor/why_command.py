@@ -12,11 +12,10 @@ from fencerow.command.documents import instants, plain
 from fencerow.command.layout import Column
 from fencerow.command.options import asked, usual_options
 from fencerow.core.client.base import ClientBase
-from fencerow.core.model.ids import parse_prefix
 from fencerow.db.errors import exits
 from fencerow.doctor.conditions import Condition
 from fencerow.doctor.why import why as examine
-from fencerow.operators.prefixes import job_meant
+from fencerow.operators.prefixes import job_meant, parse_prefix
 
 ANSWERS = {True: "yes", False: "no", None: "-"}
 COLUMNS = (Column("condition"), Column("holds"), Column("found", least=30, folds=True))

@@ -12,12 +12,11 @@ from fencerow.command.layout import Column
 from fencerow.command.options import asked, full_option, limit_option, usual_options, utc_option
 from fencerow.command.times import Times
 from fencerow.core.client.base import ClientBase
-from fencerow.core.model.ids import parse_prefix
 from fencerow.db.engine import Engine
 from fencerow.handovers.client import Receiver
 from fencerow.handovers.errors import HandoverNotFound
 from fencerow.handovers.looking import PlacedHandover, handover_document, listed, placed_handover
-from fencerow.operators.prefixes import job_meant
+from fencerow.operators.prefixes import job_meant, parse_prefix
 
 LIMIT = 50
 LIMIT_MAX = 10_000

@@ -7,16 +7,63 @@ older one may have the same end: then the end must have eight digits, so that th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fencerow.core.errors import AmbiguousId, JobNotFound
-from fencerow.core.model.ids import END_DIGITS, IdRange
+from fencerow.core.errors import AmbiguousId, InvalidInput, JobNotFound
+from fencerow.core.model.ids import DIGITS, END_DIGITS, hyphened
 from fencerow.core.model.state import WorkerState
 from fencerow.db.run import Procedure, Steps, as_int, ask, execute, first_column, operation
+from fencerow.db.text import shown
 
+PREFIX = re.compile(r"[0-9a-f-]+", re.ASCII)
+PREFIX_DIGITS_MIN = 4
+END_DIGITS_MIN = 6  # 16 million ends: of ten thousand jobs hardly two have the same
 CANDIDATES_SHOWN = 5
 LOOKED_AT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class IdRange:
+    """The ids that begin with what a person typed: from `first` to `last`, both among them.
+
+    `end`: the digits with which an id may end instead; None where it is too short, or whole, or has hyphens.
+    """
+
+    typed: str
+    first: str
+    last: str
+    end: str | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a whole id was typed, so that only one can be meant."""
+        return self.first == self.last
+
+
+def parse_prefix(text: object) -> IdRange:
+    """The ids that begin so: with at least four hexadecimal digits, hyphens at their places or none at all.
+
+    Ids are ordered by their digits, so those with one beginning stand side by side: an index finds them as a range.
+    Six digits or more without a hyphen may be the end of an id as well.
+
+    Raises:
+        InvalidInput: no id begins so, or it is too short.
+    """
+    lowered = text.strip().lower() if isinstance(text, str) else ""
+    digits = lowered.replace("-", "")
+    first, last = (hyphened(digits.ljust(DIGITS, end)) for end in "0f")
+    is_prefix = PREFIX.fullmatch(lowered) and (lowered == digits or first.startswith(lowered))
+    if not is_prefix or not PREFIX_DIGITS_MIN <= len(digits) <= DIGITS:
+        raise InvalidInput(
+            f"{shown(text)} is not an id",
+            "an id is a UUID such as 0190b2c4-7f3a-7c21-9d5e-3f6a1b2c4d5e, "
+            f"or its beginning, of at least {PREFIX_DIGITS_MIN} digits, or its end, of at least {END_DIGITS_MIN}",
+            "copy the id from `fencerow jobs list`, or what submit returned",
+        )
+    may_end = lowered == digits and END_DIGITS_MIN <= len(digits) < DIGITS
+    return IdRange(lowered, first, last, digits if may_end else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ import msgspec
 
 from fencerow.core.client.base import Verbs
 from fencerow.core.errors import InvalidInput, WorkerNotFound
-from fencerow.core.model.ids import IdRange, parse_prefix
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.state import State, WorkerState
 from fencerow.core.model.wakeup import Ordered, Queued, encode, encode_ended
@@ -27,7 +26,7 @@ from fencerow.db.run import Procedure, WakeUp, ask
 from fencerow.db.text import amount, check_text
 from fencerow.operators.finding import limited, member
 from fencerow.operators.held import held_jobs
-from fencerow.operators.prefixes import worker_meant
+from fencerow.operators.prefixes import IdRange, parse_prefix, worker_meant
 
 WHICH_LENGTH_MAX = 300
 REASON_LENGTH_MAX = 500

@@ -10,8 +10,7 @@ from fencerow.command.database import asked_app, working
 from fencerow.command.documents import instants
 from fencerow.command.options import asked, usual_options
 from fencerow.core.client.base import ClientBase
-from fencerow.core.model.ids import parse_prefix
-from fencerow.operators.prefixes import job_meant
+from fencerow.operators.prefixes import job_meant, parse_prefix
 from fencerow.output.model import Chunk
 from fencerow.output.reading import Following
 

@@ -12,10 +12,9 @@ from fencerow.command.options import asked, usual_options, utc_option
 from fencerow.command.times import Times
 from fencerow.core.client.base import ClientBase
 from fencerow.core.client.refs import reading
-from fencerow.core.model.ids import parse_prefix
 from fencerow.core.store.read import clock
 from fencerow.db.run import Procedure, ask
-from fencerow.operators.prefixes import job_meant
+from fencerow.operators.prefixes import job_meant, parse_prefix
 from fencerow.saga.storing import SagaRecord, UndoStep, sagas_of, undo_steps
 from fencerow.steps.memory import steps_of
 

@@ -19,12 +19,11 @@ from fencerow.command.times import Times
 from fencerow.core.client.base import ClientBase
 from fencerow.core.client.refs import reading
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.ids import parse_prefix
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store.read import clock
 from fencerow.db.errors import exits
 from fencerow.db.run import Procedure, ask
-from fencerow.operators.prefixes import job_meant
+from fencerow.operators.prefixes import job_meant, parse_prefix
 from fencerow.steps.memory import steps_of, waiting_for
 from fencerow.steps.model import JobWait, SentSignal, Step
 from fencerow.steps.reviving import reviving_from

@@ -9,10 +9,9 @@ from fencerow.core.app.unknown import unknown_job
 from fencerow.core.client.refs import reading
 from fencerow.core.model.codec import args_version_of
 from fencerow.core.model.handler import Handler
-from fencerow.core.model.ids import parse_prefix
 from fencerow.core.model.job import JobRecord
 from fencerow.db.run import Procedure, ask
-from fencerow.operators.prefixes import job_meant
+from fencerow.operators.prefixes import job_meant, parse_prefix
 from fencerow.steps.memory import steps_of
 from fencerow.steps.model import Kind, SentSignal, Step
 from fencerow.steps.signals import signals_of

@@ -6,16 +6,12 @@ import os
 import re
 import sys
 import threading
-from dataclasses import dataclass
 
 from fencerow.core.errors import InvalidInput
 
 SHAPE = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.ASCII)
 LOW_BITS = 0x7FFFFFFF
 DIGITS = 32
-PREFIX = re.compile(r"[0-9a-f-]+", re.ASCII)
-PREFIX_DIGITS_MIN = 4
-END_DIGITS_MIN = 6  # 16 million ends: of ten thousand jobs hardly two have the same
 END_DIGITS = 8  # as a screen shows it
 
 
@@ -31,24 +27,6 @@ def new_ids(count: int) -> list[str]:
         int(first[-8:], 16) & LOW_BITS,
     )  # so that counting up never carries into the counter
     return [f"{head}{number:08x}" for number in range(tail, tail + count)]
-
-
-@dataclass(frozen=True, slots=True)
-class IdRange:
-    """The ids that begin with what a person typed: from `first` to `last`, both among them.
-
-    `end`: the digits with which an id may end instead; None where it is too short, or whole, or has hyphens.
-    """
-
-    typed: str
-    first: str
-    last: str
-    end: str | None = None
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether a whole id was typed, so that only one can be meant."""
-        return self.first == self.last
 
 
 def may_be_ours(job_id: str) -> bool:
@@ -76,31 +54,7 @@ def parse_id(text: object) -> str:
             "an id is a UUID such as 0190b2c4-7f3a-7c21-9d5e-3f6a1b2c4d5e",
             "copy the id that submit returned",
         )
-    return _hyphened(lowered.replace("-", ""))
-
-
-def parse_prefix(text: object) -> IdRange:
-    """The ids that begin so: with at least four hexadecimal digits, hyphens at their places or none at all.
-
-    Ids are ordered by their digits, so those with one beginning stand side by side: an index finds them as a range.
-    Six digits or more without a hyphen may be the end of an id as well.
-
-    Raises:
-        InvalidInput: no id begins so, or it is too short.
-    """
-    lowered = text.strip().lower() if isinstance(text, str) else ""
-    digits = lowered.replace("-", "")
-    first, last = (_hyphened(digits.ljust(DIGITS, end)) for end in "0f")
-    is_prefix = PREFIX.fullmatch(lowered) and (lowered == digits or first.startswith(lowered))
-    if not is_prefix or not PREFIX_DIGITS_MIN <= len(digits) <= DIGITS:
-        raise InvalidInput(
-            f"{_shown(text)} is not an id",
-            "an id is a UUID such as 0190b2c4-7f3a-7c21-9d5e-3f6a1b2c4d5e, "
-            f"or its beginning, of at least {PREFIX_DIGITS_MIN} digits, or its end, of at least {END_DIGITS_MIN}",
-            "copy the id from `fencerow jobs list`, or what submit returned",
-        )
-    may_end = lowered == digits and END_DIGITS_MIN <= len(digits) < DIGITS
-    return IdRange(lowered, first, last, digits if may_end else None)
+    return hyphened(lowered.replace("-", ""))
 
 
 def short_id(job_id: str) -> str:
@@ -108,7 +62,8 @@ def short_id(job_id: str) -> str:
     return job_id[-END_DIGITS:]
 
 
-def _hyphened(digits: str) -> str:
+def hyphened(digits: str) -> str:
+    """An id of 32 digits as we write it."""
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 

@@ -11,10 +11,11 @@ from typing import Any
 import msgspec
 
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.ids import IdRange, parse_id, parse_prefix
+from fencerow.core.model.ids import parse_id
 from fencerow.core.model.labels import Plain
 from fencerow.core.model.state import State
 from fencerow.operators.finding import JobFilter
+from fencerow.operators.prefixes import IdRange, parse_prefix
 
 WORD = re.compile(r"""(?:[^\s"]|"[^"]*"?)+""")
 AGE = re.compile(r"(\d{1,6})\s*(s|m|min|h|d)")
