@@ -43,7 +43,10 @@ def of(name: str, ids: list[str]) -> Mapping[str, Param]:
         return {"sent": sent}
     if name == "take_turns_back":
         return {"ids": ids, "taken": sent, "actor": None}
-    return {"gates": [f"key:{each}" for each in ids], "stopped": [], "unclaimed_s": 60.0}
+    gates = [f"key:{each}" for each in ids]
+    if name == "count_turns":
+        return {"gates": gates, "counted": [f"limit:keyed/{each}" for each in ids], "kept_s": 60.0}
+    return {"gates": gates, "stopped": [], "unclaimed_s": 60.0}
 
 
 def under_a_limit(engine: SqliteEngine) -> list[str]:
@@ -71,3 +74,25 @@ def test_turns_that_nobody_uses_are_found_without_a_look_at_all_gates_for_each(l
     )
 
     assert many < 4 * few, "of the same jobs"
+
+
+def test_turns_are_counted_without_a_look_at_all_gates_for_each_whatever_the_planner_believes(
+    lite: SqliteEngine,
+) -> None:
+    """Statistics of a file that was nearly empty tell it that a walk over everything is short."""
+    limited(lite, Limit("keyed", at_once=1, per_key=True))
+    names = [str(number) for number in range(MANY)]
+
+    def come(names: list[str]) -> None:
+        submit(lite, *(new_job(limits=(f"keyed/{each}",), exclusive=each) for each in names))
+        assert len(hand_over(lite)) == len(names)
+
+    come(names[:1])
+    with lite.session() as session:
+        session.connection.execute("ANALYZE")
+    come(names[1:FEW])
+    few = steps(lite, "count_turns", of("count_turns", names[:FEW]))
+    come(names[FEW:])
+    many = steps(lite, "count_turns", of("count_turns", names))
+
+    assert many < 2 * MANY / FEW * few

@@ -14,8 +14,10 @@ from fencerow.db.run import Param
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.sqlite_connection import bound
 from fencerow.testing.postgres import PostgresServer
+from fencerow.turns import handing
 from tests.conftest import ROLE, postgres_engine
 from tests.core.store.test_plans import nodes, touched
+from tests.kit.jobs import new_job, submit
 
 NIL = "00000000-0000-0000-0000-000000000000"
 PARAMS: dict[str, Mapping[str, Param]] = {
@@ -148,6 +150,58 @@ def test_sqlite_finds_them_by_index(lite: SqliteEngine, name: str) -> None:
     assert all(
         "fencerow_jobs_gate" in line or "fencerow_jobs_turned" in line or "rowid" in line for line in searched
     )
+
+
+LOOKS = {
+    "ids": [NIL],
+    "sent": "[]",
+    "taken": "[]",
+    "actor": None,
+    "gates": ["key:k1"],
+    "counted": [],
+    "stopped": [],
+    "noted": "[]",
+    "unclaimed_s": 60.0,
+    "kept_s": 60.0,
+    "soon_s": 0.5,
+    "aged_s": 10.0,
+    "wanted": 1,
+    "limit": 50,
+    "due_us": OWN.until_us,
+    "since_us": OWN.since_us,
+}
+HANDED = (
+    "give_turns",
+    "find_kept",
+    "send_on",
+    "take_turns_back",
+    "find_turns",
+    "count_turns",
+    "gates_beside",
+)
+
+
+@pytest.mark.parametrize("name", [*HANDED, "gates_left", "note_gates", "find_unused_turns"])
+def test_sqlite_walks_over_no_table_where_the_planner_knew_it_nearly_empty(
+    lite: SqliteEngine, name: str
+) -> None:
+    submit(lite, *(new_job(exclusive="k") for _ in range(3)))
+    lite.run(handing.hand_over())
+    query = lite.queries[name]
+    with lite.session() as session:
+        session.connection.execute("ANALYZE")
+        plan = [
+            str(row[3])
+            for text in query.statements
+            for row in session.connection.execute(
+                f"EXPLAIN QUERY PLAN {text}", bound(LOOKS, query.parameters)
+            )
+        ]
+
+    made = {"lane", "held", "told", "each", "either", "alike", "coming", "wanted", "few", "CONSTANT"}
+    walks = [line for line in plan if line.startswith("SCAN") and "VIRTUAL TABLE" not in line]
+    assert [line for line in walks if line.split()[1] not in made] == []
+    assert [line for line in plan if "jobs_gate (gate>?)" in line] == [], "of all who wait"
 
 
 def test_turns_are_given_by_the_ids_alone_where_nobody_has_analyzed_the_table(pg: PostgresEngine) -> None:

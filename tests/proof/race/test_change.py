@@ -397,6 +397,6 @@ def test_it_is_stranded_where_it_does_not_arrive_anew(race: Race) -> None:
                 "FROM moved WHERE moved.state = 'waiting' AND moved.exclusive IS NOT NULL",
                 "FROM moved WHERE false",
             ),
-            ("WHERE job.state = 'waiting' AND job.exclusive IS NOT NULL", "WHERE false"),
+            ("WHERE +job.state = 'waiting' AND +job.exclusive IS NOT NULL", "WHERE false"),
         ),
     )

@@ -168,7 +168,7 @@ def test_a_turn_is_not_kept_where_nobody_looks_for_whom(race: Race) -> None:
         Cut(
             "find_kept",
             ("  AND waiting.state IS NOT DISTINCT FROM 'waiting'", "  AND waiting.state = 'none'"),
-            ("  AND waiting.state = 'waiting'", "  AND waiting.state = 'none'"),
+            ("  AND +waiting.state = 'waiting'", "  AND waiting.state = 'none'"),
         ),
     )
 

@@ -100,7 +100,7 @@ NO_GUARD = (
     Cut(
         "find_unused_turns",
         ("WHERE turned.state IS NOT DISTINCT FROM 'queued'", "WHERE turned.state IN ('queued', 'running')"),
-        ("WHERE turned.state = 'queued'", "WHERE turned.state IN ('queued', 'running')"),
+        ("WHERE +turned.state = 'queued'", "WHERE turned.state IN ('queued', 'running')"),
     ),
     Cut(
         "find_unused_turns",
@@ -110,7 +110,7 @@ NO_GUARD = (
     Cut(
         "take_turns_back",
         ("AND job.state IS NOT DISTINCT FROM 'queued'", "AND job.state IN ('queued', 'running')"),
-        ("  AND state = 'queued'\n", "  AND state IN ('queued', 'running')\n"),
+        ("  AND +state = 'queued'\n", "  AND state IN ('queued', 'running')\n"),
     ),
 )
 

@@ -3,6 +3,8 @@
 -- turns. So whatever ends a job has given its turn back, and nobody can forget to.
 -- Only a hand-over makes a job that waits at a gate queued. It counts and gives under the file's one write lock.
 -- A job with limits needs a turn at several gates. It waits at one of them that is full, and gets all its turns at once.
+-- The + before a state or a gate keeps the planner off an index of all that wait, where jobs are named by their ids: it would walk
+-- them all where statistics of a file that was nearly empty call that short.
 
 -- name: lock_gates
 -- Make the rows of gates that have none; the file's one write lock is held already. Guard: the primary key.
@@ -21,10 +23,12 @@ WHERE gate.name IN (SELECT value FROM json_each(:gates));
 -- fragment: lanes at gates
 -- Where jobs wait at these gates: each queue there and each of its priorities, one step of the index for each. So a queue
 -- that is paused or passed over costs a step, however many of its jobs wait, and so do those that are not due.
+-- CROSS JOIN, here and where lanes are read: first the lane, then its jobs. Statistics of a file that was nearly empty tell the planner
+-- that a walk over all jobs for each lane is as good.
 lane (gate, queue, priority) AS (
     SELECT gate.value, first.queue, first.priority
     FROM json_each(:gates) AS gate
-    JOIN fencerow.jobs AS first ON first.rowid = (
+    CROSS JOIN fencerow.jobs AS first ON first.rowid = (
         SELECT waiting.rowid
         FROM fencerow.jobs AS waiting
         WHERE waiting.gate = gate.value AND waiting.state = 'waiting'
@@ -34,7 +38,7 @@ lane (gate, queue, priority) AS (
     UNION ALL
     SELECT lane.gate, next.queue, next.priority
     FROM lane
-    JOIN fencerow.jobs AS next ON next.rowid = (
+    CROSS JOIN fencerow.jobs AS next ON next.rowid = (
         SELECT waiting.rowid
         FROM fencerow.jobs AS waiting
         WHERE waiting.gate = lane.gate AND waiting.state = 'waiting'
@@ -71,7 +75,7 @@ AND COALESCE(waiting.expires_at > fencerow.now(), 1)
 WITH RECURSIVE {{lanes at gates}}
 SELECT DISTINCT next.exclusive, next.limits
 FROM lane
-JOIN fencerow.jobs AS next ON next.rowid IN (
+CROSS JOIN fencerow.jobs AS next ON next.rowid IN (
     SELECT waiting.rowid
     FROM fencerow.jobs AS waiting
     WHERE {{may go}}
@@ -79,7 +83,7 @@ JOIN fencerow.jobs AS next ON next.rowid IN (
     LIMIT :limit
 )
 WHERE {{is open}}
-  AND next.limits IS NOT NULL;
+  AND +next.limits IS NOT NULL;
 
 -- name: gates_left
 -- Those of these gates where somebody may go who has got no turn: at those of keys where one is free, and at those of limits,
@@ -87,7 +91,7 @@ WHERE {{is open}}
 WITH RECURSIVE {{lanes at gates}}
 SELECT DISTINCT lane.gate
 FROM lane
-JOIN fencerow.jobs AS first ON first.rowid = (
+CROSS JOIN fencerow.jobs AS first ON first.rowid = (
     SELECT waiting.rowid
     FROM fencerow.jobs AS waiting
     WHERE {{may go}}
@@ -106,33 +110,33 @@ WHERE {{is open}}
 -- with it (told of limits), and the least that one of a key allows. Under limits only those of :counted
 -- are counted. Then for which job a turn is kept there, and until when: none is kept for another until as much time has passed.
 -- Last how many wait there, two at most.
-SELECT gate.name, gate.next_at,
-       CASE WHEN substr(gate.name, 1, 4) = 'key:'
-            THEN (SELECT count(*)
-                  FROM fencerow.jobs AS holder
-                  WHERE holder.exclusive = substr(gate.name, 5)
-                    AND holder.state IN ('queued', 'running'))
-            ELSE COALESCE(held.taken, 0) END,
-       COALESCE(held.unclaimed, 0),
-       CASE WHEN substr(gate.name, 1, 4) = 'key:'
-            THEN (SELECT min(COALESCE(holder.exclusive_at_once, 1))
-                  FROM fencerow.jobs AS holder
-                  WHERE holder.exclusive = substr(gate.name, 5)
-                    AND holder.state IN ('queued', 'running')) END,
+-- Jobs with the same limits are counted before the names are taken apart, and counts meet in a sort: the planner looks up neither
+-- by a walk over all, however few rows it takes the tables to have.
+SELECT gate.name, gate.next_at, held.taken, held.unclaimed, held.least,
        CASE WHEN gate.kept_until > fencerow.now() THEN gate.kept_for END,
        CASE WHEN gate.kept_until > fencerow.now() - CAST(:kept_s * 1000000 AS INTEGER) THEN gate.kept_until END,
        (SELECT count(*)
         FROM (SELECT 1 FROM fencerow.jobs AS waiting WHERE waiting.gate = gate.name AND waiting.state = 'waiting' LIMIT 2) AS few)
-FROM json_each(:gates) AS wanted
-JOIN fencerow.gates AS gate ON gate.name = wanted.value
-LEFT JOIN (SELECT counted.value AS gate, count(held.value) AS taken, sum(held.unclaimed) AS unclaimed
-           FROM json_each(:counted) AS counted
-           LEFT JOIN (SELECT 'limit:' || named.value AS value,
-                             holder.state = 'queued' AND COALESCE(holder.claimed_at < holder.turned_at, 1) AS unclaimed
-                      FROM fencerow.jobs AS holder, json_each(holder.limits) AS named
-                      WHERE holder.state IN ('queued', 'running')
-                        AND holder.limits IS NOT NULL) AS held ON held.value = counted.value
-           GROUP BY counted.value) AS held ON held.gate = gate.name;
+FROM (SELECT either.gate, sum(either.taken) AS taken, sum(either.unclaimed) AS unclaimed, min(either.at_once) AS least
+      FROM (SELECT wanted.value AS gate, holder.rowid IS NOT NULL AS taken, 0 AS unclaimed,
+                   CASE WHEN holder.rowid IS NOT NULL THEN COALESCE(holder.exclusive_at_once, 1) END AS at_once
+            FROM json_each(:gates) AS wanted
+            LEFT JOIN fencerow.jobs AS holder
+                   ON holder.exclusive = CASE WHEN substr(wanted.value, 1, 4) = 'key:' THEN substr(wanted.value, 5) END
+                  AND holder.state IN ('queued', 'running')
+            UNION ALL
+            SELECT 'limit:' || named.value, alike.taken, alike.unclaimed, NULL
+            FROM (SELECT holder.limits, count(*) AS taken,
+                         sum(holder.state = 'queued' AND COALESCE(holder.claimed_at < holder.turned_at, 1)) AS unclaimed
+                  FROM fencerow.jobs AS holder
+                  WHERE holder.state IN ('queued', 'running')
+                    AND holder.limits IS NOT NULL
+                    AND :counted <> '[]'
+                  GROUP BY holder.limits) AS alike
+            CROSS JOIN json_each(alike.limits) AS named
+            WHERE 'limit:' || named.value IN (SELECT value FROM json_each(:counted))) AS either
+      GROUP BY either.gate) AS held
+CROSS JOIN fencerow.gates AS gate ON gate.name = held.gate;
 
 -- name: find_turns
 -- The first :wanted jobs of each lane at these gates that may go. Those of paused queues, and of queues where nobody claims,
@@ -141,7 +145,7 @@ WITH RECURSIVE {{lanes at gates}}
 SELECT lane.gate, next.id, COALESCE(next.exclusive_at_once, 1), next.exclusive, next.limits, next.priority, next.run_at,
        next.run_at < fencerow.now() - CAST(:aged_s * 1000000 AS INTEGER)
 FROM lane
-JOIN fencerow.jobs AS next ON next.rowid IN (
+CROSS JOIN fencerow.jobs AS next ON next.rowid IN (
     SELECT waiting.rowid
     FROM fencerow.jobs AS waiting
     WHERE {{may go}}
@@ -156,8 +160,8 @@ SELECT waiting.gate, waiting.id, COALESCE(waiting.exclusive_at_once, 1), waiting
        waiting.run_at, 1
 FROM fencerow.jobs AS waiting
 WHERE waiting.id IN (SELECT value FROM json_each(:ids))
-  AND waiting.state = 'waiting'
-  AND waiting.gate IS NOT NULL
+  AND +waiting.state = 'waiting'
+  AND +waiting.gate IS NOT NULL
   AND {{due}}
   AND COALESCE(waiting.expires_at > fencerow.now(), 1)
   AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue WHERE queue.name = waiting.queue AND queue.paused_at IS NOT NULL);
@@ -184,8 +188,8 @@ SET state = 'queued',
     run_at = min(run_at, fencerow.now()),
     turned_at = fencerow.now()
 WHERE id IN (SELECT value FROM json_each(:ids))
-  AND state = 'waiting'
-  AND gate IS NOT NULL
+  AND +state = 'waiting'
+  AND +gate IS NOT NULL
 RETURNING id, queue, priority, run_at, 0, lane;
 
 -- name: send_on
@@ -195,21 +199,22 @@ UPDATE fencerow.jobs
 SET gate = sent.gate
 FROM (SELECT json_extract(value, '$.id') AS id, json_extract(value, '$.gate') AS gate FROM json_each(:sent)) AS sent
 WHERE fencerow.jobs.id = sent.id
-  AND fencerow.jobs.state = 'waiting'
-  AND fencerow.jobs.gate IS NOT NULL;
+  AND +fencerow.jobs.state = 'waiting'
+  AND +fencerow.jobs.gate IS NOT NULL;
 
 -- name: note_gates
 -- Write when each gate is to be looked at next. Where a turn is free (:gates), that is when the next job that waits there may
 -- go. Who may go now and got no turn is looked at again soon. Where no turn is free, it is when time makes room for
 -- those who wait; and if only an end does, its arrival will tell. Only what is new is written.
+-- The rows are there: what conflicts is changed. An UPDATE could be planned as a walk over all gates.
 WITH RECURSIVE {{lanes at gates}},
-coming AS MATERIALIZED (
+told (gate, at) AS (
     SELECT lane.gate,
-           min(max(CASE WHEN first.run_at <= fencerow.now()
-                        THEN fencerow.now() + CAST(:soon_s * 1000000 AS INTEGER)
-                        ELSE first.run_at END, COALESCE(passed.until, 0))) AS at
+           max(CASE WHEN first.run_at <= fencerow.now()
+                    THEN fencerow.now() + CAST(:soon_s * 1000000 AS INTEGER)
+                    ELSE first.run_at END, COALESCE(passed.until, 0))
     FROM lane
-    JOIN fencerow.jobs AS first ON first.rowid = (
+    CROSS JOIN fencerow.jobs AS first ON first.rowid = (
         SELECT waiting.rowid
         FROM fencerow.jobs AS waiting
         WHERE waiting.gate = lane.gate
@@ -222,17 +227,19 @@ coming AS MATERIALIZED (
     LEFT JOIN fencerow.passed_queues AS passed
            ON passed.gate = lane.gate AND passed.queue = lane.queue AND {{is passed over}}
     WHERE NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue WHERE queue.name = lane.queue AND queue.paused_at IS NOT NULL)
-    GROUP BY lane.gate
-)
-UPDATE fencerow.gates
-SET next_at = next.at
-FROM (SELECT gate.name,
-             CASE WHEN gate.name IN (SELECT value FROM json_each(:gates)) THEN coming.at
-                  WHEN EXISTS (SELECT 1 FROM fencerow.jobs AS waiting
-                               WHERE waiting.gate = gate.name AND waiting.state = 'waiting')
-                  THEN json_extract(noted.value, '$.again_us') END AS at
-      FROM json_each(:noted) AS noted
-      JOIN fencerow.gates AS gate ON gate.name = json_extract(noted.value, '$.gate')
-      LEFT JOIN coming ON coming.gate = gate.name) AS next
-WHERE fencerow.gates.name = next.name
-  AND fencerow.gates.next_at IS NOT next.at;
+    UNION ALL
+    SELECT json_extract(noted.value, '$.gate'),
+           CASE WHEN json_extract(noted.value, '$.gate') NOT IN (SELECT value FROM json_each(:gates))
+                 AND EXISTS (SELECT 1 FROM fencerow.jobs AS waiting
+                             WHERE waiting.gate = json_extract(noted.value, '$.gate') AND waiting.state = 'waiting')
+                THEN json_extract(noted.value, '$.again_us') END
+    FROM json_each(:noted) AS noted
+),
+coming (gate, at) AS (SELECT told.gate, min(told.at) FROM told GROUP BY told.gate)
+INSERT INTO fencerow.gates (name, next_at)
+SELECT gate.name, coming.at
+FROM coming
+CROSS JOIN fencerow.gates AS gate ON gate.name = coming.gate
+WHERE gate.next_at IS NOT coming.at
+ON CONFLICT (name) DO UPDATE
+SET next_at = excluded.next_at;

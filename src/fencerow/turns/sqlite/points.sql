@@ -16,13 +16,13 @@ strict = 0 AND (exclusive IS NOT NULL OR limits IS NOT NULL)
 -- A turn is free where they had one, and where they wait is to be looked at, too.
 INSERT INTO fencerow.gate_arrivals (gate)
 SELECT 'key:' || job.exclusive
-FROM fencerow.moved AS moved JOIN fencerow.jobs AS job ON job.id = moved.id
-WHERE job.state = 'waiting' AND job.exclusive IS NOT NULL
+FROM fencerow.moved AS moved CROSS JOIN fencerow.jobs AS job ON job.id = moved.id
+WHERE +job.state = 'waiting' AND +job.exclusive IS NOT NULL
 UNION
 SELECT 'limit:' || named.value
-FROM fencerow.moved AS moved JOIN fencerow.jobs AS job ON job.id = moved.id
-JOIN json_each(job.limits) AS named
-WHERE job.state = 'waiting';
+FROM fencerow.moved AS moved CROSS JOIN fencerow.jobs AS job ON job.id = moved.id
+CROSS JOIN json_each(job.limits) AS named
+WHERE +job.state = 'waiting';
 
 -- at: when jobs have ended
 -- Where a turn is free now, or somebody waits no longer: an arrival says that the gate is to be looked at.

@@ -5,6 +5,8 @@
 -- or a job of another queue could have the turn, and the queue of the job is paused, or nobody has claimed it for so long and
 -- no attempt has used it. A turn of an hour to come was given before the clock went back: nobody has claimed it for
 -- longer than can be told. What a strict job has started it keeps.
+-- Another queue wants the turn, unless none does, or the own one alone: so it is asked in lists that are made once, and not by a walk
+-- over who wants what for each turn.
 WITH RECURSIVE {{lanes at gates}},
 wanted AS MATERIALIZED (
     SELECT lane.gate, lane.queue
@@ -21,7 +23,7 @@ wanted AS MATERIALIZED (
 held (gate, job) AS MATERIALIZED (
     SELECT gate.value, holder.rowid
     FROM json_each(:gates) AS gate
-    JOIN fencerow.jobs AS holder ON holder.exclusive = substr(gate.value, 5)
+    CROSS JOIN fencerow.jobs AS holder ON holder.exclusive = substr(gate.value, 5)
     WHERE substr(gate.value, 1, 4) = 'key:'
       AND holder.state IN ('queued', 'running')
       AND holder.state = 'queued'
@@ -39,8 +41,8 @@ SELECT turned.id, held.gate,
                          WHERE queue.name = turned.queue AND queue.paused_at IS NOT NULL) THEN 'paused'
             ELSE 'unclaimed' END
 FROM held
-JOIN fencerow.jobs AS turned ON turned.rowid = held.job
-WHERE turned.state = 'queued'
+CROSS JOIN fencerow.jobs AS turned ON turned.rowid = held.job
+WHERE +turned.state = 'queued'
   AND NOT (turned.strict AND COALESCE(turned.claimed_at >= turned.turned_at, 0))
   AND (held.gate IN (SELECT value FROM json_each(:stopped))
        OR (EXISTS (SELECT 1 FROM fencerow.queues AS queue
@@ -48,7 +50,11 @@ WHERE turned.state = 'queued'
            OR turned.turned_at NOT BETWEEN fencerow.now() - CAST(:unclaimed_s * 1000000 AS INTEGER)
                                        AND fencerow.now() + CAST(:unclaimed_s * 1000000 AS INTEGER)
               AND COALESCE(turned.claimed_at < turned.turned_at, 1))
-          AND EXISTS (SELECT 1 FROM wanted WHERE wanted.gate = held.gate AND wanted.queue <> turned.queue));
+          AND held.gate IN (SELECT wanted.gate FROM wanted)
+          AND (held.gate, turned.queue) NOT IN (SELECT wanted.gate, min(wanted.queue)
+                                                FROM wanted
+                                                GROUP BY wanted.gate
+                                                HAVING min(wanted.queue) = max(wanted.queue)));
 
 -- name: take_turns_back
 -- Let jobs that nobody has claimed wait for their turns again, in their places, each at the gate where that was found. Where
@@ -59,13 +65,13 @@ SELECT job.id, job.attempt, fencerow.now(), 'yielded', :actor,
        json_object('why', json_extract(taken.value, '$.why'), 'gate', json_extract(taken.value, '$.gate'))
 FROM json_each(:taken) AS taken
 JOIN fencerow.jobs AS job ON job.id = json_extract(taken.value, '$.id')
-WHERE job.state = 'queued';
+WHERE +job.state = 'queued';
 INSERT INTO fencerow.passed_queues (gate, queue, since, until)
 SELECT json_extract(taken.value, '$.gate'), job.queue, fencerow.now(),
        fencerow.now() + CAST(max(json_extract(taken.value, '$.passed_s')) * 1000000 AS INTEGER)
 FROM json_each(:taken) AS taken
 JOIN fencerow.jobs AS job ON job.id = json_extract(taken.value, '$.id')
-WHERE job.state = 'queued' AND json_extract(taken.value, '$.passed_s') IS NOT NULL
+WHERE +job.state = 'queued' AND json_extract(taken.value, '$.passed_s') IS NOT NULL
 GROUP BY json_extract(taken.value, '$.gate'), job.queue
 ON CONFLICT (gate, queue) DO UPDATE
 SET since = excluded.since, until = excluded.until;
@@ -73,14 +79,14 @@ UPDATE fencerow.jobs
 SET state = 'waiting', gate = taken.gate
 FROM (SELECT json_extract(value, '$.id') AS id, json_extract(value, '$.gate') AS gate FROM json_each(:taken)) AS taken
 WHERE fencerow.jobs.id = taken.id
-  AND state = 'queued'
+  AND +state = 'queued'
 RETURNING id;
 INSERT INTO fencerow.gate_arrivals (gate)
 SELECT 'key:' || job.exclusive
 FROM fencerow.jobs AS job
-WHERE job.id IN (SELECT value FROM json_each(:ids)) AND job.state = 'waiting' AND job.exclusive IS NOT NULL
+WHERE job.id IN (SELECT value FROM json_each(:ids)) AND +job.state = 'waiting' AND +job.exclusive IS NOT NULL
 UNION
 SELECT 'limit:' || named.value
 FROM fencerow.jobs AS job
-JOIN json_each(job.limits) AS named
-WHERE job.id IN (SELECT value FROM json_each(:ids)) AND job.state = 'waiting';
+CROSS JOIN json_each(job.limits) AS named
+WHERE job.id IN (SELECT value FROM json_each(:ids)) AND +job.state = 'waiting';
