@@ -16,7 +16,7 @@ from fencerow.core.client.client import JobsClient
 from fencerow.core.model.submission import Submission
 from fencerow.core.store import store
 from fencerow.db.postgres import PostgresEngine
-from fencerow.db.prepared import PreparedStatements, values
+from fencerow.db.prepared import Message, PreparedStatements, values
 from fencerow.db.queries import Query
 from fencerow.db.run import Operation, Tells
 from fencerow.errors import OutcomeUnknown
@@ -69,12 +69,12 @@ async def test_values_of_all_kinds_arrive_as_they_are(pg: PostgresEngine) -> Non
         "large": float("inf"),
         "us": 2**62,
     }
-    async with pg._pools.aconnection() as connection:
+    async with pg._pools.aheld() as held:
         prepared = PreparedStatements(1)
-        assert await prepared.execute(connection.pgconn, ALL_KINDS, given) == [
+        assert await prepared.execute(held.wire, Message(ALL_KINDS, given)) == [
             (True, True, True, True, True, 2**62)
         ]
-        ((size, answer),) = await prepared.execute(connection.pgconn, SIZE, {"text": "y" * 9_000_000})
+        ((size, answer),) = await prepared.execute(held.wire, Message(SIZE, {"text": "y" * 9_000_000}))
     assert (size, len(str(answer))) == (9_000_000, 9_000_000)  # either way more than a socket takes at once
 
 
@@ -118,25 +118,26 @@ async def test_a_submit_that_fails_says_why_and_its_connection_goes_on(pg: Postg
 
 @pytest.mark.parametrize("how", ["ended", "cancelled"])
 async def test_what_breaks_off_leaves_a_closed_connection(pg: PostgresEngine, how: str) -> None:
-    async with pg._pools.aconnection() as connection:
+    async with pg._pools.aheld() as held:
         if how == "ended":
             with pytest.raises(psycopg.Error):
-                await PreparedStatements(1).execute(connection.pgconn, END, {})
+                await PreparedStatements(1).execute(held.wire, Message(END, {}))
         else:
             running = asyncio.create_task(
-                PreparedStatements(1).execute(connection.pgconn, SIZE, {"text": ""})
+                PreparedStatements(1).execute(held.wire, Message(SIZE, {"text": ""}))
             )
             await asyncio.sleep(0)
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await running
-        assert connection.closed
+        assert held.connection.closed
 
 
 @pytest.mark.parametrize("cut", ["cut_before", "cut_after_reply_to"])
 @pytest.mark.parametrize("of", ["INSERT INTO", "pg_notify"])
+@pytest.mark.parametrize("at_once", [False, True])
 async def test_wherever_the_message_of_a_submit_breaks_there_is_one_job(
-    tcp_server: PostgresServer, proxy: FaultProxy, cut: str, of: str
+    tcp_server: PostgresServer, proxy: FaultProxy, cut: str, of: str, at_once: bool
 ) -> None:
     """Both statements are prepared, so the proxy knows them by their names."""
     through = PostgresEngine(
@@ -146,6 +147,8 @@ async def test_wherever_the_message_of_a_submit_breaks_there_is_one_job(
     client = JobsClient(through)
     try:
         await through.arun(telling(store.submit([new_job()]), "mail"))
+        for _ in range(at_once):  # the next is sent without a task
+            await client.asubmit([Submission(new_job())])
         await asyncio.to_thread(through.flush, 10)
         getattr(proxy, cut)(of)
         try:

@@ -6,8 +6,9 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from fencerow.db.begun import Over
 from fencerow.db.queries import Queries
 from fencerow.db.run import Operation
 
@@ -79,6 +80,18 @@ class AsyncSession(Protocol):
 
     def abandon(self) -> None:
         """As that of `Session`."""
+
+
+@runtime_checkable
+class Begins(Protocol):
+    """An engine that can send a short operation at once."""
+
+    def begin(self, operation: Operation[T], over: Over) -> bool:
+        """Send an operation without a task, and have `over` called from the event loop with its result or its error.
+
+        False: it must be run by `arun`; nothing was sent.
+        """
+        ...
 
 
 class Engine(Protocol):

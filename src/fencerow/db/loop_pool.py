@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
+import time
 from contextlib import suppress
 from contextvars import Context
 from types import CoroutineType
@@ -12,6 +14,8 @@ from weakref import WeakSet
 
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
+
+from fencerow.db.held import HELD_S, AtHand
 
 CLOSE_S = 1.0
 
@@ -25,6 +29,7 @@ class LoopPool:
 
     def __init__(self, pool: AsyncConnectionPool[AsyncConnection[Any]]) -> None:
         self.pool = pool
+        self.at_hand = AtHand()
         # A context of its own: the one of whoever opened the pool must not live as long.
         self._waiting = asyncio.create_task(self._wait(), name="fencerow-pool", context=Context())
 
@@ -32,6 +37,11 @@ class LoopPool:
         """Close the pool now."""
         self._waiting.cancel()
         await asyncio.wait([self._waiting])
+
+    async def put_back(self, *, before: float = math.inf) -> None:
+        """Give those at hand back to the pool that nobody has used since then."""
+        for each in self.at_hand.taken_back(before=before):
+            await self.pool.putconn(each)
 
     def throw_away(self, loop: asyncio.AbstractEventLoop) -> None:
         """End its tasks in a loop that does not run. Left to the garbage collector, they would complain loudly."""
@@ -45,8 +55,11 @@ class LoopPool:
 
     async def _wait(self) -> None:
         try:
-            await asyncio.get_running_loop().create_future()
+            while True:
+                await asyncio.sleep(HELD_S)
+                await self.put_back(before=time.monotonic() - HELD_S)
         except asyncio.CancelledError:  # not `finally`: a task that is thrown away can wait no more
+            self.at_hand.drop(tell=True)
             with suppress(asyncio.CancelledError):
                 await self.pool.close(CLOSE_S)
             raise
@@ -84,6 +97,8 @@ class LoopPools:
 
     def give_back(self) -> None:
         """Close the connections from another thread: the loop does not run, so nobody uses them."""
+        for pool in self.pools.values():
+            pool.at_hand.drop(tell=False)
         for each in list(self._connections):
             each.pgconn.finish()
         if not self._loop.is_closed():

@@ -1,71 +1,36 @@
-"""Connections to PostgreSQL: small pools for sync use, and as many again for each event loop.
-
-There are two of each kind. Handlers that hold a transaction each would otherwise leave no connection for
-what they say inside it, nor for claims and outcomes, and all would wait for each other.
-"""
+"""Connections to PostgreSQL: small pools for sync use, and as many again for each event loop."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
-import psycopg
-from psycopg import AsyncConnection, BaseConnection, Connection, IsolationLevel
-from psycopg.conninfo import conninfo_to_dict
-from psycopg.errors import ReadOnlySqlTransaction
-from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
+from psycopg import AsyncConnection, IsolationLevel
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from fencerow.db import cancelling
-from fencerow.db.connections import shares
-from fencerow.db.errors import ReadOnly, Unavailable
+from fencerow.db.held import Held
 from fencerow.db.loop_pool import LoopPool, LoopPools
-from fencerow.db.pool_log import OURS, pool_name, unreachable
-from fencerow.db.preparing import Preparing
-from fencerow.db.watchdog import Watchdog, Watched, is_readable
+from fencerow.db.pool_log import OURS
+from fencerow.db.pool_wait import aobtained
+from fencerow.db.thread_pools import RECONNECT_S, REFUSES_WRITES, ThreadPools
+from fencerow.db.watchdog import Watchdog, Watched
 
-# After a failover we may still be connected to what is a standby now. The next connection goes where the URL leads.
-REFUSES_WRITES = (ReadOnlySqlTransaction, ReadOnly)
-RECONNECT_S = 1.0  # how long a pool tries by itself before it waits to be asked again
-WAIT_SLICE_S = 0.5
-IDLE_S = 5.0  # longer than a busy or a polling process leaves a connection alone
+ANSWER_S = 0.005  # between two looks of who closes
 
 
-class Pools:
+class Pools(ThreadPools):
     """Opens connections when they are first needed: at most `pool_max` for threads, and for each event loop."""
 
-    def __init__(
-        self,
-        conninfo: str,
-        *,
-        pool_max: int,
-        connect_timeout_s: float,
-        statement_timeout_s: float,
-        prepares: bool = False,
-    ) -> None:
-        self.preparing = Preparing(prepares)
-        self._conninfo = conninfo
-        self._name = pool_name()
-        self._hosts = hosts(conninfo)
-        self._pool_max, self._user_max = shares(pool_max)
-        self._connect_timeout_s = connect_timeout_s
-        self._statement_timeout_s = statement_timeout_s
-        self._lock = threading.Lock()
-        self._pools: dict[bool, ConnectionPool[Connection[Any]]] = {}  # ours, and (True) the users'
+    def _forget(self) -> None:
+        super()._forget()
         self._apools: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopPools] = WeakKeyDictionary()
-        self._watchdog = Watchdog(statement_timeout_s)
-        self._used_at: WeakKeyDictionary[BaseConnection[Any], float] = (
-            WeakKeyDictionary()
-        )  # and when that ended
-        # Asked to stop: the request may be on its way still, and would strike whatever runs there next.
-        self._cancelled: WeakSet[BaseConnection[Any]] = WeakSet()
-        self._pid = os.getpid()
+        self._tidying: set[asyncio.Task[None]] = set()
 
     def close(self) -> None:
         """Close what was opened for sync use, and for event loops that do not run."""
@@ -83,6 +48,14 @@ class Pools:
             opened = self._apools.pop(asyncio.get_running_loop(), None)
         for each in opened.pools.values() if opened else ():
             await each.close()
+
+    async def aanswered(self, timeout_s: float) -> None:
+        """Wait until nobody waits in this event loop for the answer to what was begun, at most so long."""
+        opened, until = self._apools.get(asyncio.get_running_loop()), time.monotonic() + timeout_s
+        while opened is not None and any(each.at_hand.begun for each in opened.pools.values()):
+            if time.monotonic() > until:
+                return
+            await asyncio.sleep(ANSWER_S)
 
     def _of_loop(self) -> LoopPools:
         """What is open for this event loop. A new one looks for those that were left, so that they do not add up."""
@@ -102,81 +75,117 @@ class Pools:
                 del self._apools[loop]
                 opened.give_back()
 
-    @contextmanager
-    def connection(self, *, for_user: bool = False) -> Iterator[Connection[Any]]:
-        """A connection for the block.
-
-        Raises:
-            Unavailable: none could be had in time.
-        """
-        pool, until = self._open_pool(for_user), time.monotonic() + self._wait_s(for_user)
-        try:
-            while (connection := _slice_of_wait(pool, until)) is None:
-                pass
-        except PoolTimeout as error:
-            raise self._unreachable() from error
-        # Neither begun nor ended here, unlike in the pool's own block: whoever opens a transaction ends it.
-        try:
-            if not self.preparing.wanted:
-                connection.prepare_threshold = None
-            yield connection
-        except REFUSES_WRITES:
-            connection.close()
-            pool.drain()
-            raise
-        finally:
-            self._used_at[connection] = time.monotonic()
-            if connection in self._cancelled:
-                connection.close()
-            pool.putconn(connection)
-
     @asynccontextmanager
     async def aconnection(self, *, for_user: bool = False) -> AsyncIterator[AsyncConnection[Any]]:
-        """`connection` in this event loop."""
+        """`connection` in this event loop: one that is at hand, else one of the pool."""
         pool = await self._open_apool(for_user)
-        until = time.monotonic() + self._wait_s(for_user)
-        try:
-            while (connection := await _aslice_of_wait(pool, until)) is None:
-                pass
-        except PoolTimeout as error:
-            raise self._unreachable() from error
+        held = await self._ataken(pool)
+        connection = await self._aobtained(pool, for_user) if held is None else held.let_go()
         try:
             if not self.preparing.wanted:
                 connection.prepare_threshold = None
             yield connection
         except REFUSES_WRITES:
             await connection.close()
-            await pool.drain()
+            await self._adrain(pool)
             raise
         finally:
             self._used_at[connection] = time.monotonic()
-            if connection in self._cancelled:
-                await connection.close()
-            await pool.putconn(connection)
+            await self._aput_back(pool, connection)
 
-    def _wait_s(self, for_user: bool) -> float:
-        """Others' transactions take what they take; our own statements are short, so a long wait means trouble."""
-        return self._statement_timeout_s if for_user else self._connect_timeout_s
+    @asynccontextmanager
+    async def aheld(self) -> AsyncIterator[Held]:
+        """A connection of this event loop for one prepared statement of ours, watched. It is at hand again afterwards,
+        unless somebody waits for one.
 
-    def _open_pool(self, for_user: bool) -> ConnectionPool[Connection[Any]]:
+        Raises:
+            Unavailable: none could be had in time.
+        """
+        pool = await self._open_apool(for_user=False)
+        held = await self._ataken(pool) or await self._aheld(pool)
+        try:
+            held.watched.begin()
+            yield held
+        except REFUSES_WRITES:
+            held.wire.close()
+            await self._adrain(pool)
+            raise
+        finally:
+            if not self._is_kept(pool, held):
+                await self._aput_back(pool, held.let_go())
+
+    async def _ataken(self, pool: LoopPool) -> Held | None:
+        """One that is at hand."""
+        while (held := pool.at_hand.take()) is not None:
+            if not self._is_doubtful(held.connection):
+                return held
+            await self._aput_back(pool, held.let_go())  # it comes from the pool when it has answered
+        return None
+
+    async def _aobtained(self, pool: LoopPool, for_user: bool) -> AsyncConnection[Any]:
+        pool.at_hand.waiting += 1
+        try:
+            return await aobtained(pool.pool, self._wait_s(for_user))
+        except PoolTimeout as error:
+            raise self._unreachable() from error
+        finally:
+            pool.at_hand.waiting -= 1
+
+    async def _aheld(self, pool: LoopPool) -> Held:
+        connection = await self._aobtained(pool, for_user=False)
+        try:
+            return Held(connection, self.awatched(connection), asyncio.get_running_loop())
+        except BaseException:  # no descriptor may be left
+            await self._aput_back(pool, connection)
+            raise
+
+    def begin(self) -> tuple[LoopPool, Held] | None:
+        """What is at hand in this event loop and need not be asked first, watched; `end` it. None: see `aheld`."""
         self._check_process()
-        with self._lock:
-            if for_user not in self._pools:
-                self._pools[for_user] = ConnectionPool(
-                    self._conninfo,
-                    kwargs={"autocommit": True, "prepare_threshold": None, **self.client_settings()},
-                    min_size=0,
-                    max_size=self._user_max if for_user else self._pool_max,
-                    num_workers=1,
-                    open=True,
-                    name=self._name,
-                    reconnect_timeout=RECONNECT_S,
-                    check=self._check if for_user else self._check_ours,
-                    configure=self._connected,
-                )
-            return self._pools[for_user]
+        opened = self._apools.get(asyncio.get_running_loop())
+        pool = opened.pools.get(False) if opened is not None else None
+        held = pool.at_hand.take() if pool is not None else None
+        if pool is None or held is None:
+            return None
+        if self._is_doubtful(held.connection):
+            self._tidy(self._aput_back(pool, held.let_go()))
+            return None
+        held.watched.begin()
+        pool.at_hand.begun.add(held)
+        return pool, held
 
-    async def _open_apool(self, for_user: bool) -> AsyncConnectionPool[AsyncConnection[Any]]:
+    def end(self, pool: LoopPool, held: Held, error: BaseException | None = None) -> None:
+        """What `begin` gave is in use no more; this is how it ended."""
+        pool.at_hand.begun.discard(held)
+        refused = isinstance(error, REFUSES_WRITES)
+        if refused:
+            held.wire.close()
+        if not self._is_kept(pool, held):
+            self._tidy(self._aput_back(pool, held.let_go()))
+        if refused:
+            self._tidy(self._adrain(pool))
+
+    def _is_kept(self, pool: LoopPool, held: Held) -> bool:
+        """It is in use no more: whether it is at hand again, else it must be put back."""
+        held.watched.end()
+        self._used_at[held.connection] = time.monotonic()
+        return pool.at_hand.keep(held, is_fit=held.connection not in self._cancelled)
+
+    def _tidy(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tidying.add(task)
+        task.add_done_callback(self._tidying.discard)
+
+    async def _aput_back(self, pool: LoopPool, connection: AsyncConnection[Any]) -> None:
+        if connection in self._cancelled:
+            await connection.close()
+        await pool.pool.putconn(connection)
+
+    async def _adrain(self, pool: LoopPool) -> None:
+        await pool.put_back()
+        await pool.pool.drain()
+
+    async def _open_apool(self, for_user: bool) -> LoopPool:
         self._check_process()
         opened = self._of_loop()
         pools = opened.pools
@@ -195,16 +204,7 @@ class Pools:
             )
             pools[for_user] = LoopPool(pool)
             await pool.open()
-        return pools[for_user].pool
-
-    def watched(self, connection: Connection[Any], *, limit_s: float | None = None) -> Watched:
-        """Watch a connection for a block: waits for the server that are too long end as a broken connection."""
-
-        def cancel() -> None:
-            self._cancelled.add(connection)
-            cancelling.cancel(connection)
-
-        return self._watchdog.watch(connection.fileno(), cancel, limit_s=limit_s)
+        return pools[for_user]
 
     def awatched(self, connection: AsyncConnection[Any], *, limit_s: float | None = None) -> Watched:
         """`watched` in this event loop."""
@@ -216,31 +216,11 @@ class Pools:
 
         return self._watchdog.watch(connection.fileno(), cancel, limit_s=limit_s)
 
-    def watched_socket(self, fileno: int) -> Watched:
-        """`watched` for the socket of somebody else's connection."""
-        return self._watchdog.watch(fileno, None)
-
-    def _check(self, connection: Connection[Any]) -> None:
-        """Called by the pool before it hands a connection out; an error makes it take another."""
-        if self._is_doubtful(connection):
-            with self._watched_check(connection) as watched:
-                watched.busy()
-                ConnectionPool.check_connection(connection)
-
     async def _acheck(self, connection: AsyncConnection[Any]) -> None:
         if self._is_doubtful(connection):
             with self._watched_check(connection) as watched:
                 watched.busy()
                 await AsyncConnectionPool.check_connection(connection)
-
-    def _check_ours(self, connection: Connection[Any]) -> None:
-        """`_check` where our own statements run; those of users meet a session as the server makes it."""
-        if connection in self._used_at:
-            self._check(connection)
-            return
-        with self._watched_check(connection) as watched:
-            watched.busy()
-            self.preparing.meet(connection)
 
     async def _acheck_ours(self, connection: AsyncConnection[Any]) -> None:
         if connection in self._used_at:
@@ -250,100 +230,7 @@ class Pools:
             watched.busy()
             await self.preparing.ameet(connection)
 
-    def _is_doubtful(self, connection: BaseConnection[Any]) -> bool:
-        """Whether a connection must answer before it is used. A closed one is readable, and so is a last word.
-
-        What nobody closed and yet is gone (a firewall that forgot it) shows in silence only: whoever was idle for a
-        while is asked, and whoever is as old as one that we gave up.
-        """
-        used_at = self._used_at.get(connection)
-        if used_at is None:  # just made
-            return False
-        idle_s = time.monotonic() - used_at
-        return idle_s > IDLE_S or used_at <= self._watchdog.gave_up_at or is_readable(connection.fileno())
-
-    def _watched_check(self, connection: BaseConnection[Any]) -> Watched:
-        """The question is nothing: there is nothing to cancel, and time for another connection must be left."""
-        limit_s = min(self._connect_timeout_s, self._statement_timeout_s) / 3
-        return self._watchdog.watch(connection.fileno(), None, limit_s=limit_s)
-
-    def client_settings(self) -> dict[str, Any]:
-        """Time limits that the client keeps by itself; a server setting would not survive a pooler.
-
-        And the encoding: a role, a database or the environment may say another, which cannot hold all texts.
-        """
-        return {
-            "connect_timeout": max(2, round(self._connect_timeout_s / self._hosts)),  # for each host in turn
-            "keepalives_idle": 10,
-            "keepalives_interval": 5,
-            "keepalives_count": 3,
-            "tcp_user_timeout": round(self._statement_timeout_s * 1000),
-            "application_name": "fencerow",
-            "client_encoding": "UTF8",
-        }
-
-    def _check_process(self) -> None:
-        """A connection must not cross a fork: the child opens its own and never closes the parent's."""
-        if os.getpid() != self._pid:
-            self._pid = os.getpid()
-            self._pools = {}
-            self._apools = WeakKeyDictionary()
-            self._used_at = WeakKeyDictionary()
-            self._cancelled = WeakSet()
-            self._watchdog = Watchdog(self._statement_timeout_s)
-            self._lock = threading.Lock()
-
-    def _connected(self, connection: Connection[Any]) -> None:
-        """READ COMMITTED is said with every BEGIN, whatever the role's default is: a guard looks in a later statement
-        than its lock. It costs no round trip and leaves nothing behind in the session.
-        """
-        OURS.connected(self._name, connection)
-        connection.isolation_level = IsolationLevel.READ_COMMITTED
-
     async def _aconnected(self, opened: LoopPools, connection: AsyncConnection[Any]) -> None:
         OURS.connected(self._name, connection)
         opened.connected(connection)
         await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
-
-    def _unreachable(self) -> Unavailable:
-        return unreachable(self._name, self._conninfo, self._connect_timeout_s)
-
-
-def hosts(conninfo: str) -> int:
-    """How many hosts a URL names. One that libpq cannot read has one; connecting will say what is wrong."""
-    try:
-        found = conninfo_to_dict(conninfo)
-    except psycopg.ProgrammingError:
-        return 1
-    return len(str(found.get("host") or found.get("hostaddr") or "").split(","))
-
-
-def _slice_of_wait(pool: ConnectionPool[Connection[Any]], until: float) -> Connection[Any] | None:
-    """A connection to be put back, or None when this slice of the wait has passed without one.
-
-    The pool gives up reconnecting after a while and tries again only when somebody new asks. One who waited
-    in a single long call would sleep on beside a server that is back.
-
-    Raises:
-        PoolTimeout: the whole wait has passed.
-    """
-    left_s = until - time.monotonic()
-    try:
-        return pool.getconn(max(0.01, min(WAIT_SLICE_S, left_s)))
-    except PoolTimeout:
-        if left_s <= WAIT_SLICE_S:
-            raise
-        return None
-
-
-async def _aslice_of_wait(
-    pool: AsyncConnectionPool[AsyncConnection[Any]], until: float
-) -> AsyncConnection[Any] | None:
-    """`_slice_of_wait` for async code."""
-    left_s = until - time.monotonic()
-    try:
-        return await pool.getconn(max(0.01, min(WAIT_SLICE_S, left_s)))
-    except PoolTimeout:
-        if left_s <= WAIT_SLICE_S:
-            raise
-        return None

@@ -11,14 +11,16 @@ import asyncio
 import math
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
 
-from fencerow.db.apart import standing_apart
+from fencerow.db.apart import apart, standing_apart
+from fencerow.db.at_once import sent_at_once
+from fencerow.db.begun import Begun, Over, told
 from fencerow.db.engine import Traits
 from fencerow.db.errors import OutcomeUnknown, Unavailable
 from fencerow.db.faults import connection_lost, translated
@@ -28,14 +30,15 @@ from fencerow.db.pools import Pools
 from fencerow.db.postgres_session import (
     AsyncPostgresSession,
     PostgresSession,
+    PreparedSession,
     aown_transaction,
     atransaction,
     own_transaction,
     transaction,
 )
-from fencerow.db.prepared import NOTIFY, TAKES_TWO
+from fencerow.db.prepared import NOTIFY, TAKES_TWO, Message
 from fencerow.db.queries import Queries, identifier, pyformat
-from fencerow.db.run import Operation, Tells, arun, arun_beside, run
+from fencerow.db.run import Operation, Pause, Statement, Tells, arun, arun_beside, run
 from fencerow.db.strikes import SHELTER, doorway, here, sheltered
 from fencerow.db.tries import Try, tries
 from fencerow.db.wakeups import WakeupSender
@@ -137,25 +140,47 @@ class PostgresEngine:
         task.add_done_callback(self._over)
         return await asyncio.shield(task)
 
+    def begin(self, operation: Operation[T], over: Over) -> bool:
+        """Send an operation at once, without a task, and have `over` called from the event loop with its result or its
+        error. False: it must be run by `arun`; nothing was sent.
+
+        Who waits for it may be cancelled, which changes nothing here.
+        """
+        requests = tries(operation, self._pools.preparing)
+        begin, beside = partial(self._begin_try, operation), partial(self._go_on, operation)
+        begun: Begun[Try, T] = Begun(requests, over, begin=begin, beside=beside)
+        return begin(next(requests), begun.answered)
+
+    def _begin_try(self, operation: Operation[Any], attempt: Try | Pause, over: Over) -> bool:
+        return isinstance(attempt, Try) and sent_at_once(
+            self._pools, operation, attempt, partial(self._message, operation), over
+        )
+
+    def _message(self, operation: Operation[Any], statement: Statement) -> Message:
+        query = statement.query or self.queries[statement.name]
+        return Message(query, statement.params, self._with(operation), self.channel)
+
+    def _go_on(
+        self, operation: Operation[Any], requests: Generator[Try | Pause, Any, Any], over: Over
+    ) -> None:
+        task = apart(told(arun(requests, partial(self._aanswer, operation)), over))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
     def _over(self, task: asyncio.Task[Any]) -> None:
         self._background.discard(task)
         if not task.cancelled():
             task.exception()  # a caller who still waits gets it; for one who was cancelled it is no news
 
     async def _aanswer(self, operation: Operation[Any], attempt: Try) -> Any:
+        if operation.prepared and operation.patience_s is None:
+            return await self._aprepared(operation, attempt)
         with translated(patience_s=operation.patience_s):
             async with self._pools.aconnection() as connection:
                 with self._pools.awatched(connection, limit_s=operation.patience_s) as watched:
-                    prepared = self._pools.preparing.of(connection) if operation.prepared else None
                     in_order = self._pools.preparing.wants_order(connection)
                     session = AsyncPostgresSession(
-                        connection,
-                        self.queries,
-                        watched,
-                        prepared=prepared,
-                        tells=self._with(operation) if prepared else None,
-                        channel=self.channel,
-                        in_order=in_order and operation.walks,
+                        connection, self.queries, watched, in_order=in_order and operation.walks
                     )
                     if operation.alone:
                         attempt.committing = True
@@ -165,6 +190,22 @@ class PostgresEngine:
                         result = await running(operation.start(), session.execute)
                         attempt.committing = True
                     return result
+
+    async def _aprepared(self, operation: Operation[Any], attempt: Try) -> Any:
+        """One statement, on a connection that stays at hand for the next."""
+        with translated():
+            async with self._pools.aheld() as held:
+                attempt.committing = True
+                prepared = self._pools.preparing.of(held.connection)
+                if prepared is None:
+                    held.wire.let_go()
+                    in_order = self._pools.preparing.wants_order(held.connection) and operation.walks
+                    session = AsyncPostgresSession(
+                        held.connection, self.queries, held.watched, in_order=in_order
+                    )
+                    return await arun(operation.start(), session.execute)
+                alone = PreparedSession(held, prepared, partial(self._message, operation))
+                return await arun(operation.start(), alone.execute)
 
     @doorway
     @contextmanager
@@ -290,6 +331,7 @@ class PostgresEngine:
         pending = [task for task in self._background if task.get_loop() is asyncio.get_running_loop()]
         if pending:
             await asyncio.wait(pending, timeout=self._statement_timeout_s + OVERRUN_S)
+        await self._pools.aanswered(self._statement_timeout_s + OVERRUN_S)
         await self._pools.aclose()
         await asyncio.to_thread(self.close)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
@@ -12,10 +12,11 @@ from psycopg import errors as pg
 from psycopg.pq import TransactionStatus
 
 from fencerow.db.faults import not_permitted, translated
-from fencerow.db.prepared import TAKES_TWO, PreparedStatements
+from fencerow.db.held import Held
+from fencerow.db.prepared import TAKES_TWO, Message, PreparedStatements
 from fencerow.db.preparing import IN_ORDER
 from fencerow.db.queries import Queries, Query, pyformat, written
-from fencerow.db.run import Operation, Rows, Statement, Tells, arun, run
+from fencerow.db.run import Operation, Rows, Statement, arun, run
 from fencerow.db.strikes import sheltered
 from fencerow.db.watchdog import Watched
 
@@ -107,17 +108,11 @@ class AsyncPostgresSession:
         queries: Queries,
         watched: Watched,
         *,
-        prepared: PreparedStatements | None = None,
-        tells: Tells | None = None,
-        channel: str = "",
         in_order: bool = False,
     ) -> None:
-        """`prepared`: its one statement is, and these wake-ups go with it. `in_order`: as that of `PostgresSession`."""
+        """`in_order`: as that of `PostgresSession`."""
         self._in_order = in_order and TAKES_TWO
         self.connection = connection
-        self._prepared = prepared
-        self._tells = tells
-        self._channel = channel
         self._queries = queries
         self._watched = watched
 
@@ -139,8 +134,6 @@ class AsyncPostgresSession:
             return await self._copy(query, statement)
         rows: Rows = []
         try:
-            if self._prepared is not None:
-                return await self._run_prepared(self._prepared, query, statement)
             for text in query.statements:
                 self._watched.busy()
                 sent: Any = pyformat(written(text, statement.params) if query.spells else text)
@@ -161,16 +154,6 @@ class AsyncPostgresSession:
         """The server sees its client gone, and rolls back."""
         self._watched.abandon()
 
-    async def _run_prepared(self, prepared: PreparedStatements, query: Query, statement: Statement) -> Rows:
-        self._watched.busy()
-        pgconn, tells = self.connection.pgconn, self._tells
-        if tells is None:
-            return await prepared.execute(pgconn, query, statement.params)
-        rows, tells.are_told = await prepared.execute_and_tell(
-            pgconn, query, statement.params, self._channel, tells.messages
-        )
-        return rows
-
     async def _told(self, sent: Any, statement: Statement) -> AsyncCursor[Any]:
         async with self.connection.pipeline():
             await self.connection.execute(IN_ORDER)
@@ -186,6 +169,30 @@ class AsyncPostgresSession:
         finally:
             self._watched.rest()
         return []
+
+
+class PreparedSession:
+    """One prepared statement on a connection that is at hand."""
+
+    __slots__ = ("_held", "_message_of", "_prepared")
+
+    def __init__(
+        self, held: Held, prepared: PreparedStatements, message_of: Callable[[Statement], Message]
+    ) -> None:
+        self._held = held
+        self._prepared = prepared
+        self._message_of = message_of
+
+    async def execute(self, statement: Statement) -> Rows:
+        held = self._held
+        try:
+            message = self._message_of(statement)
+            held.watched.busy()
+            return await self._prepared.execute(held.wire, message)
+        except pg.InsufficientPrivilege as error:
+            raise not_permitted(error, held.connection.info.user) from error
+        finally:
+            held.watched.rest()
 
 
 @contextmanager

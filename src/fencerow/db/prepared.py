@@ -21,10 +21,11 @@ from psycopg import DataError, Error, OperationalError, capabilities
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus
-from psycopg.pq.abc import PGconn, PGresult
+from psycopg.pq.abc import PGresult
 
 from fencerow.db.queries import Query, numbered
-from fencerow.db.run import Rows
+from fencerow.db.run import Rows, Tells
+from fencerow.db.wire import Answers, Then, Wire
 
 # A hint needs not reach the disk, nor a standby, before it is heard: listeners would wait for both. What it tells of
 # is there already. The setting ends with the statement.
@@ -34,6 +35,23 @@ FROM unnest(CAST(:messages AS text[])) AS message
 """
 NOTIFIES = Query("notify", (NOTIFY,), ("channel", "messages"))
 TAKES_TWO = capabilities.has_pipeline()
+
+
+class Message:
+    """One statement with its parameters as they are sent, and the wake-ups that go behind it."""
+
+    __slots__ = ("given", "query", "tells", "told")
+
+    def __init__(
+        self, query: Query, params: Mapping[str, Any], tells: Tells | None = None, channel: str = ""
+    ) -> None:
+        """Raises psycopg.DataError: a text has a null character."""
+        self.query = query
+        self.given = values(query, params)
+        self.tells = tells
+        self.told = (
+            None if tells is None else values(NOTIFIES, {"channel": channel, "messages": tells.messages})
+        )
 
 
 class PreparedStatements:
@@ -47,56 +65,86 @@ class PreparedStatements:
         self._names: dict[str, bytes] = {}
         self._reader = Transformer()
 
-    async def execute(self, pgconn: PGconn, query: Query, params: Mapping[str, Any]) -> Rows:
-        """Run the one statement of a query and return its rows.
+    async def execute(self, wire: Wire, message: Message) -> Rows:
+        """Run a statement and return its rows; what breaks off closes the connection.
 
         Raises:
-            psycopg.Error: as the driver's cursor does.
+            psycopg.Error: as the driver's cursor does. Its wake-ups may have been sent all the same.
         """
-        given = values(query, params)
+        answered = _Answered()
         try:
-            pgconn.send_query_prepared(await self._name(pgconn, query), given)
-            await _send(pgconn)
-            return self._rows(await _results(pgconn))
+            if not self.send(wire, message, answered):
+                await self._prepare(wire, message.query)
+                if message.told is not None:
+                    await self._prepare(wire, NOTIFIES)
+                self.send(wire, message, answered)
+            answers, error = await answered.future
+            return self.rows(wire, message, answers, error)
         except BaseException as error:
-            _broken_off(pgconn, error)
+            broken_off(wire, error)
             raise
 
-    async def execute_and_tell(
-        self, pgconn: PGconn, query: Query, params: Mapping[str, Any], channel: str, messages: list[str]
-    ) -> tuple[Rows, bool]:
-        """`execute`, and these wake-ups in the same message; returns whether they were sent, too.
+    def send(self, wire: Wire, message: Message, then: Then) -> bool:
+        """Send it, and have `then` called with the answers, which `rows` reads. False: something of it must be prepared
+        first, and nothing was sent.
 
         Raises:
-            psycopg.Error: the statement failed. The wake-ups may have been sent all the same.
+            psycopg.Error: it could not be sent. The connection is closed.
         """
-        given = values(query, params)
-        told = values(NOTIFIES, {"channel": channel, "messages": messages})
+        name, notify = self._names.get(message.query.statements[0]), self._names.get(NOTIFY)
+        if name is None or (notify is None and message.told is not None):
+            return False
+        pgconn = wire.pgconn
         try:
-            name, notify = await self._name(pgconn, query), await self._name(pgconn, NOTIFIES)
+            if message.told is None:
+                pgconn.send_query_prepared(name, message.given)
+                wire.ask(1, then)
+                return True
+            assert notify is not None
             pgconn.enter_pipeline_mode()
-            pgconn.send_query_prepared(name, given)
+            pgconn.send_query_prepared(name, message.given)
             pgconn.pipeline_sync()
-            pgconn.send_query_prepared(notify, told)
+            pgconn.send_query_prepared(notify, message.told)
             pgconn.pipeline_sync()
-            await _send(pgconn)
-            stored = await _results(pgconn)
-            is_told = await _is_done(pgconn)
-            return self._rows(stored), is_told
-        except BaseException as error:
-            _broken_off(pgconn, error)
+            wire.ask(2, then)
+        except BaseException:
+            wire.close()
             raise
+        return True
 
-    async def _name(self, pgconn: PGconn, query: Query) -> bytes:
+    def knows(self, message: Message) -> bool:
+        """Whether all of it is prepared here."""
+        known = self._names
+        return message.query.statements[0] in known and (message.told is None or NOTIFY in known)
+
+    def rows(self, wire: Wire, message: Message, answers: Answers, error: BaseException | None) -> Rows:
+        """The rows that a message brought; whether its wake-ups were sent is noted. Of one that failed nobody hears:
+        the statement has its answer.
+
+        Raises:
+            psycopg.Error: the statement failed. Only the server's own answer leaves the connection open.
+        """
+        if not answers:
+            assert error is not None, "it was answered, or it failed"
+            raise error
+        is_told = message.told is not None and error is None and _is_done(wire, answers[1])
+        rows = self._rows(answers[0])
+        if message.tells is not None:
+            message.tells.are_told = is_told
+        return rows
+
+    async def _prepare(self, wire: Wire, query: Query) -> None:
         (text,) = query.statements
-        name = self._names.get(text)
-        if name is None:
+        if text not in self._names:
             name = f"fencerow_{self._token}_{len(self._names)}".encode()
-            pgconn.send_prepare(name, numbered(text, query.parameters).encode())
-            await _send(pgconn)
-            _check(await _results(pgconn))
+            answered = _Answered()
+            wire.pgconn.send_prepare(name, numbered(text, query.parameters).encode())
+            wire.ask(1, answered)
+            answers, error = await answered.future
+            if error is not None:
+                raise error
+            _check(answers[0])
             self._names[text] = name
-        return name
 
     def _rows(self, results: list[PGresult]) -> Rows:
         _check(results)
@@ -109,70 +157,35 @@ class PreparedStatements:
         return rows
 
 
-async def _is_done(pgconn: PGconn) -> bool:
-    """Whether the last statement of a message went well. Of one that did not nobody hears: the first has its answer."""
+class _Answered:
+    """What a coroutine waits for: the answers, and the error that kept the rest from coming."""
+
+    __slots__ = ("future",)
+
+    def __init__(self) -> None:
+        self.future: asyncio.Future[tuple[Answers, BaseException | None]] = (
+            asyncio.get_running_loop().create_future()
+        )
+
+    def __call__(self, answers: Answers, error: BaseException | None) -> None:
+        if not self.future.done():
+            self.future.set_result((answers, error))
+
+
+def _is_done(wire: Wire, results: list[PGresult]) -> bool:
+    """Whether the last statement of a message went well."""
     try:
-        results = await _results(pgconn)
-        pgconn.exit_pipeline_mode()
+        wire.pgconn.exit_pipeline_mode()
     except Error:
-        pgconn.finish()
+        wire.close()
         return False
     return all(each.status == ExecStatus.TUPLES_OK for each in results)
 
 
-async def _send(pgconn: PGconn) -> None:
-    """All that was given to the driver, which also reads meanwhile: the server may wait for that."""
-    while pgconn.flush():
-        await _readiness(pgconn, writing=True)
-        pgconn.consume_input()
-
-
-async def _results(pgconn: PGconn) -> list[PGresult]:
-    """What was answered to one statement, to its end: in a message of several, that is its sync."""
-    found: list[PGresult] = []
-    ends = 0
-    while True:
-        while pgconn.is_busy():
-            await _readiness(pgconn)
-            pgconn.consume_input()
-        result = pgconn.get_result()
-        if result is not None and result.status != ExecStatus.PIPELINE_SYNC:
-            found.append(result)
-            continue
-        ends += 1
-        if result is not None or not pgconn.pipeline_status:
-            break
-        if ends > 1:
-            break  # no sync: the connection is gone
-    if not found:
-        raise OperationalError("the server closed the connection before it answered")
-    return found
-
-
-async def _readiness(pgconn: PGconn, *, writing: bool = False) -> None:
-    """Wait until there is something to read, or until more can be written."""
-    loop, socket = asyncio.get_running_loop(), pgconn.socket
-    ready: asyncio.Future[None] = loop.create_future()
-    loop.add_reader(socket, _wake, ready)
-    if writing:
-        loop.add_writer(socket, _wake, ready)
-    try:
-        await ready
-    finally:
-        loop.remove_reader(socket)
-        if writing:
-            loop.remove_writer(socket)
-
-
-def _wake(ready: asyncio.Future[None]) -> None:
-    if not ready.done():
-        ready.set_result(None)
-
-
-def _broken_off(pgconn: PGconn, error: BaseException) -> None:
+def broken_off(wire: Wire, error: BaseException) -> None:
     """Close the connection, unless this is the server's own answer, which was read to its end."""
     if not (isinstance(error, Error) and error.sqlstate):
-        pgconn.finish()
+        wire.close()
 
 
 def values(query: Query, params: Mapping[str, Any]) -> list[bytes | None]:

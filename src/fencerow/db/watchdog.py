@@ -87,19 +87,31 @@ class Watched:
             end.detach()
         return True
 
+    def begin(self) -> None:
+        """It is in use from now on, until `end`; it may be again."""
+        self._dog.begin(self)
+
+    def end(self) -> None:
+        self.due = math.inf
+        self._dog.end(self)
+
+    def close(self) -> None:
+        """It is not in use, and will not be again."""
+        os.close(self._fd)
+
     def __enter__(self) -> Self:
         try:
-            self._dog.begin(self)
+            self.begin()
         except BaseException:
-            os.close(self._fd)  # nobody would watch
+            self.close()  # nobody would watch
             raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._dog.end(self)
-        os.close(self._fd)
+        self.end()
+        self.close()
 
 
 class Watchdog:

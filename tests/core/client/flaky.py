@@ -40,6 +40,9 @@ class Flaky:
     def run(self, operation: Operation[T]) -> T:
         return self._broken(operation) or self._done(operation, self.real.run(operation))
 
+    def begin(self, _operation: object, _over: object) -> bool:
+        return False
+
     async def arun(self, operation: Operation[T]) -> T:
         self.entered.set()
         if self.gate is not None and operation.writes:

@@ -12,10 +12,11 @@ import pytest
 
 from fencerow import Config
 from fencerow.core.store import store
-from fencerow.db import pools
+from fencerow.db import thread_pools
 from fencerow.db.borrow import borrowed
-from fencerow.db.pools import Pools, hosts
+from fencerow.db.pools import Pools
 from fencerow.db.postgres import PostgresEngine
+from fencerow.db.thread_pools import hosts
 from fencerow.doctor.examine import examine
 from fencerow.errors import ReadOnly
 from fencerow_proof.network.proxy import FaultProxy
@@ -146,7 +147,7 @@ async def test_whoever_is_still_connected_to_a_server_that_takes_no_more_writes_
 def test_without_leaving_it_would_be_refused_for_ever(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = used(pair)
     tell_read_only(pair)
-    monkeypatch.setattr(pools, "REFUSES_WRITES", ())
+    monkeypatch.setattr(thread_pools, "REFUSES_WRITES", ())
     for _ in range(3):
         with pytest.raises(ReadOnly, match="target_session_attrs"):
             engine.run(store.submit([new_job()]))

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from fencerow.core.store import store
-from fencerow.db.pools import RECONNECT_S
 from fencerow.db.postgres import PostgresEngine
+from fencerow.db.thread_pools import RECONNECT_S
 from fencerow.testing.postgres import PostgresServer
 from tests.kit.pace import slower
 from tests.kit.servers import CopiedServer

@@ -1,6 +1,7 @@
 """Plain submits of one event loop in one insert: those that arrive while one is under way go with the next.
 
-The first goes at once; nobody waits for a timer.
+The first goes at once; nobody waits for a timer. Where the last one was alone, so that nobody else is about to come, it
+goes before its caller waits, without a task.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from weakref import proxy
 from fencerow.core.errors import DatabaseError, OutcomeUnknown, StorageFull
 from fencerow.core.model.submission import Submission
 from fencerow.db.apart import apart
+from fencerow.db.begun import Over
 
 IDS_SHOWN = 3
 GROUP_ROWS_MAX = 500
@@ -31,41 +33,81 @@ def in_doubt(ids: Sequence[str], why: str) -> OutcomeUnknown:
     )
 
 
+Member = tuple[Submission, asyncio.Future[None]]
+
+
 class SubmitGroup:
     """Plain submissions of one event loop. `send` stores a batch, all or none."""
 
     def __init__(
-        self, send: Callable[[Sequence[Submission]], Awaitable[object]], loop: asyncio.AbstractEventLoop
+        self,
+        send: Callable[[Sequence[Submission]], Awaitable[object]],
+        loop: asyncio.AbstractEventLoop,
+        begin: Callable[[Sequence[Submission], Over], bool] | None = None,
     ) -> None:
+        """`begin` sends one at once, if it can: see `Begins`."""
         self._send = send
+        self._begin = begin
         self._loop = proxy(loop)  # known already: asking for the running one is a system call
-        self._waiting: deque[tuple[Submission, asyncio.Future[None]]] = deque()
+        self._waiting: deque[Member] = deque()
         self._sending: asyncio.Task[None] | None = None
+        self._alone: Member | None = None  # it was sent at once, and is not answered yet
+        self._was_alone = False
+        self._drained: asyncio.Future[None] | None = None  # somebody waits until that one is answered
 
     def submit(self, submission: Submission) -> asyncio.Future[None]:
         """Done when it is stored. A caller that is cancelled meanwhile does not take it back."""
         stored: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.append((submission, stored))
-        if self._sending is None:
+        member = (submission, stored)
+        if self._sending is not None or self._alone is not None:
+            self._waiting.append(member)
+        elif not self._goes_at_once(member):
+            self._waiting.append(member)
             self._sending = apart(self._send_all())
         return stored  # the insert is a task's of its own: a cancelled caller leaves it alone
 
     async def drain(self) -> None:
         """Wait until all that was accepted is stored or refused."""
+        if self._alone is not None:  # not its caller's future: a caller may be cancelled
+            self._drained = self._drained or self._loop.create_future()
+            await asyncio.wait([self._drained])
         if self._sending is not None:
             await asyncio.wait([self._sending])
+
+    def _goes_at_once(self, member: Member) -> bool:
+        """Whether it is under way now."""
+        if self._begin is None or not self._was_alone or not self._begin([member[0]], self._answered):
+            return False
+        self._alone = member
+        return True
+
+    def _answered(self, _: object, error: BaseException | None) -> None:
+        """The one that was sent at once is stored, or is not."""
+        member, self._alone = self._alone, None
+        assert member is not None, "one was sent"
+        if isinstance(error, Exception):
+            _fail([member], error)
+        elif not member[1].done():
+            member[1].cancel() if error is not None else member[1].set_result(None)
+        drained, self._drained = self._drained, None
+        if drained is not None:
+            drained.set_result(None)
+        if self._waiting and self._sending is None:
+            self._sending = apart(self._send_all())
 
     async def _send_all(self) -> None:
         try:
             while self._waiting:
-                await self._send_batch(self._next_batch())
+                batch = self._next_batch()
+                self._was_alone = len(batch) == 1
+                await self._send_batch(batch)
         finally:
             self._sending = None
             for _, stored in self._waiting:
                 stored.cancel()
             self._waiting.clear()
 
-    def _next_batch(self) -> list[tuple[Submission, asyncio.Future[None]]]:
+    def _next_batch(self) -> list[Member]:
         batch = [self._waiting.popleft()]
         size = batch[0][0].job.args_bytes
         while self._waiting and len(batch) < GROUP_ROWS_MAX:
@@ -75,7 +117,7 @@ class SubmitGroup:
             batch.append(self._waiting.popleft())
         return batch
 
-    async def _send_batch(self, batch: list[tuple[Submission, asyncio.Future[None]]]) -> None:
+    async def _send_batch(self, batch: list[Member]) -> None:
         try:
             await self._send([submission for submission, _ in batch])
         except DatabaseError as error:
@@ -102,7 +144,7 @@ class SubmitGroup:
                     stored.set_result(None)
 
 
-def _fail(batch: Sequence[tuple[Submission, asyncio.Future[None]]], error: Exception) -> None:
+def _fail(batch: Sequence[Member], error: Exception) -> None:
     for submission, stored in batch:
         if not stored.done():
             stored.set_exception(_own(error, submission))

@@ -9,12 +9,13 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from fencerow.core.client.base import ClientBase
 from fencerow.core.client.submit_group import SubmitGroup, in_doubt
-from fencerow.core.errors import DatabaseError, InvalidInput, OutcomeUnknown
+from fencerow.core.errors import DatabaseError, FencerowError, InvalidInput, OutcomeUnknown
+from fencerow.core.errors.bare import bare
 from fencerow.core.model.job import NewJob
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.submission import Submission, SubmitResult
@@ -23,8 +24,10 @@ from fencerow.core.store.hints import hints_of
 from fencerow.core.store.storing import answered_each, once_each, storing_once
 from fencerow.core.store.terms import is_settled
 from fencerow.core.telemetry import Fact, Telemetry
-from fencerow.db.engine import Engine
-from fencerow.db.run import Operation, Pause, Procedure, Tells, ask, joining
+from fencerow.db.apart import apart
+from fencerow.db.begun import Begun, Over, told
+from fencerow.db.engine import Begins, Engine
+from fencerow.db.run import Operation, Pause, Procedure, Request, Tells, ask, joining
 
 if TYPE_CHECKING:
     from fencerow.core.client.fleet import Fleet
@@ -58,6 +61,7 @@ class Submits(ClientBase):
         self.patience_s = in_seconds(patience_s)
         self.mend: Mend | None = None  # what an app can do about a submit that was refused
         self._fleet: Fleet | None = None  # looked at by who submits what needs a rule
+        self._going_on: set[asyncio.Task[None]] = set()
         self._groups: WeakKeyDictionary[asyncio.AbstractEventLoop, SubmitGroup] = WeakKeyDictionary()
 
     def submit(
@@ -84,7 +88,7 @@ class Submits(ClientBase):
             loop = asyncio.get_running_loop()
             group = self._groups.get(loop)
             if group is None:
-                group = self._groups[loop] = SubmitGroup(self._send, loop)
+                group = self._groups[loop] = SubmitGroup(self._send, loop, self._beginning())
             await group.submit(submissions[0])
             return [SubmitResult(submissions[0].job.id)]
         return await self.arun(self._submitting(submissions, connection), connection)
@@ -104,6 +108,30 @@ class Submits(ClientBase):
 
     def _send(self, submissions: Sequence[Submission]) -> Awaitable[object]:
         return self.arun(self._submitting(submissions, None))
+
+    def _beginning(self) -> Callable[[Sequence[Submission], Over], bool] | None:
+        """How one is sent at once, where the engine can do that."""
+        return partial(self._begin, self.engine) if isinstance(self.engine, Begins) else None
+
+    def _begin(self, engine: Begins, submissions: Sequence[Submission], over: Over) -> bool:
+        """Begin to store them before anybody waits. False: nothing was sent."""
+        if self._ready is not None:
+            return False
+        procedure = self._submitting(submissions, None)
+
+        def begin(request: Request | Pause, then: Over) -> bool:
+            return isinstance(request, Operation) and engine.begin(request, then)
+
+        def ended(result: Any, error: BaseException | None) -> None:
+            over(result, bare(error) if isinstance(error, FencerowError) else error)
+
+        begun: Begun[Request, list[SubmitResult]] = Begun(procedure, ended, begin=begin, beside=self._beside)
+        return begin(next(procedure), begun.answered)
+
+    def _beside(self, procedure: Procedure[Any], over: Over) -> None:
+        task = apart(told(self.arun(procedure), over))
+        self._going_on.add(task)
+        task.add_done_callback(self._going_on.discard)
 
     def _submitting(
         self, submissions: Sequence[Submission], connection: object | None

@@ -1,0 +1,84 @@
+"""A connection of an event loop's pool that stays at hand from one statement to the next.
+
+To go through the pool is two locks, a check and a wait that nobody needs, as long as nobody else waits for a connection
+there. What is at hand is anybody's: whoever wants a connection looks here first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from fencerow.db.watchdog import Watched
+from fencerow.db.wire import Wire
+
+HELD_S: Final = (
+    60.0  # at most, then the pool sees it again: it knows how old one may become, and how many are idle
+)
+
+
+class Held:
+    """One connection with its wire, and watched while it is in use."""
+
+    __slots__ = ("connection", "since", "used_at", "watched", "wire")
+
+    def __init__(
+        self, connection: AsyncConnection[Any], watched: Watched, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        """`watched` is closed with it."""
+        self.connection = connection
+        self.wire = Wire(connection.pgconn, loop)
+        self.watched = watched
+        self.since = self.used_at = time.monotonic()
+
+    def let_go(self) -> AsyncConnection[Any]:
+        """The connection, for whoever waits by the driver's own ways."""
+        self.wire.let_go()
+        self.watched.close()
+        return self.connection
+
+
+class AtHand:
+    """The connections of one pool that are at hand. Used in its event loop only."""
+
+    def __init__(self) -> None:
+        self.waiting = 0  # how many wait for one of the pool: what is free next goes there
+        self.begun: set[Held] = set()  # those whose answer calls somebody who has no task
+        self._idle: list[Held] = []
+        self._is_over = False
+
+    def take(self) -> Held | None:
+        """The one that was used last."""
+        return self._idle.pop() if self._idle else None
+
+    def keep(self, held: Held, *, is_fit: bool) -> bool:
+        """It is in use no more: whether it stays at hand, else it goes back to the pool."""
+        now = held.used_at = time.monotonic()
+        if self._is_over or self.waiting or not is_fit or held.connection.closed or now - held.since > HELD_S:
+            return False
+        self._idle.append(held)
+        return True
+
+    def taken_back(self, *, before: float) -> list[AsyncConnection[Any]]:
+        """Those that nobody has used since then."""
+        old = [each for each in self._idle if each.used_at <= before]
+        self._idle = [each for each in self._idle if each.used_at > before]
+        return [each.let_go() for each in old]
+
+    def drop(self, *, tell: bool) -> None:
+        """Close all of them, and keep none from now on.
+
+        `tell`: whoever began something hears that it was cancelled. Else the event loop does not run: nobody can hear.
+        """
+        self._is_over = True
+        for idle in self.taken_back(before=math.inf):
+            idle.pgconn.finish()
+        for held in tuple(self.begun):
+            held.wire.give_up(tell=tell)
+            if not tell:
+                held.watched.end()
+                held.let_go()
