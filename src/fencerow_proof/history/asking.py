@@ -52,6 +52,12 @@ def one_new(params: Params) -> list[Fact]:
     return [{"job": params["id"], **_given(params, ("queue", "name", "scope", "key"))}]
 
 
+def alike(params: Params) -> list[Fact]:
+    """The jobs of a submit by arrays, which have all but their ids in common."""
+    same = _given(params, ("queue", "name", "scope", "key"))
+    return [{"job": job_id, **same} for job_id in str(params["ids"])[1:-1].split(",")]
+
+
 def copied(params: Params) -> list[Fact]:
     """The first columns of a COPY: id, queue, name. What comes by it has no key."""
     lines = [line.split("\t", 3) for line in str(params["lines"]).splitlines()]

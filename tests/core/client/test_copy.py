@@ -57,22 +57,23 @@ FULL: dict[str, Any] = {
 
 @pytest.mark.parametrize("fields", [{}, FULL, {"run_at_us": DUE_US}], ids=["plain", "full", "due"])
 def test_a_row_is_the_same_by_whatever_way_it_came(engine: AnyEngine, fields: dict[str, Any]) -> None:
-    jobs = [new_job(ODD, **fields) for _ in range(5)]
+    jobs = [new_job(ODD, **fields) for _ in range(7)]
     engine.run(store.submit(jobs[:1]))
     engine.run(store.submit(jobs[1:3]))
     engine.run(store.resubmit(jobs[3:4]))
-    engine.run(store.submit_by_copy(jobs[4:]) if engine.dialect == "postgres" else store.submit(jobs[4:]))
+    engine.run(store.submit(jobs[5:], by_arrays=engine.dialect == "postgres"))
+    engine.run(store.submit_by_copy(jobs[4:5]) if engine.dialect == "postgres" else store.submit(jobs[4:5]))
 
     found = engine.run(store.read([job.id for job in jobs]))
 
     first, *others = [told(found[job.id]) for job in jobs]
-    assert others == [first] * 4
+    assert others == [first] * 6
     with engine.session() as session:
         rows = session.connection.execute(
             "SELECT CAST(args AS text), ephemeral FROM "
             + ("fencerow.jobs" if engine.dialect == "postgres" else "fencerow_jobs")
         ).fetchall()
-    assert rows == [(ODD, fields.get("ephemeral", False))] * 5
+    assert rows == [(ODD, fields.get("ephemeral", False))] * 7
 
 
 async def test_many_go_by_copy_on_our_own_connection_alone(engine: AnyEngine) -> None:

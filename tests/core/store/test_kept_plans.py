@@ -190,7 +190,10 @@ def test_a_statement_of_each_job_has_our_functions_written_into_its_plan(pg: Pos
     """One that is called is parsed and planned by the server in each statement again: a quarter of a claim."""
     with psycopg.connect(pg.conninfo, autocommit=True) as connection:
         connection.execute("SET plan_cache_mode = force_generic_plan")
-        plans = {name: plan_of(connection, pg, name) for name in ("submit_one", "submit", "claim", "succeed")}
+        plans = {
+            name: plan_of(connection, pg, name)
+            for name in ("submit_one", "submit", "submit_alike", "claim", "succeed")
+        }
     for name, plan in plans.items():
         assert "clock_timestamp()" in plan, name
         assert not CALLED.findall(plan), name

@@ -44,6 +44,7 @@ ONLY: dict[str, dict[str, str]] = {
         ),
     },
     "postgres": {
+        "submit_alike": "SQLite reads one document in less time than three arrays",
         **dict.fromkeys(("before_copy", "copy_gated", "copy_jobs", "refuse_repeated"), "SQLite has no COPY"),
         **dict.fromkeys(("wal_position", "wal_replayed"), "a file has no standby"),
         **dict.fromkeys(

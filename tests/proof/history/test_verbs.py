@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from fencerow.core.store.submit import Acceptance, as_document, as_lines
+from fencerow.core.store.submit import Acceptance, as_arrays, as_document, as_lines
 from fencerow.core.store.tables import postgres_queries, sqlite_queries
 from fencerow.db.queries import Queries
 from fencerow_proof.history.verbs import VERBS
@@ -312,6 +312,14 @@ def test_every_writing_statement_is_recorded(queries: Queries) -> None:
     )
     gone = ((set(VERBS) - COMING) | set(UNRECORDED)) - set(postgres_queries()) - set(sqlite_queries())
     assert not gone, f"these are no statements any more: {sorted(gone)}"
+
+
+def test_a_submit_by_arrays_is_recorded_job_by_job() -> None:
+    jobs = [new_job(), new_job()]
+
+    told = VERBS["submit_alike"].asked(as_arrays(jobs))
+
+    assert told == VERBS["submit"].asked({"jobs": as_document(jobs)})
 
 
 @pytest.mark.parametrize("share", [None, "ada"])

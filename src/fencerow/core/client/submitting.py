@@ -22,6 +22,7 @@ from fencerow.core.model.submission import Submission, SubmitResult
 from fencerow.core.store import store
 from fencerow.core.store.hints import hints_of
 from fencerow.core.store.storing import answered_each, once_each, storing_once
+from fencerow.core.store.submit import are_alike
 from fencerow.core.store.terms import is_settled
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.db.apart import apart
@@ -243,9 +244,11 @@ def storing(
 
 def _first(jobs: Sequence[NewJob], *, may_copy: bool) -> Operation[list[str]]:
     """How jobs are stored that nobody can have stored before."""
+    more = any(job.writes_more for job in jobs)
+    if may_copy and not more and are_alike(jobs):
+        return store.submit(jobs, by_arrays=True)
     if may_copy and len(jobs) >= COPY_ROWS_MIN:
         return store.submit_by_copy(jobs)
-    more = any(job.writes_more for job in jobs)
     return store.submit_gated(jobs) if more else store.submit(jobs)
 
 

@@ -1,7 +1,7 @@
 """Submitting jobs: plain, repeated after a lost answer, and under ids of the caller's own.
 
-They travel in three forms: one by its columns, several as a JSON document, many as lines of COPY. What several have in
-common is written once for each template, not once for each job.
+They travel in four forms: one by its columns, several of one template by arrays on PostgreSQL, others as a JSON
+document or, if they are many, as lines of COPY. What several have in common is written once for each template.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from fencerow.db.run import (
 
 NONE: frozenset[str] = frozenset()
 NULL = r"\N"
+BETWEEN = "\x01"
 # What the text form of COPY reserves, and what stands for it.
 ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 
@@ -36,15 +37,18 @@ Row = tuple[object, ...]  # id, size and arguments; and what a wing says of one 
 
 
 @operation(alone=True, prepared=True)
-def submit(jobs: Sequence[NewJob]) -> Steps[list[str]]:
+def submit(jobs: Sequence[NewJob], *, by_arrays: bool = False) -> Steps[list[str]]:
     """Insert new jobs, all or none; returns their ids. An id that is live already is an integrity error.
 
     One statement. After an unknown outcome use `resubmit`, never this again: a job that ran and
     finished meanwhile would run a second time. Delivered after the `resubmit` it is an integrity error too.
+    `by_arrays`: the database is PostgreSQL, and all are `are_alike`.
     """
     if len(jobs) == 1:
         assert not jobs[0].writes_more, "a job that writes more than its row is submitted by submit_gated"
         yield Statement("submit_one", as_parameters(jobs[0]))
+    elif by_arrays:
+        yield Statement("submit_alike", as_arrays(jobs))
     else:
         yield Statement("submit", {"jobs": as_document(jobs)})
     return [job.id for job in jobs]
@@ -160,6 +164,33 @@ def as_parameters(job: NewJob) -> dict[str, Param]:
         "args": job.args,
         "args_bytes": job.args_bytes,
         "more": gating().said_alone(job) if job.is_named else None,
+    }
+
+
+def are_alike(jobs: Sequence[NewJob]) -> bool:
+    """Whether they are several of one template, and wings say nothing of them."""
+    if len(jobs) < 2:
+        return False
+    template = jobs[0].template
+    return not any(job.template is not template or job.is_named for job in jobs)
+
+
+def as_arrays(jobs: Sequence[NewJob]) -> dict[str, Param]:
+    """The parameters of `submit_alike`: the template's, and arrays as the text in which PostgreSQL reads them.
+
+    JSON has no such control character anywhere, so the arguments are quoted in one go, not one by one.
+    """
+    args = (
+        BETWEEN.join([job.args for job in jobs])
+        .replace("\\", r"\\")
+        .replace('"', r"\"")
+        .replace(BETWEEN, '","')
+    )
+    return {
+        **msgspec.structs.asdict(jobs[0].template),
+        "ids": f"{{{','.join([job.id for job in jobs])}}}",
+        "sizes": f"{{{','.join([str(job.args_bytes) for job in jobs])}}}",
+        "args": f'{{"{args}"}}',
     }
 
 

@@ -59,23 +59,46 @@ RETURNING id
 )
 SELECT fencerow.refuse_repeated(array_agg(inserted.id)) FROM inserted;
 
+-- fragment: said once
+-- What all jobs of a submit have in common, from parameters of its own: the columns between id and size.
+CAST(:queue AS text), CAST(:name AS text), CAST(:priority AS smallint),
+COALESCE(
+    fencerow.at(CAST(:run_at_us AS bigint)),
+    clock.now + fencerow.seconds(CAST(:delay_s AS double precision))
+),
+CAST(:attempts_max AS integer), CAST(:crashes_max AS integer), CAST(:snoozes_max AS integer),
+CAST(:timeout_s AS double precision), clock.now + fencerow.seconds(CAST(:expires_s AS double precision)),
+CAST(:retention_s AS double precision), CAST(:scope AS text), CAST(:key AS text), clock.now,
+CAST(:submitted_by AS text)
+
+-- fragment: said once of labels
+-- The same, the columns behind the arguments.
+CAST(:options AS json), CAST(:tags AS json), CAST(:metadata AS json), CAST(:headers AS json),
+CAST(:ephemeral AS boolean), EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes)
+
+-- name: submit_alike
+-- Insert several new jobs of one template: what they have in common as parameters, the rest as one array for each column.
+-- The server reads arrays in three quarters of the time that a document of the same jobs takes. Wings say nothing of them.
+-- Guard: the primary key and the look at what was submitted again, as in submit.
+WITH inserted AS (
+INSERT INTO fencerow.jobs ({{new columns}})
+SELECT job.id, {{said once}}, job.args_bytes, job.args, {{said once of labels}}
+FROM (SELECT fencerow.now() AS now) AS clock
+CROSS JOIN unnest(
+    CAST(:ids AS uuid[]), CAST(:sizes AS integer[]), CAST(:args AS json[])
+) AS job (id, args_bytes, args)
+RETURNING id
+)
+SELECT fencerow.refuse_repeated(array_agg(inserted.id)) FROM inserted;
+
 -- name: submit_one
 -- Insert one new job from parameters of its own: the server plans and runs it in half the time that a document takes.
 -- It waits for nobody, and of what wings say of it it has only what such a job may have: `:more`.
 -- Guard: the primary key and the look at what was submitted again, as in submit; RETURNING comes after the insert.
 INSERT INTO fencerow.jobs ({{new columns}}{{columns of a queued submit}})
 SELECT
-    CAST(:id AS uuid), CAST(:queue AS text), CAST(:name AS text), CAST(:priority AS smallint),
-    COALESCE(
-        fencerow.at(CAST(:run_at_us AS bigint)),
-        clock.now + fencerow.seconds(CAST(:delay_s AS double precision))
-    ),
-    CAST(:attempts_max AS integer), CAST(:crashes_max AS integer), CAST(:snoozes_max AS integer),
-    CAST(:timeout_s AS double precision), clock.now + fencerow.seconds(CAST(:expires_s AS double precision)),
-    CAST(:retention_s AS double precision), CAST(:scope AS text), CAST(:key AS text), clock.now,
-    CAST(:submitted_by AS text), CAST(:args_bytes AS integer), CAST(:args AS json), CAST(:options AS json),
-    CAST(:tags AS json), CAST(:metadata AS json), CAST(:headers AS json), CAST(:ephemeral AS boolean),
-    EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes){{values of a queued submit}}
+    CAST(:id AS uuid), {{said once}}, CAST(:args_bytes AS integer), CAST(:args AS json),
+    {{said once of labels}}{{values of a queued submit}}
 FROM (SELECT CAST(:more AS text) AS more, fencerow.now() AS now) AS clock
 RETURNING fencerow.refuse_repeated(ARRAY[id]);
 
