@@ -75,6 +75,19 @@ async def test_a_cancelled_caller_leaves_what_was_sent_alone(pg: PostgresEngine)
     assert begun(pg) == 0
 
 
+async def test_a_cancelled_caller_of_an_operation_leaves_it_alone(pg: PostgresEngine) -> None:
+    await pg.arun(store.submit([new_job()]))
+    async with locked(pg):
+        running = asyncio.create_task(pg.arun(store.submit([job := new_job()])))
+        await asyncio.sleep(0)
+        assert begun(pg) == 1, "it needs no task of its own"
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    await pg._pools.aanswered(PATIENCE_S)
+    assert seen(pg, job.id)
+
+
 async def test_who_comes_meanwhile_goes_with_the_next(pg: PostgresEngine) -> None:
     client = JobsClient(pg)
     await one_after_the_other(client)

@@ -6,6 +6,7 @@ reach needs none, as long as everything it asks for can be sent at once. Where s
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Generic, TypeVar
 
@@ -79,3 +80,15 @@ async def told(running: Awaitable[Any], over: Over) -> None:
             raise
     else:
         over(result, None)
+
+
+def settle(waited_for: asyncio.Future[T], result: T, error: BaseException | None) -> None:
+    """Tell who waits for it, if anybody still does."""
+    if waited_for.done():
+        return
+    if error is None:
+        waited_for.set_result(result)
+    elif isinstance(error, asyncio.CancelledError):
+        waited_for.cancel()
+    else:
+        waited_for.set_exception(error)

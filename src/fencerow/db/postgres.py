@@ -20,7 +20,7 @@ import psycopg
 
 from fencerow.db.apart import apart, standing_apart
 from fencerow.db.at_once import sent_at_once
-from fencerow.db.begun import Begun, Over, told
+from fencerow.db.begun import Begun, Over, settle, told
 from fencerow.db.engine import Traits
 from fencerow.db.errors import OutcomeUnknown, Unavailable
 from fencerow.db.faults import connection_lost, translated
@@ -127,7 +127,12 @@ class PostgresEngine:
             return result
 
     async def arun(self, operation: Operation[T]) -> T:
-        """Run in a task of its own: a cancelled caller must not leave a statement half read or a commit in doubt."""
+        """Run it so that a cancelled caller leaves no statement half read and no commit in doubt: sent at once, in the
+        caller's task where that stands apart, or else in a task of its own."""
+        if operation.prepared:
+            answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+            if self.begin(operation, partial(settle, answered)):
+                return await answered
         running = arun(tries(operation, self._pools.preparing), partial(self._aanswer, operation))
         if (own := standing_apart()) is not None:
             self._background.add(own)
