@@ -6,7 +6,8 @@ state = NULL, attempt = NULL, result = NULL, error = NULL, ended_at = NULL, held
     holder = NULL, free_at = NULL, confirmed_at = NULL, confirmed_by = NULL
 
 -- at: when jobs have ended
--- The end goes into the line, if its job stands in one. Its first end is the one that counts.
+-- The end goes into the line, if its job stands in one. Its first end is the one that counts. One look for all that end comes
+-- before, as in flows: most stand in none.
 handed AS (
     UPDATE fencerow.handovers AS handover
     SET state = ended.state, attempt = ended.attempt, result = ended.result, error = ended.error, ended_at = ended.ended_at,
@@ -14,6 +15,7 @@ handed AS (
     FROM ended
     WHERE handover.job_id = ended.id
       AND handover.state IS NULL
+      AND (SELECT EXISTS (SELECT 1 FROM fencerow.handovers AS known WHERE known.job_id = ANY(ARRAY(SELECT ended.id FROM ended))))
     RETURNING handover.job_id
 )
 
