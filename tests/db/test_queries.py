@@ -85,6 +85,17 @@ def test_a_fragment_is_written_out_where_its_name_stands() -> None:
     assert "The {{fence}} is named" in found["look"], "prose stays as it is"
 
 
+def test_no_comment_of_a_fragment_swallows_what_stands_behind_it(folder: Path) -> None:
+    (folder / "c.sql").write_text(
+        "-- fragment: late\n-- It's so.\n    -- or not\nx <> '--'  -- nobody's\n  AND y = 'a''--b' -- yet\n"
+        "-- name: late\nDELETE FROM fencerow.jobs WHERE ({{late}}) AND id = :id;\n"
+    )
+
+    (statement,) = split(texts("shared_queries", "sqlite")["late"])
+
+    assert statement == "DELETE FROM fencerow.jobs WHERE (x <> '--'\n  AND y = 'a''--b') AND id = :id"
+
+
 def test_an_unknown_fragment_is_refused_by_its_name() -> None:
     with pytest.raises(ConfigError) as refused:
         expanded("claim", "SELECT 1 WHERE {{fense}}", {"fence": "true"})

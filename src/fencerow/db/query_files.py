@@ -2,10 +2,10 @@
 
 What queries have in common is a fragment: `-- fragment: fence`, prose, then the text, once in any file of the folder.
 `{{fence}}` stands for it in the queries; nothing of SQL looks like that, and no parameter does. It is written out when
-the queries are loaded, with its further lines as far to the right as the line on which it stands. So whoever reads the
-text of a query (a driver, an explorer, a test that cuts a guard out) reads all of it. A fragment may stand on one that
-was defined before it. `{{given.job columns}}` stands for a fragment that lists columns, each as `given` has it;
-`{{fields of given.job columns}}` for the same as names and values of a JSON object.
+the queries are loaded, without its comments, and with its further lines as far to the right as the line on which it
+stands. So whoever reads the text of a query (a driver, an explorer, a test that cuts a guard out) reads all of it. A
+fragment may stand on one that was defined before it. `{{given.job columns}}` stands for a fragment that lists columns,
+each as `given` has it; `{{fields of given.job columns}}` for the same as names and values of a JSON object.
 
 `-- at: when jobs have ended`, prose and text, is what a package brings to a point of another's queries. Whoever loads
 them collects what all bring, and gives it to that package as one more fragment (core/store/points.py).
@@ -26,6 +26,8 @@ FRAGMENT = re.compile(r"\{\{(.*?)\}\}")
 COLUMN = re.compile(r"[a-z_]+")
 FIELDS = "fields of "
 OWNED = re.compile(r"[a-z_]+\.([a-z_]+)")
+# What is quoted is matched first, so that `--` inside of it is left alone.
+COMMENT = re.compile(r"('(?:[^']|'')*'|\$\$.*?\$\$)|(?m:^[ \t]*--[^\n]*\n)|[ \t]*--[^\n]*", re.DOTALL)
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -118,4 +120,5 @@ def _parts(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _without_prose(body: str) -> str:
-    return "\n".join(line for line in body.strip("\n").splitlines() if not line.startswith("--"))
+    """What a fragment says, without prose and comments: one behind its last line would swallow what follows it there."""
+    return COMMENT.sub(lambda match: match[1] or "", body.strip("\n") + "\n").strip("\n")
