@@ -19,7 +19,7 @@ import pytest
 
 from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
-from fencerow.db import sqlite_connection, sqlite_locks
+from fencerow.db import sqlite, sqlite_connection, sqlite_locks
 from fencerow.db.run import Operation, Steps, execute, operation
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.sqlite_file import fault, translated, wal_is_safe
@@ -450,7 +450,10 @@ def test_a_forked_child_opens_connections_of_its_own(lite: SqliteEngine) -> None
     assert len(claim(lite, register(lite))) == 2
 
 
-def test_a_fork_while_a_thread_writes_leaves_the_child_no_locked_lock(lite: SqliteEngine) -> None:
+def test_a_fork_while_a_thread_writes_leaves_the_child_no_locked_lock(
+    lite: SqliteEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "FORK_WAIT_S", 0.01)
     entered, leave = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -470,6 +473,52 @@ def test_a_fork_while_a_thread_writes_leaves_the_child_no_locked_lock(lite: Sqli
     assert os.waitpid(pid, 0)[1] == 0
     leave.set()
     thread.join()
+
+
+def test_a_fork_waits_for_a_transaction_so_that_the_child_may_write(hasty: SqliteEngine) -> None:
+    """SQLite would take a lock that it inherits for the child's own, and never let go of it."""
+    entered = threading.Event()
+
+    def hold() -> None:
+        with hasty.session():
+            entered.set()
+            time.sleep(0.3)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    entered.wait(60)
+    if (pid := os.fork()) == 0:
+        try:
+            submit(hasty)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    thread.join()
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def test_what_a_child_stores_stays_when_its_parent_lets_go_of_the_file(lite: SqliteEngine) -> None:
+    lite.close()
+    logged = SqliteEngine(lite.path, lite.queries, journal_mode="wal")
+    submit(logged)
+    asked, ask = os.pipe()
+    if (pid := os.fork()) == 0:
+        try:
+            submit(logged)
+            os.read(asked, 1)
+            submit(logged)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    while len(logged.run(looking.list_jobs())) < 2:
+        time.sleep(0.01)
+    logged.close()
+    os.write(ask, b"x")
+    assert os.waitpid(pid, 0)[1] == 0
+    assert len(logged.run(looking.list_jobs())) == 3
+    logged.close()
+    os.close(asked)
+    os.close(ask)
 
 
 def test_two_event_loops_and_plain_threads_share_an_engine(lite: SqliteEngine) -> None:

@@ -8,16 +8,18 @@ transaction takes the write lock of the one file it writes by a statement that c
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, closing, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+import fencerow.db.forks as forks
 from fencerow.db.apart import standing_apart
 from fencerow.db.engine import Traits
 from fencerow.db.errors import Busy
@@ -36,6 +38,10 @@ T = TypeVar("T")
 
 # What a keeper asks of the jobs must not delay its next renewal, whoever locks their file.
 KEEPER_WAIT_S = 0.5
+# How long a fork waits for a transaction of this process to end.
+FORK_WAIT_S = 5.0
+
+log = logging.getLogger("fencerow.db")
 
 
 class SqliteEngine:
@@ -72,6 +78,7 @@ class SqliteEngine:
         self._journal_mode = journal_mode or default_journal()
         self._inherited: list[SqliteConnection | None] = []  # from a parent process; never used
         self._begin()
+        forks.ask(self)
 
     def _begin(self) -> None:
         """In a process of its own, with nothing of a parent's."""
@@ -199,6 +206,29 @@ class SqliteEngine:
         if name not in self._threads:
             self._threads[name] = OneThread(name)
         return self._threads[name]
+
+    def before_fork(self) -> Callable[[], None]:
+        """Close the connections, and open none until the fork is over, which is said by calling what this returns.
+
+        SQLite remembers in the process's memory which locks its connections hold. A child that inherits some believes
+        that they are its own: it would wait for them for ever, or hold none where its parent lets go, and with `wal`
+        the parent would remove the log into which the child writes.
+        """
+        self._check_process()
+        over = ExitStack()
+        for lock in (self._write_lock, self._workers_lock):
+            if lock.acquire(timeout=FORK_WAIT_S):
+                over.callback(lock.release)
+            else:
+                log.warning(
+                    "forked while a transaction was open on %s: do not use it in the child", self.path
+                )
+                return over.close
+        for opened in (self._jobs, self._workers):
+            if opened is not None and not opened.connection.in_transaction:
+                opened.close()
+        self._jobs = self._workers = None
+        return over.close
 
     def _check_process(self) -> None:
         """A connection must not cross a fork: the child opens its own and leaves the parent's alone."""
