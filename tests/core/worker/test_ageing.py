@@ -7,8 +7,8 @@ import time
 import pytest
 
 from fencerow.core.model.job import QueueLane
+from fencerow.core.model.lane import STRICT, Ageing
 from fencerow.core.store import store
-from fencerow.core.worker.ageing import STRICT, Ageing
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.marks import QueueView
 from fencerow.core.worker.pool import Pool

@@ -13,11 +13,10 @@ from msgspec import structs
 from fencerow import Client
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import NewJob, QueueLane
-from fencerow.core.model.lane import ANYBODYS, SHARE
+from fencerow.core.model.lane import ANYBODYS, SHARE, Ageing
 from fencerow.core.model.turns import Ring, RingMember
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark
-from fencerow.core.worker.ageing import Ageing
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.marks import QueueView
 from fencerow.core.worker.pool import Pool

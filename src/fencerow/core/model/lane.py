@@ -1,12 +1,15 @@
-"""The names of the lanes in which jobs are queued. A lane is a priority of a queue and one of these names.
+"""The lanes in which jobs are queued, and in which order a claim is given them.
 
-The table computes the name from the job (`jobs.lane`): this page and the schema say the same. A claim names the lanes
-from which it may take, so whoever may not take a job does not meet it.
+A lane is a priority of a queue and one of the names below. The table computes the name from the job (`jobs.lane`): this
+page and the schema say the same. A claim names the lanes from which it may take, so whoever may not take a job does not
+meet it. Where the time counts that jobs have been due, another lane may go first than the one of the highest priority:
+`Ageing`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 ANYBODYS: Final = ""  # jobs that name no share, and no label or one whose wait is over
@@ -37,3 +40,25 @@ def open_to(labels: Iterable[str]) -> list[str]:
     """The lanes from which a worker with these labels may take. Those of shares are anybody's, and not among them."""
     own = [*(LABEL + label for label in labels), ANYBODYS]
     return [*own, *(SUSPECT + each for each in own)]
+
+
+@dataclass(frozen=True, slots=True)
+class Ageing:
+    """How age counts; with None it does not, and a higher priority always goes first.
+
+    A job that has been due for `ageing_s` counts as one of the next higher priority. All jobs age alike, so the order
+    of two never changes while they wait, and needs no clock: each step of priority counts as being due `ageing_s`
+    earlier, and who was due first goes first. So nothing is written while jobs wait, no lane is walked, and a claim is
+    the same statement: only the order in which it is given the lanes differs.
+    """
+
+    ageing_s: float | None
+
+    def rank(self, priority: int, run_at_us: int) -> float:
+        """The place in the order: the least goes first."""
+        if self.ageing_s is None:
+            return -priority
+        return run_at_us - priority * self.ageing_s * 1e6
+
+
+STRICT: Final = Ageing(None)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from fencerow.core.background.loop import Loop, Loops
 from fencerow.core.chore import Site
 from fencerow.core.model.handler import Handler
-from fencerow.core.worker.ageing import Ageing
+from fencerow.core.model.lane import Ageing
 from fencerow.core.worker.claimer import Claimer
 from fencerow.core.worker.dispatch import Dispatch
 from fencerow.core.worker.lease import WorkerLease

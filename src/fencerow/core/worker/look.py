@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from fencerow.core.model.lane import ANYBODYS
-from fencerow.core.worker.ageing import STRICT, Ageing
+from fencerow.core.model.lane import ANYBODYS, STRICT, Ageing
 from fencerow.core.worker.marks import QueueView
 
 

@@ -10,7 +10,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Protocol
 
-from fencerow.core.worker.ageing import STRICT, Ageing
+from fencerow.core.model.lane import STRICT, Ageing
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.gathering import Entry, Gatherings, kind_of
 from fencerow.core.worker.look import QueueLook
