@@ -12,7 +12,8 @@ import pytest
 from fencerow import App, Config, Defaults, InvalidInput
 from fencerow.core.client.waiting import check_wait
 from fencerow.core.model.control import check_delay
-from fencerow.db.text import is_finite, shown
+from fencerow.core.model.seconds import is_finite
+from fencerow.db.text import shown
 from fencerow.errors import FencerowError
 from fencerow.limits import Breaker, Limit, Rate
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 
 from fencerow.db.errors import InvalidInput
@@ -27,16 +26,6 @@ def shown(value: object, length_max: int = 80) -> str:
         return ascii(value)[:length_max]
     except Exception:  # a representation of somebody's own may raise what it likes
         return f"of type {type(value).__name__} and cannot be shown"
-
-
-def is_finite(value: object) -> bool:
-    """Whether it is a number that can be calculated with: no NaN, no infinity, none that no float can hold."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False
 
 
 def check_text(value: object, what: str, length_max: int, *, lines: bool = False, empty: bool = False) -> str:

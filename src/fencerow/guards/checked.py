@@ -9,11 +9,11 @@ import msgspec
 
 from fencerow.core.errors import InvalidInput, InvalidPayload, LeaseLost
 from fencerow.core.model.ids import new_id
-from fencerow.core.model.seconds import in_seconds
+from fencerow.core.model.seconds import in_seconds, is_finite
 from fencerow.core.model.value import Misfit, ValueType
 from fencerow.core.store.running import Running, running
 from fencerow.db.run import Steps
-from fencerow.db.text import check_text, is_finite, shown
+from fencerow.db.text import check_text, shown
 
 KEY_LENGTH_MAX = 256
 LIFETIME_S_MAX = 3650 * 86400.0

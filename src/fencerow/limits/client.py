@@ -8,11 +8,12 @@ import fencerow.limits.limits as limits
 import fencerow.limits.looking as looking
 from fencerow.core.client.base import Verbs
 from fencerow.core.errors import Busy, DatabaseError, InvalidInput
+from fencerow.core.model.seconds import is_finite
 from fencerow.core.model.submission import Submission
 from fencerow.core.store.hints import ARRIVED
 from fencerow.core.verb import averb, verb
 from fencerow.db.run import Procedure, ask
-from fencerow.db.text import check_text, is_finite, shown
+from fencerow.db.text import check_text, shown
 from fencerow.limits.definition import Limit, check_name
 from fencerow.limits.errors import LimitConflict, UnknownLimit
 from fencerow.limits.limits import LimitRecord

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.seconds import Seconds, in_seconds, keep_in_seconds
-from fencerow.db.text import is_finite, shown
+from fencerow.core.model.seconds import Seconds, in_seconds, is_finite, keep_in_seconds
+from fencerow.db.text import shown
 from fencerow.limits.breaking import Breaking
 from fencerow.limits.pacing import Pace
 

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from fractions import Fraction
 
 from fencerow.core.errors import FencerowError
-from fencerow.db.text import check_text, is_finite, shown
+from fencerow.core.model.seconds import is_finite
+from fencerow.db.text import check_text, shown
 from fencerow.planning.errors import InvalidPlan
 from fencerow.planning.formulas import exact
 

@@ -9,7 +9,8 @@ from fractions import Fraction
 
 import fencerow.calendar.zones as zones
 import fencerow.schedules.cron_text as cron_text
-from fencerow.db.text import is_finite, shown
+from fencerow.core.model.seconds import is_finite
+from fencerow.db.text import shown
 from fencerow.schedules.cron import Cron
 from fencerow.schedules.errors import InvalidSchedule
 from fencerow.schedules.evenly import Evenly

@@ -19,9 +19,9 @@ from fencerow.core.app.submission import Recipe
 from fencerow.core.client.handle import Handle
 from fencerow.core.errors import InvalidInput, ResultTimeout
 from fencerow.core.model.ids import new_id
-from fencerow.core.model.seconds import Seconds, in_seconds
+from fencerow.core.model.seconds import Seconds, in_seconds, is_finite
 from fencerow.db.left_tasks import done_by
-from fencerow.db.text import is_finite, shown
+from fencerow.db.text import shown
 from fencerow.web.errors import AnswerBusy
 
 R = TypeVar("R")

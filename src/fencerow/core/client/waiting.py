@@ -18,12 +18,12 @@ from concurrent.futures import Future, InvalidStateError
 from fencerow.core.errors import Busy, FencerowError, InvalidInput, OutcomeUnknown, Unavailable
 from fencerow.core.model import wakeup
 from fencerow.core.model.job import EndOfJob
-from fencerow.core.model.seconds import Seconds, in_seconds
+from fencerow.core.model.seconds import Seconds, in_seconds, is_finite
 from fencerow.core.store import store
 from fencerow.db.engine import Engine
 from fencerow.db.service import Service
 from fencerow.db.strikes import SHELTER, here, sheltered
-from fencerow.db.text import is_finite, shown
+from fencerow.db.text import shown
 from fencerow.db.trouble import is_shortage
 
 log = logging.getLogger("fencerow.client")

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import cast
 
+from fencerow.core.model.seconds import is_finite
 from fencerow.db.queries import TOKEN
-from fencerow.db.text import is_finite, shown
+from fencerow.db.text import shown
 from fencerow.guards.checked import LIFETIME_S_MAX
 from fencerow.guards.names import plain_name
 from fencerow.guards.transitions.declaring import Lease, Move, Overdue, SubState, listed, sources_of
