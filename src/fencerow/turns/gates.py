@@ -29,8 +29,7 @@ ROOM_MAX: Final = 500  # that one look gives at a gate
 MORE: Final = 2  # that wait at a gate, or more
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     """A job that waits at a gate and may go. `gates`: all at which it needs a turn. `at_once`: how many it allows at
     that of its key. `order`: who comes first is least. `aged`: it has been due for long."""
 
@@ -56,7 +55,8 @@ class KeptTurn:
 class Gate:
     """A locked gate. `given`: the jobs that got a turn there since.
 
-    `closed`: one that waits there does not fit, and nobody goes past it. `overfull`: nothing was left for it.
+    `is_key`: it is that of an exclusive key. `closed`: one that waits there does not fit, and nobody goes past it.
+    `overfull`: nothing was left for it.
     """
 
     def __init__(
@@ -73,6 +73,7 @@ class Gate:
         limit; without one nobody defined it, and it bounds nobody. `awaited`: how many wait there, `MORE` at most."""
         self.kept = kept
         self.awaited = awaited
+        self.is_key = name.startswith(KEY)
         self._keeps = 0
         self.name = name
         self.rule = rule
@@ -95,11 +96,6 @@ class Gate:
         if self.is_key and not self._held.taken and not self.given:
             return 1  # whoever is first says how many it allows
         return left + self.is_paced if left > 0 else 0
-
-    @property
-    def is_key(self) -> bool:
-        """Whether it is that of an exclusive key."""
-        return self.name.startswith(KEY)
 
     @property
     def is_paced(self) -> bool:
@@ -231,7 +227,9 @@ def _choose(job: Candidate, gates: Mapping[str, Gate], choice: Choice) -> None:
         # Somebody else came first when it was looked which gates are needed. The next look knows them.
         own.closed = True
         choice.again.update((job.gate, *job.gates))
-    elif (full := next((name for name in job.gates if not gates[name].fits(job)), None)) is None:
+    elif (
+        full := next((name for name in job.gates if name != own.name and not gates[name].fits(job)), None)
+    ) is None:
         choice.given.append(job.id)
         for name in job.gates:
             gates[name].give(job)
