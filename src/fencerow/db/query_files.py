@@ -120,5 +120,5 @@ def _parts(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _without_prose(body: str) -> str:
-    """What a fragment says, without prose and comments: one behind its last line would swallow what follows it there."""
+    """What a fragment says, without prose and comments: one behind its last line would swallow what follows there."""
     return COMMENT.sub(lambda match: match[1] or "", body.strip("\n") + "\n").strip("\n")

@@ -69,8 +69,8 @@ class SubmitGroup:
     async def drain(self) -> None:
         """Wait until all that was accepted is stored or refused."""
         if self._alone is not None:  # not its caller's future: a caller may be cancelled
-            self._drained = self._drained or self._loop.create_future()
-            await asyncio.wait([self._drained])
+            answered = self._drained = self._drained or self._loop.create_future()
+            await asyncio.wait([answered])
         if self._sending is not None:
             await asyncio.wait([self._sending])
 
