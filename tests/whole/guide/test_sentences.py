@@ -168,7 +168,7 @@ SHOWN_BY = {
     "operations.md: The telemetry fact `loop_error`": "operators/test_worker_commands.py::test_what_fails_in_the",
     "operations.md: Each worker logs the jump": f"{DOCTOR}::test_a_clock_that_went_back_is_seen",
     "postgresql.md: `fencerow doctor` adds up": "doctor/test_connections.py::test_what_all_workers_may_open",
-    "postgresql.md: `fencerow doctor` tells whether they": "doctor/test_connections.py::test_a_pooler_whose_role",
+    "postgresql.md: `fencerow doctor` says so (`plans`)": "doctor/test_connections.py::test_a_pooler_is_told_of_plans",
     "postgresql.md: `fencerow workers --json` has it": "operators/test_connections_told.py::test_a_program_is_told",
     "operations.md: **A migration that makes a table": "cli/test_schema.py::test_the_privileges_are_printed_alone",
     "guide/dashboard.md: `fencerow dev -A module:app` shows": "cli/test_dev.py::test_a_change_starts_the_worker_anew",
