@@ -85,6 +85,7 @@ async def test_a_cancelled_caller_of_an_operation_leaves_it_alone(pg: PostgresEn
         with pytest.raises(asyncio.CancelledError):
             await running
     await pg._pools.aanswered(PATIENCE_S)
+    assert begun(pg) == 0, "its answer was read to its end"
     assert seen(pg, job.id)
 
 
