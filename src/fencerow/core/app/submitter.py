@@ -77,7 +77,7 @@ class Submitter:
     async def asubmit(self, call: Call[R]) -> Handle[R]:
         """`submit` for async code."""
         client, connection = self.client or self._open_client(), call.recipe.options.connection
-        (ahead,) = await self._packed_ahead([call])
+        ahead = await _packed(call) if _waits(call) else None
         if self.middleware:
             with self._in_middleware([call], [ahead]) as submissions:
                 (answer,) = await client.asubmit(submissions, connection=connection)

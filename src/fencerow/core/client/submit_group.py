@@ -108,6 +108,11 @@ class SubmitGroup:
             self._waiting.clear()
 
     def _next_batch(self) -> list[Member]:
+        few = len(self._waiting) <= GROUP_ROWS_MAX
+        if few and sum([each.job.args_bytes for each, _ in self._waiting]) <= GROUP_BYTES_MAX:
+            everybody = list(self._waiting)  # nearly always
+            self._waiting.clear()
+            return everybody
         batch = [self._waiting.popleft()]
         size = batch[0][0].job.args_bytes
         while self._waiting and len(batch) < GROUP_ROWS_MAX:

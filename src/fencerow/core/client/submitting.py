@@ -75,7 +75,7 @@ class Submits(ClientBase):
             OutcomeUnknown: the answer was lost and could not be had within `patience_s`; `job_ids` are
                 the ids to ask for or to submit again.
         """
-        if any(each.job.writes_more for each in submissions):
+        if _write_more(submissions):
             self._known_fleet().check(submissions)
         return self.run(self._submitting(submissions, connection), connection)
 
@@ -83,7 +83,7 @@ class Submits(ClientBase):
         self, submissions: Sequence[Submission], *, connection: object | None = None
     ) -> list[SubmitResult]:
         """`submit` for async code. A plain single job may go into one insert with those submitted meanwhile."""
-        if any(each.job.writes_more for each in submissions):
+        if _write_more(submissions):
             await self._known_fleet().acheck(submissions)
         if connection is None and len(submissions) == 1 and _is_plain(submissions[0]):
             loop = asyncio.get_running_loop()
@@ -195,6 +195,12 @@ class Submits(ClientBase):
             self.telemetry.emit(
                 Fact.SUBMITTED, job=name, queue=queue, count=count_all, replayed=replayed, replaced=replaced
             )
+
+
+def _write_more(submissions: Sequence[Submission]) -> bool:
+    if len(submissions) == 1:  # nearly always, and then a generator would be most of the cost
+        return submissions[0].job.writes_more
+    return any(each.job.writes_more for each in submissions)
 
 
 def _is_plain(submission: Submission) -> bool:

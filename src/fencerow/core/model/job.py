@@ -120,7 +120,13 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_named(self) -> bool:
         """Whether it names a key, a limit, a share or a label, which few jobs do."""
-        return self.needs_turn or self.share is not None or self.affinity is not None
+        # Written out, here and below: each submit asks several times, and a property costs as much as all comparisons.
+        return (
+            self.exclusive is not None
+            or self.limits is not None
+            or self.share is not None
+            or self.affinity is not None
+        )
 
     @property
     def needs_turn(self) -> bool:
@@ -130,7 +136,12 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     @property
     def writes_more(self) -> bool:
         """Whether its submit writes more than a queued row: an arrival at its gate, its label, what wings keep."""
-        return self.terms is not None or self.needs_turn or self.affinity is not None
+        return (
+            self.terms is not None
+            or self.exclusive is not None
+            or self.limits is not None
+            or self.affinity is not None
+        )
 
     @property
     def gate(self) -> str | None:

@@ -18,12 +18,15 @@ def hints_of(jobs: Iterable[NewJob]) -> list[str]:
     some wait for turns."""
     # By identity: comparing templates costs more than the rest, and jobs that are alike have the same.
     free: dict[tuple[int, str], Template] = {}
-    waits = False
+    waits, known = False, None
     for job in jobs:
+        if job.template is known and not job.is_named:
+            continue
         if job.needs_turn:
             waits = True
         else:
             free[id(job.template), lane_of(job.share, job.affinity)] = job.template
+            known = None if job.is_named else job.template
     now_us = time.time_ns() // 1000  # this host's: whatever starts later needs no hint
     hints = _due_lanes(((template, lane) for (_, lane), template in free.items()), now_us)
     return [*hints, ARRIVED] if waits else hints
