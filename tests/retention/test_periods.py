@@ -280,9 +280,8 @@ def test_a_plain_drop_of_an_attached_table_makes_everybody_wait(
             acker.execute("SET LOCAL lock_timeout = '200ms'")
             outcome = f'[{{"id":"{job.id}","attempt":1,"result":"1"}}]'
             with pytest.raises(psycopg.errors.LockNotAvailable):
-                acker.execute(
-                    pyformat(text).encode(), {"outcomes": outcome, "holder": holder, "awaited_s": 1.0}
-                )
+                given = {"outcomes": outcome, "holder": holder, "awaited_s": 1.0, "alone": 1}
+                acker.execute(pyformat(text).encode(), given)
         other.cancel_safe()
         assert isinstance(dropping.exception(), psycopg.errors.QueryCanceled)
 

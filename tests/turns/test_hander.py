@@ -27,8 +27,8 @@ async def test_a_sweep_that_had_to_wait_does_not_put_off_the_next(
         now[0] += 10.0  # between any two looks at the clock, so also while a part is under way
         return now[0]
 
-    looks = hander.Hander(Site(engine, Config(), Telemetry(), "w", lambda: ()))
     monkeypatch.setattr(hander, "time", SimpleNamespace(monotonic=monotonic))
+    looks = hander.Hander(Site(engine, Config(), Telemetry(), "w", lambda: ()))
     for key in ("a", "b"):
         made = new_job(exclusive=key)
         await engine.arun(store.submit_gated([made]))

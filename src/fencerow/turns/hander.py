@@ -45,7 +45,7 @@ class Hander(Chore):
         self._turn_claim_s = site.config.turn_claim_s
         self._actor = f"worker {site.worker}"
         self._swept = ""  # up to this gate
-        self._sweep_at = 0.0  # monotonic
+        self._sweep_at = time.monotonic()  # but arrivals come first, for a while
         self._mark = ArrivalMark()
 
     def is_for(self, message: WakeUp | None) -> bool:
@@ -54,12 +54,12 @@ class Hander(Chore):
 
     async def tick(self) -> float:
         """Hand over what is free; returns the seconds until the next look."""
-        if time.monotonic() >= self._sweep_at:
-            await self._sweep()
         after = self._mark.after(time.monotonic())
         wanted = await self._engine.arun(looks.turns_wanted(after))
         if not after:
             self._mark.looked_at_all(time.monotonic())
+        if time.monotonic() >= self._sweep_at + SWEEP_S_MIN * wanted.at_once:
+            await self._sweep()
         return min(self._poll_max_s, await self._hand_over(wanted, after))
 
     async def _hand_over(self, wanted: TurnsWanted, after: int) -> float:

@@ -64,9 +64,9 @@ def hand_over(gates: Iterable[str] = (), *, due: Due = OWN, after: int = 0) -> S
     """
     rows = yield from execute("take_arrivals", limit=GATES_MAX, after=after)
     last = max((as_int(row[1]) for row in rows if row[1] is not None), default=0)
-    names = {str(row[0]) for row in rows}.union(gates)
+    names = {str(row[0]) for row in rows if row[0] is not None}.union(gates)
     if not names:
-        return HandedOver([], more=False)
+        return HandedOver([], more=len(rows) >= GATES_MAX, last=last)
     locked: dict[str, Gate] = {}
     known_us: dict[str, int | None] = {}
     choice = Choice()

@@ -26,14 +26,14 @@ BACKLOG = 20_000
 PAGE = ROOT / "docs" / "postgresql.md"
 MARKS = {  # by what each prepared statement is found, and parameters that do some work
     "claim": (
-        "json_agg(json_build_array",
+        "CAST(json_agg(json_build_array(\n",
         {"queue": "mail", "lanes": f'[[0,"",0,"{NIL}",10]]', "names": "{send}"},
     ),
     "lanes": ("RECURSIVE level", {"queue": "mail", "names": '{"",suspect:}', "turns_max": "1000"}),
     "succeed": ('INTO "fencerow".spent_ids', {"outcomes": f'[{{"id":"{NIL}","attempt":1,"result":"1"}}]'}),
 }
 CALLED = re.compile(r"fencerow\.(?:now|us|at|seconds|later)\(")
-NUMBERS = {"holder": NIL, "limit": "10", "margin_s": "60", "awaited_s": "300", **OWN_CLOCK}
+NUMBERS = {"holder": NIL, "limit": "10", "margin_s": "60", "awaited_s": "300", "alone": "1", **OWN_CLOCK}
 
 
 @pytest.fixture

@@ -30,6 +30,7 @@ from fencerow.db.run import (
 )
 
 CLAIMS = msgspec.json.Decoder(list[Claimed])
+QUEUED = msgspec.json.Decoder(list[tuple[str, str, int, int, str]])
 NIL = "00000000-0000-0000-0000-000000000000"
 # How long the result of an ephemeral job is kept for those who wait for it.
 AWAITED_S = 300.0
@@ -249,14 +250,31 @@ class MovedJob(msgspec.Struct, frozen=True):
     had_turns: bool = False
 
 
+class MovedAndMade(msgspec.Struct, frozen=True):
+    """The jobs that are finished now, and those that were made or queued with them: what a wake-up has to say."""
+
+    moved: list[MovedJob]
+    made: list[Requeued]
+
+
 @operation(alone=True, prepared=True)
 def succeed(outcomes: Sequence[Success], *, holder: str) -> Steps[list[MovedJob]]:
     """Store results and move the jobs to the finished ones. Repeating it moves nothing more.
 
     Ephemeral jobs leave their ids alone; those that are awaited are kept for `AWAITED_S`.
     """
-    params = {"outcomes": text_of(outcomes), "holder": holder, "awaited_s": AWAITED_S}
-    return moved_rows((yield Statement("succeed", params)))
+    return moved_rows((yield _succeeding(outcomes, holder, alone=False)))
+
+
+@operation(alone=True, prepared=True)
+def succeed_alone(outcomes: Sequence[Success], *, holder: str) -> Steps[MovedAndMade]:
+    """`succeed` in a transaction of its own: wings may pass on what let these jobs run, and queue others with that.
+
+    On PostgreSQL it locks those that it queues. A lost answer leaves them queued; a sweep of their lanes finds them.
+    """
+    rows = yield _succeeding(outcomes, holder, alone=True)
+    queued = [_queued(row[3]) for row in rows if len(row) > 3 and row[3] is not None]
+    return MovedAndMade(moved_rows(rows), [job for some in queued for job in some])
 
 
 @operation(repeatable=False)
@@ -322,6 +340,19 @@ def archive(ids: Iterable[str]) -> Steps[list[MovedJob]]:
     if not wanted:
         return []
     return moved_rows((yield from execute("archive", ids=wanted)))
+
+
+def _succeeding(outcomes: Sequence[Success], holder: str, *, alone: bool) -> Statement:
+    params = {"outcomes": text_of(outcomes), "holder": holder, "awaited_s": AWAITED_S, "alone": int(alone)}
+    return Statement("succeed", params)
+
+
+def _queued(document: object) -> list[Requeued]:
+    """Of a JSON array of arrays: id, queue, priority, due instant, lane."""
+    each: list[tuple[str, str, int, int, str]] = QUEUED.decode(str(document))
+    return [
+        Requeued(job_id, queue, priority, at_us, lane=lane) for job_id, queue, priority, at_us, lane in each
+    ]
 
 
 def moved_rows(rows: Rows) -> list[MovedJob]:

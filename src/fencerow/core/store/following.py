@@ -10,7 +10,7 @@ import msgspec
 from fencerow.core.model.job import NewJob
 from fencerow.core.model.rules import needed
 from fencerow.core.model.submission import Submission
-from fencerow.core.store.attempts import MovedJob, Requeued, Success, succeed
+from fencerow.core.store.attempts import MovedAndMade, Requeued, Success, succeed
 from fencerow.core.store.storing import once_each, storing_once
 from fencerow.core.store.workers import refuse_older
 from fencerow.db.run import Steps, operation
@@ -21,13 +21,6 @@ class FollowedSuccess(msgspec.Struct, frozen=True):
 
     success: Success
     submissions: Sequence[Submission]
-
-
-class MovedAndMade(msgspec.Struct, frozen=True):
-    """The jobs that are finished now, and those that were made: what a wake-up has to say."""
-
-    moved: list[MovedJob]
-    made: list[Requeued]
 
 
 @operation()

@@ -26,6 +26,7 @@ from fencerow.core.model.outcome import (
 from fencerow.core.model.state import State
 from fencerow.core.store.attempts import (
     Failure,
+    MovedAndMade,
     MovedJob,
     Requeue,
     Requeued,
@@ -34,9 +35,9 @@ from fencerow.core.store.attempts import (
     fail,
     requeue,
     stop,
-    succeed,
+    succeed_alone,
 )
-from fencerow.core.store.following import FollowedSuccess, MovedAndMade, succeed_with_follow_ups
+from fencerow.core.store.following import FollowedSuccess, succeed_with_follow_ups
 from fencerow.core.store.reap import Crash, Reclaimed, crash
 from fencerow.core.store.suspending import SuspendedAttempt, Suspending, suspend
 from fencerow.core.store.unmoved import fail_in_place
@@ -90,8 +91,8 @@ class OutcomeRule:
     is_lasting: bool = True
 
 
-def _succeed(batch: Batch, holder: str) -> Operation[list[MovedJob]]:
-    return succeed([Success(*each.key, each.outcome.result.decode()) for each in batch], holder=holder)
+def _succeed(batch: Batch, holder: str) -> Operation[MovedAndMade]:
+    return succeed_alone([Success(*each.key, each.outcome.result.decode()) for each in batch], holder=holder)
 
 
 def _follow(batch: Batch, holder: str) -> Operation[MovedAndMade]:
@@ -212,7 +213,7 @@ def _reason(outcome: Released | Crashed) -> dict[str, Any]:
 
 
 WRITINGS: Mapping[str, Writing] = {
-    "succeed": Writing(_succeed, _when_moved),
+    "succeed": Writing(_succeed, _when_followed),
     "follow": Writing(_follow, _when_followed),
     "fail": Writing(_fail, _when_moved),
     "stop": Writing(_stop, _when_moved),

@@ -29,6 +29,11 @@ LISTS = (
     "when jobs are revived",
     "when jobs wait again",
     "when attempts have failed",  # of `moved`: on PostgreSQL those that say so (has_failed), on SQLite all
+    # Both stand on PostgreSQL: for those of `ended` that succeeded, and for all others. With :alone the statement is
+    # a transaction of its own: so it may lock a job that waits (behind `stamped`, the last lock that it waits for), and
+    # queue it.
+    "when attempts have succeeded",
+    "when other ends are moved",
 )
 CONDITIONS = (
     "whose end is awaited",  # of one of `ended`: somebody besides a caller waits for its end
@@ -54,6 +59,7 @@ ITEMS = (
     "what a replaced job begins with",  # as `column = value`: what is not written by a submit
     "columns of the moved",  # those that its parts read where jobs wait again or attempts have failed
     "told of a claimed job",  # and read by the worker behind all that is the core's but the lane
+    "told of successes",  # of all that an end of attempts queued: JSON, in the first row, of `Requeued` as arrays
     "fields of wings",  # of `job`, as name and value of a JSON object: what is shown of them
 )
 NAMES = (
@@ -68,6 +74,7 @@ JOINS = (
 PARAMETERS = {  # of the statements in which a point stands
     "weights of lanes in turn": {":queue"},
     "what must end before it is revived": {":ids"},
+    "when attempts have succeeded": {":alone"},
 }
 POINTS = (*LISTS, *CONDITIONS, *VALUES, *ITEMS, *NAMES, *JOINS)
 PARAMETER = re.compile(r"(?<![:\w]):[a-z_]+")

@@ -15,6 +15,7 @@ from fencerow.core.store.attempts import (
     lanes as lanes,
     AWAITED_S as AWAITED_S,
     Failure as Failure,
+    MovedAndMade as MovedAndMade,
     MovedJob as MovedJob,
     Requeue as Requeue,
     Requeued as Requeued,
@@ -25,6 +26,7 @@ from fencerow.core.store.attempts import (
     requeue as requeue,
     stop as stop,
     succeed as succeed,
+    succeed_alone as succeed_alone,
     existing as existing,
     mark_awaited as mark_awaited,
     outcomes as outcomes,
@@ -50,7 +52,6 @@ from fencerow.core.store.notes import (
 )
 from fencerow.core.store.following import (
     FollowedSuccess as FollowedSuccess,
-    MovedAndMade as MovedAndMade,
     succeed_with_follow_ups as succeed_with_follow_ups,
 )
 from fencerow.core.store.orders import (

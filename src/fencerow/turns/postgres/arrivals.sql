@@ -20,6 +20,8 @@ WHERE EXISTS (SELECT 1
 -- Take arrivals, the oldest first, and name the gates to be looked at: those, and those where a job has become due. All
 -- others of the same gates are taken with them, for one look serves them all.
 -- Behind :after, since the index has those that were taken for as long as somebody holds an old snapshot.
+-- The gate of a key is not named where nobody waits, no turn is kept, and no instant is noted that may be over: there is nothing to
+-- do. Whoever comes later leaves an arrival in the transaction in which he comes, and it is not among these.
 -- Guard: none; what is taken comes back if this transaction does not commit. Locked rows are taken by somebody else.
 WITH first AS MATERIALIZED (
     SELECT oldest.gate
@@ -39,8 +41,16 @@ taken AS (
             FOR UPDATE SKIP LOCKED
         ))
     RETURNING arrival.gate, arrival.id
+),
+idle AS MATERIALIZED (
+    SELECT left_gate.name
+    FROM (SELECT DISTINCT taken.gate AS name FROM taken) AS left_gate
+    WHERE starts_with(left_gate.name, 'key:')
+      AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS waiting WHERE waiting.gate = left_gate.name AND waiting.state = 'waiting')
+      AND NOT EXISTS (SELECT 1 FROM fencerow.gates AS gate
+                      WHERE gate.name = left_gate.name AND num_nonnulls(gate.next_at, gate.kept_until) > 0)
 )
-SELECT taken.gate, taken.id FROM taken
+SELECT CASE WHEN NOT taken.gate IN (SELECT idle.name FROM idle) THEN taken.gate END, taken.id FROM taken
 UNION ALL
 (SELECT gate.name, NULL
  FROM fencerow.gates AS gate

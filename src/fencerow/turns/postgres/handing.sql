@@ -146,7 +146,7 @@ WHERE gate.name = ANY(CAST(:gates AS text[]));
 -- claims, and those that somebody locks are passed over: they block nobody.
 -- The limit stands in a LATERAL of its own: as an array of a correlated subquery it gave a gate's turns many times.
 WITH RECURSIVE {{lanes at gates}}
-SELECT lane.gate, next.id, next.at_once, next.exclusive, CAST(to_json(next.limits) AS text), lane.priority,
+SELECT lane.gate, CAST(next.id AS text), next.at_once, next.exclusive, CAST(to_json(next.limits) AS text), lane.priority,
        fencerow.us(next.run_at),
        next.run_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:aged_s AS double precision))
 FROM lane
@@ -162,7 +162,7 @@ WHERE {{is open}};
 
 -- name: find_kept
 -- Those of these jobs, for which turns are kept, that may go; locked. For the others nothing is kept any more, or not now.
-SELECT waiting.gate, waiting.id, COALESCE(waiting.exclusive_at_once, 1), waiting.exclusive,
+SELECT waiting.gate, CAST(waiting.id AS text), COALESCE(waiting.exclusive_at_once, 1), waiting.exclusive,
        CAST(to_json(waiting.limits) AS text), waiting.priority, fencerow.us(waiting.run_at), true
 FROM fencerow.jobs AS waiting
 WHERE waiting.id = ANY(CAST(:ids AS uuid[]))
@@ -174,7 +174,13 @@ WHERE waiting.id = ANY(CAST(:ids AS uuid[]))
 FOR UPDATE OF waiting SKIP LOCKED;
 
 -- name: keep_turns
--- Keep the next turn at these gates for a job, for a while. Their rows are locked by this transaction.
+-- Keep the next turn at these gates for a job, for a while. Their rows are locked by this transaction. They are looked at
+-- again: who took an arrival meanwhile has not seen that a turn is kept.
+WITH told AS (
+    INSERT INTO fencerow.gate_arrivals (gate)
+    SELECT kept.gate
+    FROM unnest(CAST(:gates AS text[])) AS kept (gate)
+)
 UPDATE fencerow.gates AS gate
 SET kept_for = CAST(:id AS uuid),
     kept_until = (SELECT fencerow.now()) + fencerow.seconds(CAST(:kept_s AS double precision))
@@ -199,13 +205,21 @@ SET state = 'queued',
 WHERE job.id = ANY(CAST(:ids AS uuid[]))
   AND job.state IS NOT DISTINCT FROM 'waiting'
   AND job.gate IS NOT NULL
-RETURNING job.id, job.queue, job.priority, fencerow.us(job.run_at), false, job.lane;
+RETURNING CAST(job.id AS text), job.queue, job.priority, fencerow.us(job.run_at), false, job.lane;
 
 -- name: send_on
--- Let jobs wait at another of their gates, which is full. Guard: waiting at a gate. The rows of both are locked.
+-- Let jobs wait at another of their gates, which is full. They come to those of keys, and say so: who took an arrival there
+-- meanwhile has not seen them. Guard: waiting at a gate. The rows of both are locked.
+WITH sent AS MATERIALIZED (
+    SELECT each.id, each.gate FROM json_to_recordset(CAST(:sent AS json)) AS each (id uuid, gate text)
+),
+come AS (
+    INSERT INTO fencerow.gate_arrivals (gate)
+    SELECT DISTINCT sent.gate FROM sent WHERE starts_with(sent.gate, 'key:')
+)
 UPDATE fencerow.jobs AS job
 SET gate = sent.gate
-FROM json_to_recordset(CAST(:sent AS json)) AS sent (id uuid, gate text)
+FROM sent
 WHERE job.id = sent.id
   AND job.state IS NOT DISTINCT FROM 'waiting'
   AND job.gate IS NOT NULL;

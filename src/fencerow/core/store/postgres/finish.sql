@@ -32,18 +32,19 @@ stamped AS (
     FROM ended
     WHERE ended.key IS NOT NULL  -- spares a look into the keys for each job that has none
       AND owned.scope = ended.scope AND owned.key = ended.key AND owned.job_id = ended.id
+    RETURNING owned.job_id
 )
 {{when jobs have ended}}
 
--- fragment: the ended
+-- fragment: told of the ended
 -- What the worker is told of each: whether somebody waits for it, and whether it had turns that are free now.
-SELECT CAST(ended.id AS text), ended.awaited{{whose end is awaited}}, (false{{who needs a turn}})
-FROM ended
+CAST(ended.id AS text), ended.awaited{{whose end is awaited}}, (false{{who needs a turn}})
 
 -- name: succeed
 -- Store the results of attempts and move their jobs to the finished ones, into the period that is open now or to
 -- those that are kept row by row. An ephemeral job leaves its id alone, unless somebody waits for its result: then
--- it is kept for a moment. What follows an end (its event, the turns that are free) is said by the wings.
+-- it is kept for a moment. What follows an end (its event, the turns that are free) is said by the wings. They
+-- may queue others with it (:alone), which the first row tells.
 -- Guard: still running, under this holder, in this attempt. The period is read in this statement: one that it sees
 -- open was not detached before its snapshot, and a detachment waits for it. A job that has ended in this period already
 -- (a row that was put back by hand) leaves the live ones, and its first end stands.
@@ -79,7 +80,7 @@ spent AS (
     SELECT ended.id, ended.attempt, ended.ended_at FROM ended WHERE ended.ephemeral
     ON CONFLICT (id) DO UPDATE SET attempt = EXCLUDED.attempt, ended_at = EXCLUDED.ended_at
 ),
-{{what follows an end}},
+{{what follows an end}}{{when attempts have succeeded}},
 kept AS (
     INSERT INTO fencerow.finished_jobs ({{job columns}})
     SELECT {{job columns}}
@@ -87,7 +88,8 @@ kept AS (
     WHERE awaited OR NOT ephemeral
     ON CONFLICT DO NOTHING
 )
-{{the ended}};
+SELECT {{told of the ended}}{{told of successes}}
+FROM ended;
 
 -- name: fail
 -- End attempts whose jobs shall not run again. The rows are moved by archive in the same transaction. What a handler chose
@@ -214,7 +216,7 @@ WITH ended AS (
       AND job.state IN ('succeeded', 'failed', 'cancelled')
     RETURNING job.*
 ),
-{{what follows an end}},
+{{what follows an end}}{{when other ends are moved}},
 kept AS (
 INSERT INTO fencerow.finished_jobs ({{job columns}})
 SELECT
@@ -233,7 +235,8 @@ FROM ended
 WHERE NOT EXISTS (SELECT 1 FROM fencerow.finished_jobs AS known WHERE known.id = ended.id)
 ON CONFLICT DO NOTHING
 )
-{{the ended}};
+SELECT {{told of the ended}}
+FROM ended;
 
 -- name: read_fences
 -- What became of these jobs: state, holder and attempt over live and finished together, and of ephemeral ones
