@@ -11,10 +11,10 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fencerow.core.errors import Busy, SchemaMissing, SchemaTampered, SchemaTooNew, SchemaTooOld
 from fencerow.core.model.ids import new_id
-from fencerow.core.schema.build_lease import Tell, build_kept
 from fencerow.core.schema.building import LEASE_S, Building, broken, indexes_of
 from fencerow.core.schema.rooms import known_migrations
 from fencerow.db import locks
@@ -22,6 +22,9 @@ from fencerow.db.engine import Engine
 from fencerow.db.migration import INDEX, Migration
 from fencerow.db.run import Rows, Steps, as_int, execute, operation
 from fencerow.db.steady import steady
+
+if TYPE_CHECKING:
+    from fencerow.core.schema.build_lease import Tell
 
 log = logging.getLogger("fencerow")
 
@@ -204,6 +207,8 @@ def migrate(
             done.append(got)
             on_applied(got)
         elif isinstance(got, Building):
+            from fencerow.core.schema.build_lease import build_kept  # who builds no index never loads it
+
             assert got.number is not None
             part = engine.queries[got.migration.part(got.number)]
             build_kept(engine, name, indexes_of(part), got, sent, tell)
@@ -225,6 +230,8 @@ def mend(engine: Engine, known: Sequence[Migration], *, lock: int, holder: str, 
     sent = steady()
     taken = engine.run(take_broken(known[-1], lock=lock, holder=holder))
     if isinstance(taken, Building):
+        from fencerow.core.schema.build_lease import build_kept
+
         build_kept(engine, name, indexes, taken, sent, tell)
 
 

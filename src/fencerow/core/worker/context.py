@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 from fencerow.core.answering import answer
 from fencerow.core.config import CoreConfig
@@ -20,11 +20,13 @@ from fencerow.core.store import store
 from fencerow.core.worker.attempt import Attempt, Interrupt, lease_lost
 from fencerow.core.worker.follow_ups import AsStored, FollowUps, PreparedJobs
 from fencerow.core.worker.lines import LEVELS, mirror
-from fencerow.core.worker.transaction import JobTransaction
 from fencerow.db.engine import Engine
 from fencerow.db.run import Operation
 from fencerow.db.strikes import SHELTER
 from fencerow.db.text import check_text, shown
+
+if TYPE_CHECKING:
+    from fencerow.core.worker.transaction import JobTransaction
 
 S = TypeVar("S")
 
@@ -285,6 +287,8 @@ class Job:
                 "effects and success are one commit, so an attempt has one transaction",
                 "do all writes in one block",
             )
+        from fencerow.core.worker.transaction import JobTransaction  # who asks for none never loads it
+
         transaction: JobTransaction[Any] = JobTransaction(
             self._engine, self._attempt, lambda: self._limit(transaction), session, self.follow_ups
         )
