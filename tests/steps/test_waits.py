@@ -257,6 +257,19 @@ def test_a_job_that_a_stranger_has_locked_is_looked_for_again_without_haste(pg: 
     assert [job.id for job in pg.run(wake_due(limit=10, actor="w")).jobs] == [locked]
 
 
+def test_a_stranger_who_has_locked_all_of_a_look_hides_no_other(pg: PostgresEngine) -> None:
+    locked = [asleep(pg, delay_s=float(second)) for second in range(1, 3)]
+    free = [asleep(pg, delay_s=float(second)) for second in range(3, 6)]
+    clock_of(pg).advance(11)
+    with psycopg.connect(pg.conninfo) as stranger:
+        stranger.execute("SELECT 1 FROM fencerow.jobs WHERE id = ANY(%s) FOR UPDATE", [locked])
+
+        first, second = (pg.run(wake_due(limit=2, actor="w")) for _ in range(2))
+
+    assert [[job.id for job in look.jobs] for look in (first, second)] == [free[:2], free[2:]]
+    assert {job.id for job in pg.run(wake_due(limit=2, actor="w")).jobs} == set(locked)
+
+
 def test_a_suspended_job_gives_its_turn_up_and_waits_for_it_again(engine: AnyEngine) -> None:
     """Also one that is strict: it holds its turn between attempts, and none while it sleeps."""
     first, second = new_job(exclusive="k", strict=True), new_job(exclusive="k", strict=True)

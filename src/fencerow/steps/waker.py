@@ -37,17 +37,28 @@ class Woken(NamedTuple):
 
 @operation()
 def wake_due(*, limit: int, actor: str | None) -> Steps[Woken]:
-    """Wake suspended jobs of which the time has come. Locked rows are left for the next look. May be repeated."""
-    rows = yield from execute("due_waits", limit=limit)
-    looked = list(dict.fromkeys(str(row[0]) for row in rows))
-    woken: list[Requeued] = []
-    seen: list[str] = []
-    if looked:
-        ids = [each.id for each in (yield from lock_waiters(looked, skip_locked=True))]
-        woken = yield from wake_locked(ids, actor=actor, anyway=False)
-        seen = first_column((yield from execute("waits_seen", looked=looked, ids=ids)))
+    """Wake suspended jobs of which the time has come. Locked rows are left for the next look. May be repeated.
+
+    Where a whole look found locked ones among its jobs, it goes on past them: they hide no other.
+    """
+    found, woken, left = yield from _woken("due_waits", limit, actor)
+    if left and found == limit:
+        _, others, _ = yield from _woken("free_due_waits", limit, actor)
+        woken = [*woken, *others]
     following = yield from execute("next_wait")
-    return Woken(woken, float(str(following[0][0])) if following else None, not set(seen).issuperset(looked))
+    return Woken(woken, float(str(following[0][0])) if following else None, left)
+
+
+def _woken(due: str, limit: int, actor: str | None) -> Steps[tuple[int, list[Requeued], bool]]:
+    """How many waits this statement found to be due, the jobs that were woken, and whether locked ones were left."""
+    rows = yield from execute(due, limit=limit)
+    looked = list(dict.fromkeys(str(row[0]) for row in rows))
+    if not looked:
+        return 0, [], False
+    ids = [each.id for each in (yield from lock_waiters(looked, skip_locked=True))]
+    woken = yield from wake_locked(ids, actor=actor, anyway=False)
+    seen = first_column((yield from execute("waits_seen", looked=looked, ids=ids)))
+    return len(rows), woken, not set(seen).issuperset(looked)
 
 
 class Waker(Chore):

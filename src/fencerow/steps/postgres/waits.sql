@@ -7,7 +7,8 @@ EXISTS (SELECT 1 FROM fencerow.job_waits AS wait
           AND wait.attempt = job.attempt
           AND (wait.until <= (SELECT fencerow.now())
                OR EXISTS (SELECT 1 FROM fencerow.job_signals AS sent
-                          WHERE sent.job_id = job.id AND sent.name = wait.signal AND sent.taken_as IS NULL)))
+                          WHERE sent.job_id = job.id AND sent.name = wait.signal AND sent.taken_as IS NULL OFFSET 0))
+        OFFSET 0)
 
 -- name: note_wait
 -- Write for what the attempt waits. The same wait of an earlier attempt is taken over: its time runs since then. The last
@@ -93,6 +94,21 @@ SELECT CAST(due.job_id AS text), fencerow.us(due.look_at)
 FROM fencerow.job_waits AS due
 WHERE due.look_at <= (SELECT fencerow.now())
 ORDER BY due.look_at
+LIMIT CAST(:limit AS integer);
+
+-- name: free_due_waits
+-- The same, past those whose jobs somebody else has locked: a stranger who holds many hides no other. The jobs are locked here, so that
+-- the walk ends with the last that is wanted. The waits are in their order before a job is looked at (OFFSET 0): none is locked for nothing.
+SELECT CAST(due.job_id AS text), fencerow.us(due.look_at)
+FROM (SELECT * FROM fencerow.job_waits AS each
+      WHERE each.look_at <= (SELECT fencerow.now())
+      ORDER BY each.look_at
+      OFFSET 0) AS due
+CROSS JOIN LATERAL (
+    SELECT job.id FROM fencerow.jobs AS job WHERE job.id = due.job_id
+    OFFSET 0
+    FOR UPDATE SKIP LOCKED
+) AS free
 LIMIT CAST(:limit AS integer);
 
 -- name: next_wait

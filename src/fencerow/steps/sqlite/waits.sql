@@ -77,6 +77,15 @@ WHERE due.look_at <= fencerow.now()
 ORDER BY due.look_at
 LIMIT :limit;
 
+-- name: free_due_waits
+-- The same of jobs that are there: nobody else can have locked one.
+SELECT due.job_id, due.look_at
+FROM fencerow.job_waits AS due
+JOIN fencerow.jobs AS job ON job.id = due.job_id
+WHERE due.look_at <= fencerow.now()
+ORDER BY due.look_at
+LIMIT :limit;
+
 -- name: next_wait
 -- In how many seconds the next wait is to be looked at; no row: nobody waits for a time.
 SELECT (next.look_at - fencerow.now()) / 1000000.0
