@@ -98,7 +98,8 @@ DELETE FROM fencerow.event_drainers AS reader WHERE reader.grp = :grp AND reader
 DELETE FROM fencerow.event_drainers AS reader
 WHERE reader.lease_until < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
   AND NOT EXISTS (SELECT 1 FROM fencerow.event_cursors AS held
-                  WHERE held.grp = reader.grp AND held.holder = reader.holder);
+                  WHERE held.grp = reader.grp AND held.holder = reader.holder
+                  OFFSET 0);
 
 -- name: read_events
 -- The next events of a partition, the greatest place there is, and how far this look has seen: as many rows and

@@ -103,17 +103,21 @@ RETURNING CAST(edge.job_id AS text), CAST(edge.before_id AS text);
 -- Of those of these jobs that have neither ended nor been woken: whether one that they wait for has not ended; one that they
 -- need and that did not succeed; and whether the cancel of their flow was asked. A later statement than the locks.
 SELECT CAST(member.job_id AS text),
-       EXISTS (SELECT 1 FROM fencerow.flow_edges AS edge WHERE edge.job_id = member.job_id AND edge.state IS NULL),
+       EXISTS (SELECT 1 FROM fencerow.flow_edges AS edge WHERE edge.job_id = member.job_id AND edge.state IS NULL OFFSET 0),
        broken.name, broken.state, CAST(broken.job_id AS text), flow.cancel_requested_at IS NOT NULL
 FROM fencerow.flow_jobs AS member
-JOIN fencerow.flows AS flow ON flow.id = member.flow_id
-LEFT JOIN fencerow.flow_jobs AS broken
-       ON broken.job_id = (SELECT edge.before_id
-                           FROM fencerow.flow_edges AS edge
-                           WHERE edge.job_id = member.job_id
-                             AND edge.policy = 'needs'
-                             AND edge.state IN ('failed', 'cancelled')
-                           LIMIT 1)
+CROSS JOIN LATERAL (SELECT known.cancel_requested_at FROM fencerow.flows AS known WHERE known.id = member.flow_id OFFSET 0) AS flow
+LEFT JOIN LATERAL (
+    SELECT known.job_id, known.name, known.state
+    FROM fencerow.flow_jobs AS known
+    WHERE known.job_id = (SELECT edge.before_id
+                          FROM fencerow.flow_edges AS edge
+                          WHERE edge.job_id = member.job_id
+                            AND edge.policy = 'needs'
+                            AND edge.state IN ('failed', 'cancelled')
+                          LIMIT 1)
+    OFFSET 0
+) AS broken ON true
 WHERE member.job_id = ANY(CAST(:ids AS uuid[]))
   AND num_nulls(member.state) = 1
   AND member.woken_at IS NULL;
@@ -140,9 +144,9 @@ UPDATE fencerow.flows AS flow
 SET ended_at = (SELECT fencerow.now())
 WHERE flow.id = ANY(CAST(:flows AS uuid[]))
   AND num_nulls(flow.ended_at) = 1
-  AND NOT EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state IS NULL)
+  AND NOT EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state IS NULL OFFSET 0)
   AND NOT EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member
-                  WHERE member.flow_id = flow.id AND member.state IS NOT NULL AND NOT member.told)
+                  WHERE member.flow_id = flow.id AND member.state IS NOT NULL AND NOT member.told OFFSET 0)
 RETURNING CAST(flow.id AS text);
 
 -- name: take_callbacks
@@ -189,7 +193,7 @@ FROM fencerow.flow_jobs AS member
 WHERE member.state IS NULL
   AND member.job_id > CAST(:after AS uuid)
   AND member.job_id <= CAST(:last AS uuid)
-  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = member.job_id)
+  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = member.job_id OFFSET 0)
 FOR UPDATE SKIP LOCKED;
 
 -- name: write_missed_flow_ends
@@ -208,5 +212,5 @@ LEFT JOIN fencerow.finished_jobs AS known ON known.id = missed.id
 WHERE member.job_id = ANY(CAST(:ids AS uuid[]))
   AND member.job_id = missed.id
   AND num_nulls(member.state) = 1
-  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = member.job_id)
+  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = member.job_id OFFSET 0)
 RETURNING CAST(member.job_id AS text);

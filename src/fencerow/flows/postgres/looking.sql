@@ -28,6 +28,12 @@ WITH RECURSIVE live (flow_id) AS (
 )
 SELECT live.flow_id FROM live WHERE live.flow_id IS NOT NULL
 
+-- fragment: its live job
+-- The job of a member that has not ended. It is looked up by its id (OFFSET 0), whatever the planner knows.
+LEFT JOIN LATERAL (
+    SELECT live.state FROM fencerow.jobs AS live WHERE live.id = member.job_id AND member.state IS NULL OFFSET 0
+) AS job ON true
+
 -- name: read_flow
 -- A flow as it stands.
 SELECT {{columns of a flow}} FROM fencerow.flows AS flow WHERE flow.id = CAST(:id AS uuid);
@@ -52,7 +58,7 @@ SELECT CAST(callback.flow_id AS text) FROM fencerow.flow_callbacks AS callback W
 -- How many jobs of a flow stand in which state.
 SELECT COALESCE(member.state, job.state, 'waiting'), count(*)
 FROM fencerow.flow_jobs AS member
-LEFT JOIN fencerow.jobs AS job ON job.id = member.job_id AND member.state IS NULL
+{{its live job}}
 WHERE member.flow_id = CAST(:id AS uuid)
 GROUP BY 1;
 
@@ -60,7 +66,7 @@ GROUP BY 1;
 -- Jobs of a flow, behind a place, each behind those it waits for.
 SELECT {{columns of a job in a flow}}
 FROM fencerow.flow_jobs AS member
-LEFT JOIN fencerow.jobs AS job ON job.id = member.job_id AND member.state IS NULL
+{{its live job}}
 WHERE member.flow_id = CAST(:id AS uuid)
   AND member.place > CAST(:after AS integer)
 ORDER BY member.place
@@ -70,7 +76,7 @@ LIMIT CAST(:limit AS integer);
 -- One job of a flow by its name there.
 SELECT {{columns of a job in a flow}}
 FROM fencerow.flow_jobs AS member
-LEFT JOIN fencerow.jobs AS job ON job.id = member.job_id AND member.state IS NULL
+{{its live job}}
 WHERE member.flow_id = CAST(:id AS uuid)
   AND member.name = CAST(:member AS text);
 
@@ -78,7 +84,7 @@ WHERE member.flow_id = CAST(:id AS uuid)
 -- The last stage of a flow that has a result.
 SELECT {{columns of a job in a flow}}
 FROM fencerow.flow_jobs AS member
-LEFT JOIN fencerow.jobs AS job ON job.id = member.job_id AND member.state IS NULL
+{{its live job}}
 WHERE member.flow_id = CAST(:id AS uuid)
   AND member.stage
   AND member.state = 'succeeded'
@@ -89,14 +95,14 @@ LIMIT 1;
 -- Those for which a job waited, as they ended; of a callback all jobs of its flow.
 SELECT {{columns of a job in a flow}}
 FROM fencerow.flow_edges AS edge
-JOIN fencerow.flow_jobs AS member ON member.job_id = edge.before_id
-LEFT JOIN fencerow.jobs AS job ON job.id = member.job_id AND member.state IS NULL
+CROSS JOIN LATERAL (SELECT * FROM fencerow.flow_jobs AS known WHERE known.job_id = edge.before_id OFFSET 0) AS member
+{{its live job}}
 WHERE edge.job_id = CAST(:id AS uuid)
 UNION ALL
 SELECT {{columns of a job in a flow}}
 FROM fencerow.flow_callbacks AS callback
 JOIN fencerow.flow_jobs AS member ON member.flow_id = callback.flow_id
-LEFT JOIN fencerow.jobs AS job ON job.id = member.job_id AND member.state IS NULL
+{{its live job}}
 WHERE callback.job_id = CAST(:id AS uuid)
 ORDER BY 4;
 
@@ -104,7 +110,7 @@ ORDER BY 4;
 -- For whom these jobs of a flow wait.
 SELECT CAST(edge.job_id AS text), before.name, edge.policy
 FROM fencerow.flow_edges AS edge
-JOIN fencerow.flow_jobs AS before ON before.job_id = edge.before_id
+CROSS JOIN LATERAL (SELECT known.name, known.place FROM fencerow.flow_jobs AS known WHERE known.job_id = edge.before_id OFFSET 0) AS before
 WHERE edge.job_id = ANY(CAST(:ids AS uuid[]))
 ORDER BY before.place;
 
@@ -137,13 +143,14 @@ FROM (SELECT open.* FROM fencerow.flows AS open WHERE open.ended_at IS NULL
       ORDER BY open.submitted_at, open.id LIMIT CAST(:look AS integer)) AS flow
 WHERE flow.submitted_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
   AND NOT EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member
-                  WHERE member.flow_id = flow.id AND member.state IS NOT NULL AND NOT member.told)
+                  WHERE member.flow_id = flow.id AND member.state IS NOT NULL AND NOT member.told OFFSET 0)
   AND NOT EXISTS (SELECT 1
                   FROM fencerow.flow_jobs AS member
-                  LEFT JOIN fencerow.jobs AS job ON job.id = member.job_id
                   WHERE member.flow_id = flow.id
                     AND member.state IS NULL
-                    AND (member.woken_at IS NOT NULL OR job.id IS NULL))
+                    AND (member.woken_at IS NOT NULL
+                         OR NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = member.job_id OFFSET 0))
+                  OFFSET 0)
 ORDER BY flow.submitted_at
 LIMIT CAST(:limit AS integer);
 

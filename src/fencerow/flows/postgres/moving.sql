@@ -93,7 +93,7 @@ WITH held AS (
     SET state = 'waiting', gate = NULL
     WHERE job.id = ANY(CAST(:ids AS uuid[]))
       AND job.state IN ('waiting', 'queued')
-      AND EXISTS (SELECT 1 FROM fencerow.flow_edges AS edge WHERE edge.job_id = job.id AND edge.state IS NULL)
+      AND EXISTS (SELECT 1 FROM fencerow.flow_edges AS edge WHERE edge.job_id = job.id AND edge.state IS NULL OFFSET 0)
     RETURNING job.id, job.attempt
 ),
 noted AS (

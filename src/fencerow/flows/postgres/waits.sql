@@ -1,11 +1,12 @@
 -- A job that waits for a whole flow inside of its handler: it is suspended, and woken when the flow has ended.
 
 -- fragment: flow has ended
--- All of it, or it is gone. Jobs that were revived alone have not ended.
+-- All of it, or it is gone. Jobs that were revived alone have not ended. Each flow is looked up (OFFSET 0), whatever the planner knows.
 NOT EXISTS (SELECT 1 FROM fencerow.flows AS flow
             WHERE flow.id = wait.flow_id
               AND (flow.ended_at IS NULL
-                   OR EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state IS NULL)))
+                   OR EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state IS NULL OFFSET 0))
+            OFFSET 0)
 
 -- at: whose wait is over
 -- The flow that it waits for has ended. What an earlier attempt waited for plays no part.
@@ -16,7 +17,9 @@ EXISTS (SELECT 1
           AND NOT EXISTS (SELECT 1 FROM fencerow.flows AS flow
             WHERE flow.id = wait.flow_id
               AND (flow.ended_at IS NULL
-                   OR EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state IS NULL))))
+                   OR EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state IS NULL OFFSET 0))
+            OFFSET 0)
+        OFFSET 0)
 
 -- name: note_flow_wait
 -- Write for which flow the attempt waits. Guard: the fence.

@@ -187,7 +187,7 @@ WHERE handover.place = ANY(ARRAY(
         WHERE handover.place > CAST(:after AS bigint)
           AND handover.place <= CAST(:last AS bigint)
           AND handover.confirmed_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
-          AND NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = handover.job_id)
+          AND NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = handover.job_id OFFSET 0)
         FOR UPDATE SKIP LOCKED
     ))
   AND handover.confirmed_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
@@ -200,7 +200,7 @@ FROM fencerow.handovers AS handover
 WHERE handover.place > CAST(:after AS bigint)
   AND handover.place <= CAST(:last AS bigint)
   AND handover.state IS NULL
-  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = handover.job_id)
+  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = handover.job_id OFFSET 0)
 FOR UPDATE SKIP LOCKED;
 
 -- name: write_missed
@@ -218,12 +218,12 @@ SET state = COALESCE(known.state, 'failed'),
     held_until = clock.now + fencerow.seconds(handover.hold_s)
 FROM (SELECT fencerow.now() AS now) AS clock
 CROSS JOIN fencerow.handovers AS open
-LEFT JOIN fencerow.finished_jobs AS known ON known.id = open.job_id
+LEFT JOIN LATERAL (SELECT * FROM fencerow.finished_jobs AS job WHERE job.id = open.job_id OFFSET 0) AS known ON true
 WHERE handover.place = ANY(CAST(:places AS bigint[]))
   AND open.place = ANY(CAST(:places AS bigint[]))
   AND handover.place = open.place
   AND handover.state IS NULL
-  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = handover.job_id)
+  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = handover.job_id OFFSET 0)
 RETURNING CAST(handover.job_id AS text);
 
 -- name: shorten_holds

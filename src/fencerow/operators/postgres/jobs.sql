@@ -3,7 +3,7 @@
 -- fragment: jobs with progress
 -- Live and finished, each with what its attempt said last.
 FROM fencerow.all_jobs AS job
-LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
+{{progress}}
 
 -- fragment: filters
 -- What a page is of; a filter that is null lets all pass.
@@ -48,7 +48,7 @@ FROM ((SELECT job.*
          AND {{between ids}}
        ORDER BY job.id DESC
        LIMIT CAST(:limit AS integer))) AS job
-LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
+{{progress}}
 ORDER BY job.id DESC
 LIMIT CAST(:limit AS integer);
 

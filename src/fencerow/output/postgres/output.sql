@@ -79,8 +79,9 @@ FROM (SELECT DISTINCT known.job_id FROM fencerow.job_output AS known WHERE known
 DELETE FROM fencerow.job_output AS known
 WHERE known.job_id > CAST(:after AS uuid)
   AND known.job_id <= CAST(:last AS uuid)
-  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = known.job_id)
+  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = known.job_id OFFSET 0)
   AND NOT EXISTS (SELECT 1 FROM fencerow.finished_jobs AS job
                   WHERE job.id = known.job_id
-                    AND job.ended_at > (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision)))
+                    AND job.ended_at > (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
+                  OFFSET 0)
 RETURNING CAST(known.job_id AS text);

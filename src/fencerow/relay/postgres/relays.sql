@@ -80,7 +80,8 @@ DELETE FROM fencerow.relay_readers AS reader WHERE reader.relay = :relay AND rea
 DELETE FROM fencerow.relay_readers AS reader
 WHERE reader.lease_until < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
   AND NOT EXISTS (SELECT 1 FROM fencerow.relay_parts AS held
-                  WHERE held.relay = reader.relay AND held.holder = reader.holder)
+                  WHERE held.relay = reader.relay AND held.holder = reader.holder
+                  OFFSET 0)
 RETURNING reader.relay;
 
 -- name: move_relay_part

@@ -38,7 +38,7 @@ ORDER BY saga.since DESC, saga.undo_id;
 -- Those of these jobs that nobody has claimed yet: what a wake-up has to say.
 SELECT CAST(undoing.id AS text), undoing.queue, undoing.priority, fencerow.us(undoing.run_at), undoing.lane
 FROM fencerow.sagas AS saga
-JOIN fencerow.jobs AS undoing ON undoing.id = saga.undo_id
+CROSS JOIN LATERAL (SELECT * FROM fencerow.jobs AS job WHERE job.id = saga.undo_id OFFSET 0) AS undoing
 WHERE saga.job_id = ANY(CAST(:ids AS uuid[]))
   AND undoing.state = 'queued';
 
@@ -64,8 +64,8 @@ WITH gone AS (
     DELETE FROM fencerow.sagas AS saga
     WHERE saga.undo_id > CAST(:after AS uuid)
       AND saga.undo_id <= CAST(:last AS uuid)
-      AND NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = saga.job_id)
-      AND NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS undoing WHERE undoing.id = saga.undo_id)
+      AND NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = saga.job_id OFFSET 0)
+      AND NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS undoing WHERE undoing.id = saga.undo_id OFFSET 0)
     RETURNING saga.undo_id
 )
 DELETE FROM fencerow.saga_steps AS step

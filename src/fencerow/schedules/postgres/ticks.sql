@@ -60,9 +60,8 @@ WHERE EXISTS (
       AND {{has not ended}}
 ) OR EXISTS (
     SELECT 1 FROM fencerow.schedule_ticks AS tick
-    JOIN fencerow.jobs AS job ON job.id = tick.job_id
     WHERE tick.name = asked.name AND tick.entity = asked.entity AND tick.job_id IS NOT NULL AND NOT tick.ended
-      AND {{has not ended}}
+      AND EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = tick.job_id AND {{has not ended}} OFFSET 0)
 );
 
 -- name: insert_ticks
@@ -170,7 +169,7 @@ RETURNING 1;
 UPDATE fencerow.schedules AS each
 SET forgotten_until = last.fire_at
 FROM (
-    SELECT standing.name, standing.entity, past.fire_at
+    SELECT standing.place, past.fire_at
     FROM (
         SELECT old.name, old.entity, max(old.fire_at) AS fire_at
         FROM (
@@ -184,11 +183,16 @@ FROM (
         ) AS old
         GROUP BY old.name, old.entity
     ) AS past
-    JOIN fencerow.schedules AS standing ON standing.name = past.name AND standing.entity = past.entity
-    WHERE standing.forgotten_until IS NULL OR standing.forgotten_until < past.fire_at
-    FOR UPDATE OF standing SKIP LOCKED
+    CROSS JOIN LATERAL (
+        SELECT known.ctid AS place
+        FROM fencerow.schedules AS known
+        WHERE known.name = past.name AND known.entity = past.entity
+          AND (known.forgotten_until IS NULL OR known.forgotten_until < past.fire_at)
+        OFFSET 0
+        FOR UPDATE SKIP LOCKED
+    ) AS standing
 ) AS last
-WHERE each.name = last.name AND each.entity = last.entity
+WHERE each.ctid = last.place
 RETURNING 1;
 
 -- name: purge_ticks

@@ -60,8 +60,10 @@ RETURNING step.name;
 WITH waits AS (DELETE FROM fencerow.job_waits AS wait WHERE wait.job_id = CAST(:id AS uuid)),
 asked AS (
     DELETE FROM fencerow.job_approvals AS asked
-    WHERE asked.id IN (SELECT sent.id FROM fencerow.job_signals AS sent
-                       WHERE sent.job_id = CAST(:id AS uuid) AND sent.taken_as = ANY(CAST(:names AS text[])))
+    WHERE asked.id = ANY(ARRAY(
+        SELECT sent.id FROM fencerow.job_signals AS sent
+        WHERE sent.job_id = CAST(:id AS uuid) AND sent.taken_as = ANY(CAST(:names AS text[]))
+    ))
 )
 DELETE FROM fencerow.job_signals AS sent
 WHERE sent.job_id = CAST(:id AS uuid)

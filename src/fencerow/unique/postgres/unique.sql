@@ -5,6 +5,13 @@
 -- Keys, with their scopes.
 json_to_recordset(CAST(:pairs AS json)) AS wanted (scope text, key text)
 
+-- fragment: keys of pairs
+-- Their rows. Each is looked up (OFFSET 0): where the planner believes that there are no keys, or no jobs, it would compare each with each.
+{{wanted pairs}}
+CROSS JOIN LATERAL (
+    SELECT * FROM fencerow.unique_jobs AS known WHERE known.scope = wanted.scope AND known.key = wanted.key OFFSET 0
+) AS owned
+
 -- fragment: period counts
 -- The key is its job's, whatever becomes of that. An instant that lies further ahead than the period is long was written
 -- before the clock went back.
@@ -14,8 +21,8 @@ COALESCE(owned.until_at > (SELECT fencerow.now())
 -- fragment: is over
 -- The job of a key is gone, and so is the period for which it counts whatever becomes of it.
 (NOT {{period counts}}
- AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS live WHERE live.id = owned.job_id)
- AND NOT EXISTS (SELECT 1 FROM fencerow.finished_jobs AS finished WHERE finished.id = owned.job_id))
+ AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS live WHERE live.id = owned.job_id OFFSET 0)
+ AND NOT EXISTS (SELECT 1 FROM fencerow.finished_jobs AS finished WHERE finished.id = owned.job_id OFFSET 0))
 
 -- fragment: has expired
 -- Nobody claims it any more, and the next sweep ends it: whoever asks finds it ended.
@@ -41,19 +48,22 @@ RETURNING owned.scope, owned.key;
 -- A later statement than the lock of the keys, which would read rows as they were before it. One that has expired is left
 -- to the sweep that ends it.
 SELECT job.id, job.name, CAST(job.args AS text), job.scope, job.key, job.exclusive, CAST(to_json(job.limits) AS text)
-FROM {{wanted pairs}}
-JOIN fencerow.unique_jobs AS owned ON owned.scope = wanted.scope AND owned.key = wanted.key
-JOIN fencerow.jobs AS job ON job.id = owned.job_id
-WHERE job.state IN ('waiting', 'queued') AND NOT {{has expired}}
-FOR UPDATE OF job;
+FROM {{keys of pairs}}
+CROSS JOIN LATERAL (
+    SELECT * FROM fencerow.jobs AS job
+    WHERE job.id = owned.job_id AND job.state IN ('waiting', 'queued') AND NOT {{has expired}}
+    OFFSET 0
+    FOR UPDATE
+) AS job;
 
 -- name: read_unique
 -- The jobs of these keys, and how those stand that are live. A later statement than all locks.
 SELECT owned.scope, owned.key, owned.job_id, fencerow.us(owned.first_at), {{period counts}},
        CASE WHEN {{has expired}} THEN 'failed' ELSE job.state END, job.attempt, fencerow.us(fencerow.now())
-FROM {{wanted pairs}}
-JOIN fencerow.unique_jobs AS owned ON owned.scope = wanted.scope AND owned.key = wanted.key
-LEFT JOIN fencerow.jobs AS job ON job.id = owned.job_id;
+FROM {{keys of pairs}}
+LEFT JOIN LATERAL (
+    SELECT live.state, live.attempt, live.expires_at FROM fencerow.jobs AS live WHERE live.id = owned.job_id OFFSET 0
+) AS job ON true;
 
 -- name: read_replaced
 -- Which of these submits have replaced one of these jobs already.
@@ -95,18 +105,28 @@ LIMIT CAST(:limit AS integer);
 -- Lock keys that are to be forgotten. Those that somebody submits under are left.
 SELECT owned.scope, owned.key
 FROM {{wanted pairs}}
-JOIN fencerow.unique_jobs AS owned ON owned.scope = wanted.scope AND owned.key = wanted.key
-FOR UPDATE OF owned SKIP LOCKED;
+CROSS JOIN LATERAL (
+    SELECT * FROM fencerow.unique_jobs AS known WHERE known.scope = wanted.scope AND known.key = wanted.key
+    OFFSET 0
+    FOR UPDATE SKIP LOCKED
+) AS owned;
 
 -- name: purge_unique
 -- Forget keys whose job is gone, and whose period is over.
--- Guard: both. The rows are locked by now, and only who has locked one names another job there.
-DELETE FROM fencerow.unique_jobs AS owned
-USING {{wanted pairs}}
-WHERE owned.scope = wanted.scope
-  AND owned.key = wanted.key
-  AND {{is over}}
-RETURNING owned.scope, owned.key;
+-- Guard: both. The rows are locked by now, so each is still at its place; only who has locked one names another job there.
+DELETE FROM fencerow.unique_jobs AS gone
+WHERE gone.ctid = ANY(ARRAY(
+    SELECT owned.place
+    FROM {{wanted pairs}}
+    CROSS JOIN LATERAL (
+        SELECT known.*, known.ctid AS place
+        FROM fencerow.unique_jobs AS known
+        WHERE known.scope = wanted.scope AND known.key = wanted.key
+        OFFSET 0
+    ) AS owned
+    WHERE {{is over}}
+))
+RETURNING gone.scope, gone.key;
 
 -- name: stuck_unique_keys
 -- Unique keys whose job has been due for long and does not run, those first that have waited longest. As many keys are
@@ -119,7 +139,7 @@ FROM (SELECT each.scope, each.key, each.job_id
       ORDER BY each.scope, each.key
       LIMIT CAST(:looked_at AS integer)) AS owned
 CROSS JOIN (SELECT fencerow.now() AS now) AS clock
-JOIN fencerow.jobs AS late ON late.id = owned.job_id
+CROSS JOIN LATERAL (SELECT * FROM fencerow.jobs AS job WHERE job.id = owned.job_id OFFSET 0) AS late
 WHERE late.state IN ('waiting', 'queued')
   AND NOT (late.state = 'waiting' AND late.gate IS NULL)  -- suspended: it is not late, whatever it was due
   AND late.run_at < clock.now - fencerow.seconds(CAST(:late_s AS double precision))

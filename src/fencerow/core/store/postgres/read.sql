@@ -15,6 +15,13 @@ scope, key, lane, submitted_by, args_bytes
 'tags', job.tags, 'error', job.error,
 'progress', progress.percent, 'progress_note', progress.note{{fields of wings}}
 
+-- fragment: progress
+-- What the attempt of each job said last. It is looked up by the job's id (OFFSET 0): joined, each job is compared with each progress,
+-- where the planner believes that there is none.
+LEFT JOIN LATERAL (
+    SELECT said.percent, said.note FROM fencerow.job_progress AS said WHERE said.job_id = job.id AND said.attempt = job.attempt OFFSET 0
+) AS progress ON true
+
 -- name: read
 -- Jobs by id, with everything that is known of them.
 SELECT CAST(json_build_object(
@@ -22,7 +29,7 @@ SELECT CAST(json_build_object(
            'args', job.args, 'options', job.options, 'metadata', job.metadata, 'headers', job.headers, 'result', job.result
        ) AS text)
 FROM fencerow.all_jobs AS job
-LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
+{{progress}}
 WHERE job.id = ANY(CAST(:ids AS uuid[]));
 
 -- name: key_owner

@@ -75,7 +75,7 @@ RETURNING worker.id;
 SELECT DISTINCT job.holder
 FROM fencerow.jobs AS job
 WHERE job.state = 'running'
-  AND NOT EXISTS (SELECT 1 FROM fencerow.workers AS worker WHERE worker.id = job.holder);
+  AND NOT EXISTS (SELECT 1 FROM fencerow.workers AS worker WHERE worker.id = job.holder OFFSET 0);
 
 -- name: adopt
 -- Give holders that were found without a row a dead one, so that reclaim can name them.
@@ -92,7 +92,7 @@ RETURNING id;
 SELECT worker.id
 FROM fencerow.workers AS worker
 WHERE worker.state IN ('dead', 'retired')
-  AND EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.holder = worker.id AND job.state = 'running')
+  AND EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.holder = worker.id AND job.state = 'running' OFFSET 0)
 LIMIT 100;
 
 -- name: reclaim

@@ -42,7 +42,8 @@ CREATE TABLE fencerow.flow_jobs (
 CREATE UNIQUE INDEX flow_jobs_name ON fencerow.flow_jobs (flow_id, name);
 -- Whether any end is still to come, of a flow and at all; which ends are to be told.
 CREATE INDEX flow_jobs_open ON fencerow.flow_jobs (flow_id) WHERE state IS NULL;
-CREATE INDEX flow_jobs_live ON fencerow.flow_jobs (job_id) WHERE state IS NULL;
+-- A condition of its own: who looks for the open jobs of one flow shall not walk those of all.
+CREATE INDEX flow_jobs_live ON fencerow.flow_jobs (job_id) WHERE state IS NULL AND job_id IS NOT NULL;
 CREATE INDEX flow_jobs_untold ON fencerow.flow_jobs (flow_id, place) WHERE state IS NOT NULL AND NOT told;
 CREATE INDEX flow_jobs_broken ON fencerow.flow_jobs (flow_id, state) WHERE state IN ('failed', 'cancelled');
 

@@ -136,11 +136,11 @@ WHERE known.job_id = CAST(:job_id AS uuid)
 -- name: purge_deferrals
 -- Forget what jobs have left that never came back. What another purges just now is passed over.
 DELETE FROM fencerow.mutex_deferrals AS known
-WHERE (known.job_id, known.key) IN (
-          SELECT old.job_id, old.key
+WHERE known.ctid = ANY(ARRAY(
+          SELECT old.ctid
           FROM fencerow.mutex_deferrals AS old
           WHERE old.at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
-          FOR UPDATE SKIP LOCKED)
+          FOR UPDATE SKIP LOCKED))
 RETURNING known.key;
 
 -- name: mutex_keys_after
@@ -152,13 +152,13 @@ FROM (SELECT known.key FROM fencerow.mutexes AS known WHERE known.key > :after O
 -- Forget keys that nobody has held or renewed for long. Guard: the time; a row that is locked, by a take or by a guarded
 -- transaction, is left out.
 DELETE FROM fencerow.mutexes AS mutex
-USING (SELECT old.key
+WHERE mutex.ctid = ANY(ARRAY(
+       SELECT old.ctid
        FROM fencerow.mutexes AS old
        WHERE old.key > :after
          AND old.key <= :last
          AND old.until < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
-       FOR UPDATE SKIP LOCKED) AS gone
-WHERE mutex.key = gone.key
+       FOR UPDATE SKIP LOCKED))
   AND mutex.until < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
 RETURNING mutex.token;
 

@@ -80,13 +80,12 @@ RETURNING owner;
 -- Forget keys whose lifetime is over.
 -- Guard: the lifetime again, for those that were taken anew meanwhile.
 DELETE FROM fencerow.once_keys AS known
-USING (SELECT old.scope, old.key
+WHERE known.ctid = ANY(ARRAY(
+       SELECT old.ctid
        FROM fencerow.once_keys AS old
        WHERE old.expires_at <= (SELECT fencerow.now())
        ORDER BY old.expires_at
        LIMIT :limit
-       FOR UPDATE SKIP LOCKED) AS gone
-WHERE known.scope = gone.scope
-  AND known.key = gone.key
+       FOR UPDATE SKIP LOCKED))
   AND known.expires_at <= (SELECT fencerow.now())
 RETURNING known.key;

@@ -33,14 +33,13 @@ RETURNING key;
 -- Forget what was admitted in windows that are over.
 -- Guard: the window's end again, for those that were opened anew meanwhile.
 DELETE FROM fencerow.dedupe_windows AS known
-USING (SELECT old.name, old.key
+WHERE known.ctid = ANY(ARRAY(
+       SELECT old.ctid
        FROM fencerow.dedupe_windows AS old
        WHERE old.until <= (SELECT fencerow.now())
        ORDER BY old.until
        LIMIT :limit
-       FOR UPDATE SKIP LOCKED) AS gone
-WHERE known.name = gone.name
-  AND known.key = gone.key
+       FOR UPDATE SKIP LOCKED))
   AND known.until <= (SELECT fencerow.now())
 RETURNING known.key;
 

@@ -114,15 +114,14 @@ RETURNING number;
 -- Forget sources that were emptied, or reserved and never written, longer ago than the age.
 -- Guard: the age again, for those that were touched meanwhile.
 DELETE FROM fencerow.sources AS known
-USING (SELECT old.target, old.source
+WHERE known.ctid = ANY(ARRAY(
+       SELECT old.ctid
        FROM fencerow.sources AS old
        WHERE (old.row_count = 0 OR old.written_number = 0)
          AND old.touched_at < (SELECT fencerow.now()) - fencerow.seconds(:age_s)
        ORDER BY old.touched_at
        LIMIT :limit
-       FOR UPDATE SKIP LOCKED) AS gone
-WHERE known.target = gone.target
-  AND known.source = gone.source
+       FOR UPDATE SKIP LOCKED))
   AND (known.row_count = 0 OR known.written_number = 0)
   AND known.touched_at < (SELECT fencerow.now()) - fencerow.seconds(:age_s)
 RETURNING known.source;

@@ -4,14 +4,12 @@
 -- Forget lines about leases that ended long ago.
 -- Guard: the time again, for those that were written anew meanwhile.
 DELETE FROM fencerow.row_leases AS known
-USING (SELECT old.target, old.sub, old.row_id
+WHERE known.ctid = ANY(ARRAY(
+       SELECT old.ctid
        FROM fencerow.row_leases AS old
        WHERE old.until <= (SELECT fencerow.now())
        ORDER BY old.until
        LIMIT :limit
-       FOR UPDATE SKIP LOCKED) AS gone
-WHERE known.target = gone.target
-  AND known.sub = gone.sub
-  AND known.row_id = gone.row_id
+       FOR UPDATE SKIP LOCKED))
   AND known.until <= (SELECT fencerow.now())
 RETURNING known.row_id;

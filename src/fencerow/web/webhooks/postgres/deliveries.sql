@@ -201,5 +201,5 @@ JOIN fencerow.webhook_endpoints AS endpoint ON endpoint.name = again.endpoint AN
 WHERE delivery.endpoint_id = endpoint.id
   AND delivery.event_id = again.event_id
   AND delivery.job_id = again.seen
-  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = delivery.job_id)
+  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = delivery.job_id OFFSET 0)
 RETURNING CAST(delivery.job_id AS text);

@@ -6,7 +6,8 @@
 EXISTS (SELECT 1 FROM fencerow.worked_attempts AS sent
         WHERE sent.job_id = job.id
           AND sent.attempt = job.attempt
-          AND (sent.answered_at IS NOT NULL OR sent.until <= (SELECT fencerow.now())))
+          AND (sent.answered_at IS NOT NULL OR sent.until <= (SELECT fencerow.now()))
+        OFFSET 0)
 
 -- fragment: may be answered
 -- It is the job's attempt still, nobody asked for a cancel, nobody has answered, and its time is not over.

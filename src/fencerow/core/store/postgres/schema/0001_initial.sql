@@ -153,7 +153,7 @@ CREATE INDEX jobs_expiry ON fencerow.jobs (expires_at) WHERE state IN ('waiting'
 CREATE INDEX jobs_key ON fencerow.jobs (scope, key) WHERE key IS NOT NULL;
 -- Jobs that have ended and could not be moved. Maintenance looks for them and moves them when the database lets it. There
 -- are none, as a rule.
-CREATE INDEX jobs_parked ON fencerow.jobs (ended_at)
+CREATE INDEX jobs_unmoved ON fencerow.jobs (ended_at)
     WHERE state IN ('succeeded', 'failed', 'cancelled') AND ended_at IS NOT NULL;
 
 -- Append-only but for revive and retention. It is filled by SELECT * from the live table: a migration that

@@ -92,7 +92,7 @@ CREATE INDEX fencerow.jobs_holder ON fencerow.jobs (holder) WHERE state = 'runni
 CREATE INDEX fencerow.jobs_expiry ON fencerow.jobs (expires_at) WHERE state IN ('waiting', 'queued') AND expires_at IS NOT NULL;
 CREATE INDEX fencerow.jobs_key ON fencerow.jobs (scope, key) WHERE key IS NOT NULL;
 -- Jobs that have ended and could not be moved. Maintenance looks for them and moves them when the database lets it.
-CREATE INDEX fencerow.jobs_parked ON fencerow.jobs (ended_at)
+CREATE INDEX fencerow.jobs_unmoved ON fencerow.jobs (ended_at)
     WHERE ended_at IS NOT NULL;
 -- Jobs that are found by their tags and metadata: those that carry any, the newest id first.
 CREATE INDEX fencerow.jobs_labelled ON fencerow.jobs (id) WHERE tags IS NOT NULL OR metadata IS NOT NULL;

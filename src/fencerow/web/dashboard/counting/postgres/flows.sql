@@ -150,7 +150,7 @@ FROM (SELECT each.*,
              count(*) FILTER (WHERE each.state IS NULL) OVER (PARTITION BY each.job_id) AS open
       FROM fencerow.flow_edges AS each
       WHERE each.job_id = ANY(CAST(:ids AS uuid[]))) AS edge
-JOIN fencerow.flow_jobs AS before ON before.job_id = edge.before_id
+CROSS JOIN LATERAL (SELECT known.name, known.place FROM fencerow.flow_jobs AS known WHERE known.job_id = edge.before_id OFFSET 0) AS before
 WHERE edge.place <= CAST(:each AS integer)
 ORDER BY before.place
 LIMIT CAST(:limit AS integer);
