@@ -155,7 +155,7 @@ def _clock_gone_back(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
     yield warn(
         "clock went back",
         f"the database's clock went back by {behind_s:.0f} s; {going} the time "
-        "before, and claim jobs that were due then",
+        "before, so jobs that were due then are claimed",
         "find out what sets it; a worker that starts before the clock has caught up knows only the clock",
     )
 
