@@ -11,6 +11,7 @@ from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Failure, Mark, Requeue, Success
 from fencerow.db.due import Due
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.limits import Limit, limits
 from fencerow.operators import queues as queue_rows
 from fencerow.testing.clock import DatabaseClock
@@ -242,6 +243,18 @@ def test_whatever_way_it_was_submitted_a_job_waits_at_its_gate(engine: AnyEngine
         ]
         assert gates == ['key:a"\\b{,}\t', "limit:only"]
         rows(engine, f"DELETE FROM {table_of(engine)}")
+
+
+def test_on_sqlite_an_end_tells_of_a_key_only_where_somebody_waits(lite: SqliteEngine) -> None:
+    alone, first, _ = submit(lite, *(new_job(exclusive=key) for key in ("alone", "k", "k")))
+    hand_over(lite)
+    holder = register(lite)
+    claim(lite, holder)
+
+    for job_id in (alone, first):
+        succeed(lite, holder, job_id)
+
+    assert rows(lite, f"SELECT gate FROM {table_of(lite)}") == [{"gate": "key:k"}]
 
 
 def table_of(engine: AnyEngine) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fencerow import Client
+from fencerow.core.model.job import NewJob
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark, Success
 from fencerow.db.postgres import PostgresEngine
@@ -165,6 +166,35 @@ def test_who_needs_several_turns_gets_them_beside_those_that_need_one(
     went_before = beside_a_stream(engine, clock, 30)
 
     assert went_before is not None and 0 < went_before < AGED_S + 8
+
+
+def test_an_end_tells_who_waits_elsewhere_and_for_whom_a_turn_is_kept(
+    engine: AnyEngine, clock: DatabaseClock
+) -> None:
+    """Nobody waits at the key then."""
+    limited(engine, Limit("a", at_once=1))
+    ends, holder = {}, register(engine, lease_s=100_000.0)
+
+    def starts(*jobs: NewJob) -> list[str]:
+        ids = submit(engine, *jobs)
+        given = hand_over(engine)
+        ends.update({each.id: each.attempt for each in claim(engine, holder)})
+        return [job_id for job_id in ids if job_id in given]
+
+    def end(job_id: str) -> None:
+        engine.run(store.succeed([Success(job_id, ends[job_id], "1")], holder=holder))
+
+    (under_a,) = starts(new_job(limits=("a",)))
+    (both,) = submit(engine, new_job(exclusive="k", limits=("a",)))
+    clock.advance(AGED_S + 1)
+    assert hand_over(engine) == [], "it waits at the limit, and a turn of the key is kept for it"
+    (wide,) = starts(new_job(exclusive="k", exclusive_at_once=2))
+    end(under_a)
+    assert hand_over(engine) == [], "it would be alone"
+
+    end(wide)
+
+    assert [*hand_over(engine), *hand_over(engine)] == [both], "the first look finds which limit it needs too"
 
 
 def test_turns_are_kept_no_longer_than_a_minute(engine: AnyEngine, clock: DatabaseClock) -> None:

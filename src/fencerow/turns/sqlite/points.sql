@@ -25,9 +25,17 @@ CROSS JOIN json_each(job.limits) AS named
 WHERE +job.state = 'waiting';
 
 -- at: when jobs have ended
--- Where a turn is free now, or somebody waits no longer: an arrival says that the gate is to be looked at.
+-- Where a turn is free now, or somebody waits no longer: an arrival says that the gate is to be looked at. At a key that is so
+-- where somebody waits, or a turn is kept for one who waits elsewhere: at most keys nobody does. Whoever comes later leaves an
+-- arrival, and whoever came before is seen here: transactions follow one another under the file's one write lock.
 INSERT INTO fencerow.gate_arrivals (gate)
-SELECT 'key:' || ended.exclusive FROM fencerow.ended AS ended WHERE ended.exclusive IS NOT NULL
+SELECT 'key:' || ended.exclusive
+FROM fencerow.ended AS ended
+WHERE ended.exclusive IS NOT NULL
+  AND (EXISTS (SELECT 1 FROM fencerow.jobs AS waiting
+               WHERE waiting.gate = 'key:' || ended.exclusive AND waiting.state = 'waiting')
+       OR EXISTS (SELECT 1 FROM fencerow.gates AS gate
+                  WHERE gate.name = 'key:' || ended.exclusive AND gate.kept_for IS NOT NULL))
 UNION
 SELECT 'limit:' || named.value
 FROM fencerow.ended AS ended JOIN json_each(ended.limits) AS named
