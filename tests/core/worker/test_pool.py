@@ -12,7 +12,7 @@ from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.on_loop import noticed
-from fencerow.core.worker.pool import Pool
+from fencerow.core.worker.pool import IN_A_ROW_MAX, Pool
 from tests.core.worker.stage import handler, pool_of, until
 
 Open = Callable[..., Awaitable[list[str]]]
@@ -118,3 +118,18 @@ async def test_a_claimer_that_knows_of_nothing_due_is_not_woken_for_room(
     pool.done()
     assert pool.wanted() == 4
     assert not woken
+
+
+def test_what_is_at_hand_leaves_turns_to_the_event_loop_and_ends_slots_that_are_too_many() -> None:
+    pool = pool_of(1)
+    for _ in range(IN_A_ROW_MAX + 2):
+        pool.put(attempt())
+
+    taken = [pool.at_hand() for _ in range(IN_A_ROW_MAX + 1)]
+
+    assert taken[-1] is None and None not in taken[:-1]
+
+    pool = pool_of(1)
+    pool.put(attempt())
+    pool.open = 2
+    assert pool.at_hand() is None
