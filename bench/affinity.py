@@ -22,7 +22,7 @@ from fencerow.bench.place import AnyEngine, private_postgres, private_sqlite
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Mark
+from fencerow.core.store.claims import Mark
 from fencerow.db.postgres import PostgresEngine
 
 WAITING = 100_000

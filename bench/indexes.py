@@ -26,7 +26,8 @@ import psycopg
 
 from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Mark, Success
+from fencerow.core.store.attempts import Success
+from fencerow.core.store.claims import Mark
 from fencerow.db.migration import Migration
 from fencerow.db.postgres import PostgresEngine
 from fencerow.testing.postgres import PostgresServer

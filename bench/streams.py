@@ -27,7 +27,7 @@ from fencerow.bench.evidence import keep
 from fencerow.bench.place import private_place
 from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Mark
+from fencerow.core.store.claims import Mark
 from fencerow.supervisor.probes import ProbeAddress
 from fencerow.web.gateway.asgi import Gateway
 from fencerow.web.gateway.server import Server, listening

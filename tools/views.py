@@ -29,7 +29,7 @@ from fencerow.cli.main import run as command
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.model.wanted import SlotGroupNow, Stated
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Mark
+from fencerow.core.store.claims import Mark
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.sqlite_connection import HostClock
 from fencerow.operators.queues import pause_queue

@@ -15,7 +15,7 @@ import pytest
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Mark
+from fencerow.core.store.claims import Mark
 from fencerow.db.adapters.lent_postgres import is_lost
 from fencerow.db.faults import LOST_STATES, connection_lost
 from fencerow.db.postgres import PostgresEngine

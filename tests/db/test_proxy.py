@@ -9,7 +9,8 @@ import pytest
 
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Failure, Mark, Success
+from fencerow.core.store.attempts import Failure, Success
+from fencerow.core.store.claims import Mark
 from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import OutcomeUnknown, Unavailable
 from fencerow.operators import looking

@@ -20,7 +20,7 @@ import pytest
 from fencerow.clocks.ahead import clock_reached
 from fencerow.core.client.base import ClientBase
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Mark
+from fencerow.core.store.claims import Mark
 from fencerow.core.store.workers import last_renewal
 from fencerow.db.run import Operation, Steps, execute
 from fencerow.db.sqlite import SqliteEngine

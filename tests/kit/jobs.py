@@ -13,7 +13,7 @@ from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed, JobRecord, NewJob, Template
 from fencerow.core.model.wanted import OverdueAttempt, Stated
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Mark
+from fencerow.core.store.claims import Mark
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 

@@ -8,7 +8,7 @@ import pytest
 
 from fencerow.core.config import CoreConfig
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Mark
+from fencerow.core.store.claims import Mark
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.moving import source

@@ -13,7 +13,8 @@ from psycopg.sql import SQL, Identifier
 
 from fencerow.core.errors import DatabaseFilling, DatabaseMoved
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Mark, Requeue
+from fencerow.core.store.attempts import Requeue
+from fencerow.core.store.claims import Mark
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.moving.errors import MoveRefused, MoveUnverified

@@ -10,7 +10,7 @@ from fencerow.core.model.change import JobChanged, NewArguments
 from fencerow.core.model.packed import fingerprint
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Mark
+from fencerow.core.store.claims import Mark
 from fencerow.db.run import Operation
 from fencerow.errors import IllegalMove, InvalidInput, JobNotFound
 from fencerow.operators import changes, looking

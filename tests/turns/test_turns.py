@@ -9,7 +9,8 @@ import pytest
 
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Failure, Mark, Requeue, Success
+from fencerow.core.store.attempts import Failure, Requeue, Success
+from fencerow.core.store.claims import Mark
 from fencerow.db.due import Due
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.limits import Limit, limits

@@ -9,7 +9,8 @@ import pytest
 from fencerow import Client
 from fencerow.core.model.job import NewJob
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Mark, Success
+from fencerow.core.store.attempts import Success
+from fencerow.core.store.claims import Mark
 from fencerow.db.postgres import PostgresEngine
 from fencerow.limits import Limit
 from fencerow.limits.limits import define

@@ -9,7 +9,7 @@ import msgspec
 
 from fencerow.core.model.job import At, Claimed, instant
 from fencerow.core.model.value import UNREADABLE
-from fencerow.core.store.attempts import lanes
+from fencerow.core.store.claims import lanes
 from fencerow.core.store.decoding import elements, salvaged
 from fencerow.core.worker.brought import BoundedClaim
 from fencerow.db.locks import take_lock

@@ -11,7 +11,7 @@ from functools import partial
 
 import fencerow_proof.history.asking as asking
 from fencerow.core.model.state import State
-from fencerow.core.store.attempts import decoded
+from fencerow.core.store.claims import decoded
 from fencerow.db.run import Row, Rows
 from fencerow_proof.history.asking import Params
 from fencerow_proof.history.line import REFUSED, Kind

@@ -8,7 +8,8 @@ import pytest
 
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Failure, Mark, Requeue, Success
+from fencerow.core.store.attempts import Failure, Requeue, Success
+from fencerow.core.store.claims import Mark
 from fencerow.core.store.reap import Crash
 from fencerow.operators import changes
 from fencerow.operators.job_change import job_change

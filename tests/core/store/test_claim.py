@@ -10,7 +10,8 @@ from fencerow.core.model.codec import inline_args
 from fencerow.core.model.job import Claimed
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Mark, Success
+from fencerow.core.store.attempts import Success
+from fencerow.core.store.claims import Mark
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.operators import looking
 from fencerow.operators.queues import pause_queue, paused_queues, resume_queue

@@ -14,7 +14,8 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from fencerow.core.store import store
-from fencerow.core.store.attempts import NIL, Mark, Success
+from fencerow.core.store.attempts import Success
+from fencerow.core.store.claims import NIL, Mark
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.queries import numbered, pyformat
 from fencerow_proof.servers.pgbouncer import is_pooled

@@ -12,7 +12,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Mark
+from fencerow.core.store.claims import Mark
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.queries import Query
 from fencerow.db.run import Operation, Statement, Steps, execute, operation

@@ -12,7 +12,7 @@ from fencerow.core.model.job import Claimed, NewJob
 from fencerow.core.model.lane import ANYBODYS, SHARE
 from fencerow.core.model.turns import Ring
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Mark
+from fencerow.core.store.claims import Mark
 from fencerow.db.postgres import PostgresEngine
 from fencerow.operators.queues import pause_queue
 from fencerow.turns import shares

@@ -11,7 +11,7 @@ import pytest
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import NewJob, QueueLane
 from fencerow.core.store import store
-from fencerow.core.store.attempts import NIL, Mark
+from fencerow.core.store.claims import NIL, Mark
 from fencerow.core.store.hints import hints_of
 from fencerow.core.worker.marks import QueueView
 from tests.core.worker.stage import job_of, quick, until, worker_of

@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from fencerow.core.model.job import QueueLane
-from fencerow.core.store.attempts import NIL, Mark
+from fencerow.core.store.claims import NIL, Mark
 from fencerow.core.worker import marks
 from fencerow.core.worker.marks import LOOKS_AFTER_HINT_S, QueueView
 from tests.core.worker.test_parts import claimed

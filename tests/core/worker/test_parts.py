@@ -16,7 +16,7 @@ from msgspec import structs
 from fencerow.core.background.loop import Fatal, Loop, Loops
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed, QueueLane
-from fencerow.core.store.attempts import NIL
+from fencerow.core.store.claims import NIL
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.threads import Threads
 from fencerow.core.worker import marks as marks_module

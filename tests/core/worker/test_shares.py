@@ -16,7 +16,7 @@ from fencerow.core.model.job import NewJob, QueueLane
 from fencerow.core.model.lane import ANYBODYS, SHARE, Ageing
 from fencerow.core.model.turns import Ring, RingMember
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Mark
+from fencerow.core.store.claims import Mark
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.marks import QueueView
 from fencerow.core.worker.pool import Pool

@@ -14,7 +14,7 @@ from fencerow.core.client.submit_group import SubmitGroup
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.submission import Submission
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Mark
+from fencerow.core.store.claims import Mark
 from fencerow.db import portion
 from fencerow.db.portion import Portion, is_beyond_limits, is_too_much
 from fencerow.db.postgres import PostgresEngine

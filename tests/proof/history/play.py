@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed, KeyClaim, NewJob
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Mark
+from fencerow.core.store.claims import Mark
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.run import Operation
 from fencerow.db.sqlite import SqliteEngine

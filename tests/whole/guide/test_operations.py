@@ -22,7 +22,7 @@ from fencerow.cli import main
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.model.wanted import SlotGroupNow, Stated
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Mark
+from fencerow.core.store.claims import Mark
 from fencerow.db.sqlite_connection import HostClock
 from fencerow.schedules.ticking import tick
 from fencerow.turns import handing

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fencerow.core.errors import Busy
 from fencerow.core.model.job import Claimed
 from fencerow.core.model.lane import ANYBODYS
-from fencerow.core.store.attempts import Mark, claim
+from fencerow.core.store.claims import Mark, claim
 from fencerow.db.due import OWN, Due
 from fencerow.db.run import Steps, as_int, execute, operation
 

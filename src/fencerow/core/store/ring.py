@@ -6,7 +6,7 @@ How many jobs of each a claim takes is decided by the worker. Jobs in no such la
 from __future__ import annotations
 
 from fencerow.core.model.turns import Ring, RingMember
-from fencerow.core.store.attempts import LANES_IN_TURN_MAX
+from fencerow.core.store.claims import LANES_IN_TURN_MAX
 from fencerow.db.due import OWN, Due
 from fencerow.db.run import Rows, Statement, Steps, as_int, operation
 

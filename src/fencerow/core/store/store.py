@@ -7,12 +7,6 @@ from __future__ import annotations
 
 from fencerow.core.model.submission import SubmitResult as SubmitResult
 from fencerow.core.store.attempts import (
-    Mark as Mark,
-    any_due as any_due,
-    claim as claim,
-    claim_suspect as claim_suspect,
-    fetch_args as fetch_args,
-    lanes as lanes,
     AWAITED_S as AWAITED_S,
     Failure as Failure,
     MovedAndMade as MovedAndMade,
@@ -30,6 +24,14 @@ from fencerow.core.store.attempts import (
     existing as existing,
     mark_awaited as mark_awaited,
     outcomes as outcomes,
+)
+from fencerow.core.store.claims import (
+    Mark as Mark,
+    any_due as any_due,
+    claim as claim,
+    claim_suspect as claim_suspect,
+    fetch_args as fetch_args,
+    lanes as lanes,
 )
 from fencerow.core.schema.migrate import (
     check_schema as check_schema,

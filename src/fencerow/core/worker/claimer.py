@@ -20,7 +20,7 @@ from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import Claimed
 from fencerow.core.model.worker_labels import parsed_labels
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Mark
+from fencerow.core.store.claims import Mark
 from fencerow.core.telemetry import Fact
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.brought import BoundedClaim, brought

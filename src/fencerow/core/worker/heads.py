@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fencerow.core.model.job import Claimed
-from fencerow.core.store.attempts import Mark
+from fencerow.core.store.claims import Mark
 
 ASKED_MAX = 20  # lanes whose first job one round asks for
 

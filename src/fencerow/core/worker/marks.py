@@ -15,7 +15,7 @@ from fencerow.core.background.beat import by_beat
 from fencerow.core.model.job import Claimed, QueueLane
 from fencerow.core.model.lane import ANYBODYS, SHARE, STRICT, SUSPECT, Ageing, family_of, label_of
 from fencerow.core.model.turns import LaneTurns, Ring
-from fencerow.core.store.attempts import NIL, Mark
+from fencerow.core.store.claims import NIL, Mark
 from fencerow.core.worker.database_time import DatabaseTime
 from fencerow.core.worker.heads import Heads, Key, key_of, reached
 from fencerow.core.worker.queue_limit import QueueLimit

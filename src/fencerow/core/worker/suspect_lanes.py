@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fencerow.core.model.lane import label_of
-from fencerow.core.store.attempts import Mark
+from fencerow.core.store.claims import Mark
 
 
 class SuspectLanes:
