@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from fencerow.core.store import store
-from fencerow.db import cancelling, pools, watchdog
+from fencerow.db import cancelling, thread_pools, watchdog
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.run import Operation
 from fencerow.db.watchdog import Watched
@@ -196,7 +196,7 @@ async def test_a_closed_connection_is_not_handed_out(
 async def test_it_is_without_the_look(
     far: PostgresEngine, tcp_server: PostgresServer, run: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pools, "is_readable", lambda fd: False)
+    monkeypatch.setattr(thread_pools, "is_readable", lambda fd: False)
     terminate(tcp_server)
     with pytest.raises(OutcomeUnknown):
         await run(far, store.submit([new_job()]))
@@ -214,7 +214,7 @@ async def test_a_connection_that_was_idle_for_long_is_asked(
     far: PostgresEngine, silence: Silence, run: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A firewall has forgotten it: nobody closed it, and a submit must not be the first to find out."""
-    monkeypatch.setattr(pools, "IDLE_S", -1.0)
+    monkeypatch.setattr(thread_pools, "IDLE_S", -1.0)
     silence.fall(deaf=True)
     assert await run(far, store.submit([job := new_job()])) == [job.id]
 
