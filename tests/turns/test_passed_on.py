@@ -119,3 +119,30 @@ def test_a_look_takes_what_arrived_at_gates_where_nobody_waits_and_locks_none(pg
 
     assert not handed.queued and handed.last
     assert not told(pg)
+
+
+def test_one_that_has_expired_gets_no_turn_with_an_end(pg: PostgresEngine) -> None:
+    gated(pg, 1)
+    hand_over(pg)
+    (waiting,) = gated(pg, 1)
+    rows(
+        pg,
+        "UPDATE {jobs} SET expires_at = now() - INTERVAL '1 s' WHERE state = 'waiting' RETURNING 1",
+    )
+
+    assert ended(pg).made == []
+
+    assert states(pg, [waiting]) == ["waiting"]
+
+
+def test_a_look_opens_a_gate_where_a_turn_is_kept_though_nobody_waits_there(pg: PostgresEngine) -> None:
+    """For whom it is kept may wait at another of its gates."""
+    gated(pg, 1)
+    hand_over(pg)
+    ended(pg)
+    kept = "kept_for = gen_random_uuid(), kept_until = now() + INTERVAL '1 minute'"
+    rows(pg, f"UPDATE fencerow.gates SET {kept}, next_at = now() + INTERVAL '1 day' RETURNING 1")
+
+    pg.run(handing.hand_over())
+
+    assert rows(pg, "SELECT next_at FROM fencerow.gates") == [{"next_at": None}], "it was looked at"
