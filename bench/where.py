@@ -333,7 +333,7 @@ def main() -> None:
         with place_of(name, asked.url) as (place, superuser), place.engine() as engine:
             print(f"{place.about}, {asked.jobs} jobs, load {os.getloadavg()[0]:.0f}", flush=True)
             server = Server(place, superuser)
-            with App(config=place.config, limits=[Limit("wide", slots=WIDE)]) as app:
+            with App(config=place.config, limits=[Limit("wide", at_once=WIDE)]) as app:
                 app.declare_limits()
                 jobs = Jobs(app)
                 for kind in kinds:
