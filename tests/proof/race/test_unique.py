@@ -160,7 +160,7 @@ def replacing(*others: Any, name: str) -> Scenario:
 
 replace_claim = replacing(Actor("worker", working), name="claim × succeed")
 replace_cancel = replacing(doing("cancel", cancel()), name="cancel")
-NO_HOLD = Cut("hold_unique", ("\nFOR UPDATE OF job", ""))
+NO_HOLD = Cut("hold_unique", ("\n    FOR UPDATE", ""))
 NO_STATE = (
     Cut("replace_jobs", ("\n  AND job.state IN ('waiting', 'queued')\n  AND job.attempt = 0", "")),
     NO_HOLD,
@@ -284,4 +284,4 @@ def test_no_purge_forgets_the_key_of_a_job_that_is_there(race: Race) -> None:
 @in_modes("plain", "held")
 def test_the_key_of_a_new_job_is_forgotten_by_a_purge_that_locks_nothing(race: Race) -> None:
     """A DELETE that waits for the row looks again at the row, and not at the jobs."""
-    race.turns_red(purge_submit, Cut("lock_over", ("\nFOR UPDATE OF owned SKIP LOCKED", "")))
+    race.turns_red(purge_submit, Cut("lock_over", ("\n    FOR UPDATE SKIP LOCKED", "")))

@@ -30,7 +30,7 @@ from tests.proof.race.people import (
 from tests.proof.race.test_unique import IDS, REPLACE, UNTIL_START, args, said, unique, unique_queued
 
 BESIDE = uid(9)
-NO_HOLD = Cut("hold_unique", ("\nFOR UPDATE OF job", ""))
+NO_HOLD = Cut("hold_unique", ("\n    FOR UPDATE", ""))
 NO_ATTEMPT = (
     Cut("read_unique", ("job.attempt", "0"), ("job.attempt", "0")),
     Cut("replace_jobs", ("\n  AND job.attempt = 0", ""), ("\n  AND fencerow.jobs.attempt = 0", "")),

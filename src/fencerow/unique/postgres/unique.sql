@@ -113,20 +113,13 @@ CROSS JOIN LATERAL (
 
 -- name: purge_unique
 -- Forget keys whose job is gone, and whose period is over.
--- Guard: both. The rows are locked by now, so each is still at its place; only who has locked one names another job there.
-DELETE FROM fencerow.unique_jobs AS gone
-WHERE gone.ctid = ANY(ARRAY(
-    SELECT owned.place
-    FROM {{wanted pairs}}
-    CROSS JOIN LATERAL (
-        SELECT known.*, known.ctid AS place
-        FROM fencerow.unique_jobs AS known
-        WHERE known.scope = wanted.scope AND known.key = wanted.key
-        OFFSET 0
-    ) AS owned
-    WHERE {{is over}}
-))
-RETURNING gone.scope, gone.key;
+-- Guard: both. The rows are locked by now, and only who has locked one names another job there.
+DELETE FROM fencerow.unique_jobs AS owned
+USING {{wanted pairs}}
+WHERE owned.scope = wanted.scope
+  AND owned.key = wanted.key
+  AND {{is over}}
+RETURNING owned.scope, owned.key;
 
 -- name: stuck_unique_keys
 -- Unique keys whose job has been due for long and does not run, those first that have waited longest. As many keys are
