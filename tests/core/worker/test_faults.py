@@ -131,7 +131,7 @@ async def test_one_refused_outcome_of_a_group_fails_that_job_alone(
 
     class Refusing(Faulty):
         async def arun(self, operation):  # type: ignore[no-untyped-def]
-            if operation.name == "succeed" and "poison" in str(next(operation.steps()).params["outcomes"]):
+            if operation.name == "succeed_alone" and "poison" in str(next(operation.steps()).params["outcomes"]):
                 raise psycopg.DataError("the database does not take this one")
             return await self._engine.arun(operation)
 
