@@ -132,7 +132,8 @@ def outcomes(act: Act, now: Standing) -> list[Standing]:
         case "submit":
             return _submit(act, now)
         case "claim":
-            follows = now.state is State.QUEUED and act.attempt in (None, now.attempt + 1)
+            # Who waits may have a turn by now: the end of another passes it on, and is recorded as that one's alone.
+            follows = now.state in BACK and act.attempt in (None, now.attempt + 1)
             return [Standing(State.RUNNING, now.attempt + 1, act.holder)] if follows else []
         case "change":
             return _change(act, now)
@@ -148,9 +149,9 @@ def outcomes(act: Act, now: Standing) -> list[Standing]:
         case "wake":
             return [replace(now, state=state) for state in _back(act)] if now.state is State.WAITING else []
         case "fall_back":
-            return [now] if now.state is State.QUEUED else []
+            return [now] if now.state in BACK else []
         case "take_turns_back":
-            return [replace(now, state=State.WAITING)] if now.state is State.QUEUED else []
+            return [replace(now, state=State.WAITING)] if now.state in BACK else []
         case "suspend_new":
             return [replace(now, state=State.WAITING)] if now.state in BACK and now.attempt == 0 else []
         case "hold_flow_jobs":
