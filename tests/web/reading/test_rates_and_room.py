@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fencerow.web.errors import TooManyRequests
@@ -88,6 +88,7 @@ def test_those_who_never_rest_keep_no_newcomers_out() -> None:
 
 
 @settings(max_examples=60)
+@example([("b", 0.0), ("c", 0.0), ("a", 0.25), ("a", 0.25)], 1)  # from a shared bucket to one of its own
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 2)), max_size=60), st.integers(1, 5))
 def test_no_order_of_requests_passes_more_than_rate_and_burst(
     asked: list[tuple[str, float]], burst: int

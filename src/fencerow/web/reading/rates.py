@@ -2,7 +2,8 @@
 
 A bucket is one number: when it will be full again. It is forgotten only once it is full, and then a new one is the
 same. So nobody gets a fresh bucket by making others, however many: where all places are taken, newcomers share a few
-buckets, by a hash that they cannot know beforehand, and those who have a bucket keep it.
+buckets, by a hash that they cannot know beforehand, and those who have a bucket keep it. Whoever gets a place then
+begins with what is left in the shared bucket.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Rates:
         self._forget_full(now)
         shared = who not in self._full_at and len(self._full_at) >= self._callers_max
         place = hash(who) % SHARED
-        full_at = self._shared_full_at[place] if shared else self._full_at.get(who, 0.0)
+        full_at = self._full_at.get(who, self._shared_full_at[place])
         after = max(full_at, now) + 1 / self._per_s
         wait_s = after - now - self._burst / self._per_s
         if wait_s > 1e-9:  # less is what floats make of nothing
