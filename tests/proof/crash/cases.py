@@ -424,6 +424,14 @@ def paused_turn() -> Script:
     yield pause_queue("mail", actor="ada")
 
 
+def one_of_a_key_runs() -> Script:
+    """The next of its key waits."""
+    yield register(FIRST)
+    yield store.submit_gated([new_job(exclusive="k"), new_job(OTHER_JOB, exclusive="k")])
+    yield handing.hand_over()
+    yield claim(FIRST)
+
+
 def idle_gates() -> Script:
     """Nobody waits at one of them; the same jobs come there later."""
     yield from workers()
@@ -464,6 +472,13 @@ def moved_and_given() -> Script:
     yield from turns_given()
 
 
+def ended_and_given() -> Script:
+    """SQLite leaves the turn to a look."""
+    yield from look_first(PASSED_ON)()
+    yield handing.hand_over()
+
+
+PASSED_ON = store.succeed_alone([store.Success(JOB, 1, '"done"')], holder=FIRST)
 TURN_BACK = handing.take_turns_back(["key:k"], unclaimed_s=None)
 
 
@@ -551,6 +566,13 @@ CASES: list[Case] = [
     # turns
     Case("submit_gated", workers, store.submit_gated(GATED), gated_again, (JOB, OTHER_JOB)),
     Case("hand_over", waiting, handing.hand_over(), turns_given, (JOB, OTHER_JOB)),
+    Case(
+        "succeed_alone that passes its turn on",
+        one_of_a_key_runs,
+        PASSED_ON,
+        ended_and_given,
+        (JOB, OTHER_JOB),
+    ),
     Case("hand_over under limits", waiting_under_limits, handing.hand_over(), turns_given, (JOB, OTHER_JOB)),
     Case(
         "hand_over that a breaker stops",
