@@ -241,7 +241,7 @@ def test_a_wing_that_raises_fails_its_own_submit_alone(app: App) -> None:
 def test_what_all_bring_stands_in_the_order_of_the_wings() -> None:
     for dialect in ("postgres", "sqlite"):
         text = points.points(rooms.packages(), dialect)["when jobs have ended"]
-        places = [text.index(table) for table in ("gate_arrivals", "fencerow.handovers", "fencerow.events")]
+        places = [text.index(table) for table in ("fencerow.handovers", "fencerow.sagas", "fencerow.events")]
         assert places == sorted(places), dialect
 
 

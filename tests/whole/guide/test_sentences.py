@@ -176,6 +176,7 @@ SHOWN_BY = {
     "postgresql.md: `--submit-role` names": "cli/test_sql_function.py::test_the_command_prints_it",
     "postgresql.md: `fencerow doctor` says so": f"{DOCTOR}::test_a_pooler_through_which_listen_hears_nothing",
     "speed.md: `fencerow doctor` names old transactions": f"{DOCTOR}::test_a_snapshot_that_holds_the_horizon",
+    "speed.md: `fencerow doctor` names them and who": f"{DOCTOR}::test_a_snapshot_that_holds_the_horizon",
 }
 
 
