@@ -16,7 +16,7 @@ from fencerow.core.client.client import JobsClient
 from fencerow.core.model.submission import Submission
 from fencerow.core.store import store
 from fencerow.db.postgres import PostgresEngine
-from fencerow.db.prepared import Message, PreparedStatements, values
+from fencerow.db.prepared import PreparedMessage, PreparedStatements, values
 from fencerow.db.queries import Query
 from fencerow.db.run import Operation, Tells
 from fencerow.errors import OutcomeUnknown
@@ -71,10 +71,12 @@ async def test_values_of_all_kinds_arrive_as_they_are(pg: PostgresEngine) -> Non
     }
     async with pg._pools.aheld() as held:
         prepared = PreparedStatements(1)
-        assert await prepared.execute(held.wire, Message(ALL_KINDS, given)) == [
+        assert await prepared.execute(held.wire, PreparedMessage(ALL_KINDS, given)) == [
             (True, True, True, True, True, 2**62)
         ]
-        ((size, answer),) = await prepared.execute(held.wire, Message(SIZE, {"text": "y" * 9_000_000}))
+        ((size, answer),) = await prepared.execute(
+            held.wire, PreparedMessage(SIZE, {"text": "y" * 9_000_000})
+        )
     assert (size, len(str(answer))) == (9_000_000, 9_000_000)  # either way more than a socket takes at once
 
 
@@ -121,10 +123,10 @@ async def test_what_breaks_off_leaves_a_closed_connection(pg: PostgresEngine, ho
     async with pg._pools.aheld() as held:
         if how == "ended":
             with pytest.raises(psycopg.Error):
-                await PreparedStatements(1).execute(held.wire, Message(END, {}))
+                await PreparedStatements(1).execute(held.wire, PreparedMessage(END, {}))
         else:
             running = asyncio.create_task(
-                PreparedStatements(1).execute(held.wire, Message(SIZE, {"text": ""}))
+                PreparedStatements(1).execute(held.wire, PreparedMessage(SIZE, {"text": ""}))
             )
             await asyncio.sleep(0)
             running.cancel()

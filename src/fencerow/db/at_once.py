@@ -11,10 +11,10 @@ from psycopg.errors import InsufficientPrivilege
 
 from fencerow.db.begun import Over
 from fencerow.db.faults import not_permitted, translated
-from fencerow.db.held import Held
+from fencerow.db.held import HeldConnection
 from fencerow.db.loop_pool import LoopPool
 from fencerow.db.pools import Pools
-from fencerow.db.prepared import Message, PreparedStatements, broken_off
+from fencerow.db.prepared import PreparedMessage, PreparedStatements, broken_off
 from fencerow.db.run import Operation, Statement, Steps
 from fencerow.db.tries import Try
 from fencerow.db.wire import Answers
@@ -24,7 +24,7 @@ def sent_at_once(
     pools: Pools,
     operation: Operation[Any],
     attempt: Try,
-    message_of: Callable[[Statement], Message],
+    message_of: Callable[[Statement], PreparedMessage],
     over: Over,
 ) -> bool:
     """Send the one statement of an operation, and have `over` called with its result or its error. False: nothing was
@@ -42,7 +42,7 @@ def sent_at_once(
         return False
     attempt.committing = True
     held.watched.busy()
-    sent = Sent(pools, pool, held, prepared, message, steps, over)
+    sent = SentStatement(pools, pool, held, prepared, message, steps, over)
     try:
         prepared.send(held.wire, message, sent.answered)
     except Error as error:
@@ -50,14 +50,16 @@ def sent_at_once(
     return True
 
 
-def _message(message_of: Callable[[Statement], Message], statement: Statement) -> Message | None:
+def _message(
+    message_of: Callable[[Statement], PreparedMessage], statement: Statement
+) -> PreparedMessage | None:
     try:
         return message_of(statement)
     except DataError:
         return None  # whoever runs it otherwise meets it, too, and says so
 
 
-class Sent:
+class SentStatement:
     """A statement that is under way, and who is called with what its operation makes of the answer."""
 
     __slots__ = ("_held", "_message", "_over", "_pool", "_pools", "_prepared", "_steps")
@@ -66,9 +68,9 @@ class Sent:
         self,
         pools: Pools,
         pool: LoopPool,
-        held: Held,
+        held: HeldConnection,
         prepared: PreparedStatements,
-        message: Message,
+        message: PreparedMessage,
         steps: Steps[Any],
         over: Over,
     ) -> None:

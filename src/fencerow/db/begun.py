@@ -19,7 +19,7 @@ Q = TypeVar("Q")
 Over = Callable[[Any, BaseException | None], None]
 
 
-class Begun(Generic[Q, T]):
+class TasklessRun(Generic[Q, T]):
     """A generator of requests, of which the first was asked.
 
     `begin` asks one, so that `answered` is called later; false where it cannot. `beside` goes on with the rest in a

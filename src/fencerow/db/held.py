@@ -14,14 +14,14 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from fencerow.db.watchdog import Watched
-from fencerow.db.wire import Wire
+from fencerow.db.wire import ConnectionWire
 
 HELD_S: Final = (
     60.0  # at most, then the pool sees it again: it knows how old one may become, and how many are idle
 )
 
 
-class Held:
+class HeldConnection:
     """One connection with its wire, and watched while it is in use."""
 
     __slots__ = ("connection", "since", "used_at", "watched", "wire")
@@ -31,7 +31,7 @@ class Held:
     ) -> None:
         """`watched` is closed with it."""
         self.connection = connection
-        self.wire = Wire(connection.pgconn, loop)
+        self.wire = ConnectionWire(connection.pgconn, loop)
         self.watched = watched
         self.since = self.used_at = time.monotonic()
 
@@ -47,15 +47,15 @@ class AtHand:
 
     def __init__(self) -> None:
         self.waiting = 0  # how many wait for one of the pool: what is free next goes there
-        self.begun: set[Held] = set()  # those whose answer calls somebody who has no task
-        self._idle: list[Held] = []
+        self.begun: set[HeldConnection] = set()  # those whose answer calls somebody who has no task
+        self._idle: list[HeldConnection] = []
         self._is_over = False
 
-    def take(self) -> Held | None:
+    def take(self) -> HeldConnection | None:
         """The one that was used last."""
         return self._idle.pop() if self._idle else None
 
-    def keep(self, held: Held, *, is_fit: bool) -> bool:
+    def keep(self, held: HeldConnection, *, is_fit: bool) -> bool:
         """It is in use no more: whether it stays at hand, else it goes back to the pool."""
         now = held.used_at = time.monotonic()
         if self._is_over or self.waiting or not is_fit or held.connection.closed or now - held.since > HELD_S:

@@ -14,7 +14,7 @@ from psycopg import AsyncConnection, IsolationLevel
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from fencerow.db import cancelling
-from fencerow.db.held import Held
+from fencerow.db.held import HeldConnection
 from fencerow.db.loop_pool import LoopPool, LoopPools
 from fencerow.db.pool_log import OURS
 from fencerow.db.pool_wait import aobtained
@@ -94,7 +94,7 @@ class Pools(ThreadPools):
             await self._aput_back(pool, connection)
 
     @asynccontextmanager
-    async def aheld(self) -> AsyncIterator[Held]:
+    async def aheld(self) -> AsyncIterator[HeldConnection]:
         """A connection of this event loop for one prepared statement of ours, watched. It is at hand again afterwards,
         unless somebody waits for one.
 
@@ -114,7 +114,7 @@ class Pools(ThreadPools):
             if not self._is_kept(pool, held):
                 await self._aput_back(pool, held.let_go())
 
-    async def _ataken(self, pool: LoopPool) -> Held | None:
+    async def _ataken(self, pool: LoopPool) -> HeldConnection | None:
         """One that is at hand."""
         while (held := pool.at_hand.take()) is not None:
             if not self._is_doubtful(held.connection):
@@ -131,15 +131,15 @@ class Pools(ThreadPools):
         finally:
             pool.at_hand.waiting -= 1
 
-    async def _aheld(self, pool: LoopPool) -> Held:
+    async def _aheld(self, pool: LoopPool) -> HeldConnection:
         connection = await self._aobtained(pool, for_user=False)
         try:
-            return Held(connection, self.awatched(connection), asyncio.get_running_loop())
+            return HeldConnection(connection, self.awatched(connection), asyncio.get_running_loop())
         except BaseException:  # no descriptor may be left
             await self._aput_back(pool, connection)
             raise
 
-    def begin(self) -> tuple[LoopPool, Held] | None:
+    def begin(self) -> tuple[LoopPool, HeldConnection] | None:
         """What is at hand in this event loop and need not be asked first, watched; `end` it. None: see `aheld`."""
         self._check_process()
         opened = self._apools.get(asyncio.get_running_loop())
@@ -154,7 +154,7 @@ class Pools(ThreadPools):
         pool.at_hand.begun.add(held)
         return pool, held
 
-    def end(self, pool: LoopPool, held: Held, error: BaseException | None = None) -> None:
+    def end(self, pool: LoopPool, held: HeldConnection, error: BaseException | None = None) -> None:
         """What `begin` gave is in use no more; this is how it ended."""
         pool.at_hand.begun.discard(held)
         refused = isinstance(error, REFUSES_WRITES)
@@ -165,7 +165,7 @@ class Pools(ThreadPools):
         if refused:
             self._tidy(self._adrain(pool))
 
-    def _is_kept(self, pool: LoopPool, held: Held) -> bool:
+    def _is_kept(self, pool: LoopPool, held: HeldConnection) -> bool:
         """It is in use no more: whether it is at hand again, else it must be put back."""
         held.watched.end()
         self._used_at[held.connection] = time.monotonic()

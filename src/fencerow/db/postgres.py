@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
-import threading
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -20,7 +18,7 @@ import psycopg
 
 from fencerow.db.apart import apart, standing_apart
 from fencerow.db.at_once import sent_at_once
-from fencerow.db.begun import Begun, Over, settle, told
+from fencerow.db.begun import Over, TasklessRun, settle, told
 from fencerow.db.engine import Traits
 from fencerow.db.errors import OutcomeUnknown, Unavailable
 from fencerow.db.faults import connection_lost, translated
@@ -36,17 +34,15 @@ from fencerow.db.postgres_session import (
     own_transaction,
     transaction,
 )
-from fencerow.db.prepared import NOTIFY, TAKES_TWO, Message
-from fencerow.db.queries import Queries, identifier, pyformat
-from fencerow.db.run import Operation, Pause, Statement, Tells, arun, arun_beside, run
+from fencerow.db.prepared import PreparedMessage
+from fencerow.db.queries import Queries, identifier
+from fencerow.db.run import Operation, Pause, Statement, arun, arun_beside, run
 from fencerow.db.strikes import SHELTER, doorway, here, sheltered
 from fencerow.db.tries import Try, tries
-from fencerow.db.wakeups import WakeupSender
+from fencerow.db.wakeup_channel import WakeupChannel
 from fencerow.db.watchdog import OVERRUN_S, Watched
 
 T = TypeVar("T")
-
-NOTIFY_ALONE: Any = pyformat(NOTIFY)  # psycopg wants a literal
 
 
 class PostgresEngine:
@@ -90,10 +86,8 @@ class PostgresEngine:
         )
         self._connect_timeout_s = connect_timeout_s
         self._statement_timeout_s = statement_timeout_s
-        self._lock = threading.Lock()
         self._background: set[asyncio.Task[Any]] = set()
-        self._sender: WakeupSender | None = None
-        self._pid = os.getpid()
+        self._wakeups = WakeupChannel(self._pools, self.channel)
 
     # --- running ---------------------------------------------------------------------------------
 
@@ -153,7 +147,7 @@ class PostgresEngine:
         """
         requests = tries(operation, self._pools.preparing)
         begin, beside = partial(self._begin_try, operation), partial(self._go_on, operation)
-        begun: Begun[Try, T] = Begun(requests, over, begin=begin, beside=beside)
+        begun: TasklessRun[Try, T] = TasklessRun(requests, over, begin=begin, beside=beside)
         return begin(next(requests), begun.answered)
 
     def _begin_try(self, operation: Operation[Any], attempt: Try | Pause, over: Over) -> bool:
@@ -161,9 +155,11 @@ class PostgresEngine:
             self._pools, operation, attempt, partial(self._message, operation), over
         )
 
-    def _message(self, operation: Operation[Any], statement: Statement) -> Message:
+    def _message(self, operation: Operation[Any], statement: Statement) -> PreparedMessage:
         query = statement.query or self.queries[statement.name]
-        return Message(query, statement.params, self._with(operation), self.channel)
+        return PreparedMessage(
+            query, statement.params, self._wakeups.given_way(operation.tells), self.channel
+        )
 
     def _go_on(
         self, operation: Operation[Any], requests: Generator[Try | Pause, Any, Any], over: Over
@@ -253,40 +249,10 @@ class PostgresEngine:
 
     def wake(self, messages: list[str]) -> None:
         if here.striker is None:
-            self._wake(messages)
+            self._wakeups.post(messages)
         else:
             with SHELTER:
-                self._wake(messages)
-
-    def _wake(self, messages: list[str]) -> None:
-        self._sending().post(messages)
-
-    def _with(self, operation: Operation[Any]) -> Tells | None:
-        """What is told together with an operation: while wake-ups gather, it is told with the others."""
-        tells = operation.tells
-        may = tells is not None and TAKES_TWO and self._sending().makes_way()
-        return tells if may else None
-
-    def _sending(self) -> WakeupSender:
-        self._check_process()
-        with self._lock:
-            if self._sender is None:
-                self._sender = WakeupSender(self._notify)
-            return self._sender
-
-    def _notify(self, messages: list[str]) -> None:
-        try:
-            self._send(messages)
-        except psycopg.Error as error:
-            if not self._pools.preparing.failed(error):
-                raise
-            self._send(messages)
-
-    def _send(self, messages: list[str]) -> None:
-        with self._pools.connection() as connection, self._pools.watched(connection) as watched:
-            watched.busy()
-            told = {"channel": self.channel, "messages": messages}
-            connection.execute(NOTIFY_ALONE, told, prepare=True)
+                self._wakeups.post(messages)
 
     @sheltered
     def listen(
@@ -308,8 +274,7 @@ class PostgresEngine:
 
     @sheltered
     def flush(self, timeout_s: float) -> None:
-        if self._sender is not None:
-            self._sender.flush(timeout_s)
+        self._wakeups.flush(timeout_s)
 
     def keeper(self, *, patience_s: float = math.inf) -> PostgresEngine:
         return PostgresEngine(
@@ -325,11 +290,7 @@ class PostgresEngine:
     # --- connections -----------------------------------------------------------------------------
 
     def close(self) -> None:
-        with self._lock:
-            sender, self._sender = self._sender, None
-        if sender is not None:
-            # Before the pools are closed: it would open another for what it still sends.
-            sender.close(1.0)
+        self._wakeups.close()
         self._pools.close()
 
     async def aclose(self) -> None:
@@ -339,13 +300,6 @@ class PostgresEngine:
         await self._pools.aanswered(self._statement_timeout_s + OVERRUN_S)
         await self._pools.aclose()
         await asyncio.to_thread(self.close)
-
-    def _check_process(self) -> None:
-        """The thread that sends wake-ups does not come along into a fork's child."""
-        if os.getpid() != self._pid:
-            self._pid = os.getpid()
-            self._sender = None
-            self._lock = threading.Lock()
 
 
 def _lost_session(committing: bool) -> Unavailable | OutcomeUnknown:

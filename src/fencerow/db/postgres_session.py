@@ -12,8 +12,8 @@ from psycopg import errors as pg
 from psycopg.pq import TransactionStatus
 
 from fencerow.db.faults import not_permitted, translated
-from fencerow.db.held import Held
-from fencerow.db.prepared import TAKES_TWO, Message, PreparedStatements
+from fencerow.db.held import HeldConnection
+from fencerow.db.prepared import TAKES_TWO, PreparedMessage, PreparedStatements
 from fencerow.db.preparing import IN_ORDER
 from fencerow.db.queries import Queries, Query, pyformat, written
 from fencerow.db.run import Operation, Rows, Statement, arun, run
@@ -177,7 +177,10 @@ class PreparedSession:
     __slots__ = ("_held", "_message_of", "_prepared")
 
     def __init__(
-        self, held: Held, prepared: PreparedStatements, message_of: Callable[[Statement], Message]
+        self,
+        held: HeldConnection,
+        prepared: PreparedStatements,
+        message_of: Callable[[Statement], PreparedMessage],
     ) -> None:
         self._held = held
         self._prepared = prepared

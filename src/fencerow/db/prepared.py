@@ -25,7 +25,7 @@ from psycopg.pq.abc import PGresult
 
 from fencerow.db.queries import Query, numbered
 from fencerow.db.run import Rows, Tells
-from fencerow.db.wire import Answers, Then, Wire
+from fencerow.db.wire import Answers, ConnectionWire, Then
 
 # A hint needs not reach the disk, nor a standby, before it is heard: listeners would wait for both. What it tells of
 # is there already. The setting ends with the statement.
@@ -37,7 +37,7 @@ NOTIFIES = Query("notify", (NOTIFY,), ("channel", "messages"))
 TAKES_TWO = capabilities.has_pipeline()
 
 
-class Message:
+class PreparedMessage:
     """One statement with its parameters as they are sent, and the wake-ups that go behind it."""
 
     __slots__ = ("given", "query", "tells", "told")
@@ -65,7 +65,7 @@ class PreparedStatements:
         self._names: dict[str, bytes] = {}
         self._reader = Transformer()
 
-    async def execute(self, wire: Wire, message: Message) -> Rows:
+    async def execute(self, wire: ConnectionWire, message: PreparedMessage) -> Rows:
         """Run a statement and return its rows; what breaks off closes the connection.
 
         Raises:
@@ -84,7 +84,7 @@ class PreparedStatements:
             broken_off(wire, error)
             raise
 
-    def send(self, wire: Wire, message: Message, then: Then) -> bool:
+    def send(self, wire: ConnectionWire, message: PreparedMessage, then: Then) -> bool:
         """Send it, and have `then` called with the answers, which `rows` reads. False: something of it must be prepared
         first, and nothing was sent.
 
@@ -112,12 +112,14 @@ class PreparedStatements:
             raise
         return True
 
-    def knows(self, message: Message) -> bool:
+    def knows(self, message: PreparedMessage) -> bool:
         """Whether all of it is prepared here."""
         known = self._names
         return message.query.statements[0] in known and (message.told is None or NOTIFY in known)
 
-    def rows(self, wire: Wire, message: Message, answers: Answers, error: BaseException | None) -> Rows:
+    def rows(
+        self, wire: ConnectionWire, message: PreparedMessage, answers: Answers, error: BaseException | None
+    ) -> Rows:
         """The rows that a message brought; whether its wake-ups were sent is noted. Of one that failed nobody hears:
         the statement has its answer.
 
@@ -133,7 +135,7 @@ class PreparedStatements:
             message.tells.are_told = is_told
         return rows
 
-    async def _prepare(self, wire: Wire, query: Query) -> None:
+    async def _prepare(self, wire: ConnectionWire, query: Query) -> None:
         (text,) = query.statements
         if text not in self._names:
             name = f"fencerow_{self._token}_{len(self._names)}".encode()
@@ -172,7 +174,7 @@ class _Answered:
             self.future.set_result((answers, error))
 
 
-def _is_done(wire: Wire, results: list[PGresult]) -> bool:
+def _is_done(wire: ConnectionWire, results: list[PGresult]) -> bool:
     """Whether the last statement of a message went well."""
     try:
         wire.pgconn.exit_pipeline_mode()
@@ -182,7 +184,7 @@ def _is_done(wire: Wire, results: list[PGresult]) -> bool:
     return all(each.status == ExecStatus.TUPLES_OK for each in results)
 
 
-def broken_off(wire: Wire, error: BaseException) -> None:
+def broken_off(wire: ConnectionWire, error: BaseException) -> None:
     """Close the connection, unless this is the server's own answer, which was read to its end."""
     if not (isinstance(error, Error) and error.sqlstate):
         wire.close()

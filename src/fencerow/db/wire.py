@@ -20,7 +20,7 @@ Then = Callable[[Answers, BaseException | None], None]
 NOBODY: Final = -1
 
 
-class Wire:
+class ConnectionWire:
     """Sends what was given to the driver, and calls who asked when all is answered. One message at a time."""
 
     __slots__ = (

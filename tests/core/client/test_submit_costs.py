@@ -15,7 +15,7 @@ import pytest
 from fencerow import App, Config
 from fencerow.db import wakeups
 from fencerow.db.postgres import PostgresEngine
-from fencerow.db.wire import Wire
+from fencerow.db.wire import ConnectionWire
 from fencerow_proof.servers.pgbouncer import is_pooled
 
 SUBMITS = 20
@@ -76,7 +76,7 @@ async def test_a_submit_in_an_event_loop_is_no_task_and_one_message_with_its_wak
         monkeypatch.setattr(wakeups.WakeupSender, "makes_way", lambda self: True)  # nothing gathers
         monkeypatch.setattr(wakeups.WakeupSender, "post", None)  # nor is sent by the thread
         made, messages = [0], [0]
-        ask = Wire.ask
+        ask = ConnectionWire.ask
         create = asyncio.create_task
 
         def counted(*given: Any, **more: Any) -> Any:
@@ -89,7 +89,7 @@ async def test_a_submit_in_an_event_loop_is_no_task_and_one_message_with_its_wak
 
         await noop.asubmit(1)  # what it sends is prepared
         monkeypatch.setattr(asyncio, "create_task", counted)
-        monkeypatch.setattr(Wire, "ask", sent)
+        monkeypatch.setattr(ConnectionWire, "ask", sent)
         profile = cProfile.Profile()
         profile.enable()
         for number in range(SUBMITS):

@@ -26,7 +26,7 @@ from fencerow.core.store.submit import are_alike
 from fencerow.core.store.terms import is_settled
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.db.apart import apart
-from fencerow.db.begun import Begun, Over, told
+from fencerow.db.begun import Over, TasklessRun, told
 from fencerow.db.engine import Begins, Engine
 from fencerow.db.run import Operation, Pause, Procedure, Request, Tells, ask, joining
 
@@ -126,7 +126,9 @@ class Submits(ClientBase):
         def ended(result: Any, error: BaseException | None) -> None:
             over(result, bare(error) if isinstance(error, FencerowError) else error)
 
-        begun: Begun[Request, list[SubmitResult]] = Begun(procedure, ended, begin=begin, beside=self._beside)
+        begun: TasklessRun[Request, list[SubmitResult]] = TasklessRun(
+            procedure, ended, begin=begin, beside=self._beside
+        )
         return begin(next(procedure), begun.answered)
 
     def _beside(self, procedure: Procedure[Any], over: Over) -> None:

@@ -1,0 +1,80 @@
+"""Wake-ups on the channel of one PostgreSQL database, from whichever of its connections is free."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import psycopg
+
+from fencerow.db.pools import Pools
+from fencerow.db.prepared import NOTIFY, TAKES_TWO
+from fencerow.db.queries import pyformat
+from fencerow.db.run import Tells
+from fencerow.db.wakeups import WakeupSender
+
+NOTIFY_ALONE: Any = pyformat(NOTIFY)  # psycopg wants a literal
+
+
+class WakeupChannel:
+    """What is posted goes from a thread, which begins when something is posted first."""
+
+    def __init__(self, pools: Pools, channel: str) -> None:
+        self._pools = pools
+        self._channel = channel
+        self._forget()
+
+    def _forget(self) -> None:
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._sender: WakeupSender | None = None
+
+    def post(self, messages: list[str]) -> None:
+        """Have them sent soon."""
+        self._sending().post(messages)
+
+    def given_way(self, tells: Tells | None) -> Tells | None:
+        """What may go together with a statement: while wake-ups gather, it goes with the others."""
+        may = tells is not None and TAKES_TWO and self._sending().makes_way()
+        return tells if may else None
+
+    def flush(self, timeout_s: float) -> None:
+        """Wait until all that was posted is sent, at most this long."""
+        self._check_process()
+        if self._sender is not None:
+            self._sender.flush(timeout_s)
+
+    def close(self) -> None:
+        """Send what was posted, and end the thread. Before the pools are closed: it would open another for that."""
+        self._check_process()
+        with self._lock:
+            sender, self._sender = self._sender, None
+        if sender is not None:
+            sender.close(1.0)
+
+    def _sending(self) -> WakeupSender:
+        self._check_process()
+        with self._lock:
+            if self._sender is None:
+                self._sender = WakeupSender(self._notify)
+            return self._sender
+
+    def _notify(self, messages: list[str]) -> None:
+        try:
+            self._send(messages)
+        except psycopg.Error as error:
+            if not self._pools.preparing.failed(error):
+                raise
+            self._send(messages)
+
+    def _send(self, messages: list[str]) -> None:
+        with self._pools.connection() as connection, self._pools.watched(connection) as watched:
+            watched.busy()
+            told = {"channel": self._channel, "messages": messages}
+            connection.execute(NOTIFY_ALONE, told, prepare=True)
+
+    def _check_process(self) -> None:
+        """The thread does not come along into a fork's child."""
+        if os.getpid() != self._pid:
+            self._forget()
