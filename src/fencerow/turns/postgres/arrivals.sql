@@ -21,7 +21,8 @@ WHERE EXISTS (SELECT 1
 -- others of the same gates are taken with them, for one look serves them all.
 -- Behind :after, since the index has those that were taken for as long as somebody holds an old snapshot.
 -- The gate of a key is not named where nobody waits, no turn is kept, and no instant is noted that may be over: there is nothing to
--- do. Whoever comes later leaves an arrival in the transaction in which he comes, and it is not among these.
+-- do. Whoever comes later leaves an arrival in the transaction in which he comes, and it is not among these. Each gate is looked up
+-- by its name (OFFSET 0): joined, each is compared with each job that waits, where the planner believes that none does.
 -- Guard: none; what is taken comes back if this transaction does not commit. Locked rows are taken by somebody else.
 WITH first AS MATERIALIZED (
     SELECT oldest.gate
@@ -46,9 +47,10 @@ idle AS MATERIALIZED (
     SELECT left_gate.name
     FROM (SELECT DISTINCT taken.gate AS name FROM taken) AS left_gate
     WHERE starts_with(left_gate.name, 'key:')
-      AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS waiting WHERE waiting.gate = left_gate.name AND waiting.state = 'waiting')
+      AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS waiting
+                      WHERE waiting.gate = left_gate.name AND waiting.state = 'waiting' OFFSET 0)
       AND NOT EXISTS (SELECT 1 FROM fencerow.gates AS gate
-                      WHERE gate.name = left_gate.name AND num_nonnulls(gate.next_at, gate.kept_until) > 0)
+                      WHERE gate.name = left_gate.name AND num_nonnulls(gate.next_at, gate.kept_until) > 0 OFFSET 0)
 )
 SELECT CASE WHEN NOT taken.gate IN (SELECT idle.name FROM idle) THEN taken.gate END, taken.id FROM taken
 UNION ALL
