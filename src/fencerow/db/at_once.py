@@ -36,9 +36,13 @@ def sent_at_once(
         return False
     pool, held = begun
     prepared, steps = pools.preparing.of(held.connection), operation.start()
-    message = None if prepared is None else _message(message_of, next(steps))
-    if prepared is None or message is None or not prepared.knows(message):
-        pools.end(pool, held)
+    message: PreparedMessage | None = None
+    try:
+        message = None if prepared is None else _known(prepared, message_of, next(steps))
+    finally:  # whatever could not be written down
+        if message is None:
+            pools.end(pool, held)
+    if prepared is None or message is None:
         return False
     attempt.committing = True
     held.watched.busy()
@@ -50,13 +54,14 @@ def sent_at_once(
     return True
 
 
-def _message(
-    message_of: Callable[[Statement], PreparedMessage], statement: Statement
+def _known(
+    prepared: PreparedStatements, message_of: Callable[[Statement], PreparedMessage], statement: Statement
 ) -> PreparedMessage | None:
     try:
-        return message_of(statement)
+        message = message_of(statement)
     except DataError:
         return None  # whoever runs it otherwise meets it, too, and says so
+    return message if prepared.knows(message) else None
 
 
 class SentStatement:

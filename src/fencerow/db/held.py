@@ -50,6 +50,7 @@ class AtHand:
         self.begun: set[HeldConnection] = set()  # those whose answer calls somebody who has no task
         self._idle: list[HeldConnection] = []
         self._is_over = False
+        self._drained_at = -math.inf
 
     def take(self) -> HeldConnection | None:
         """The one that was used last."""
@@ -58,10 +59,20 @@ class AtHand:
     def keep(self, held: HeldConnection, *, is_fit: bool) -> bool:
         """It is in use no more: whether it stays at hand, else it goes back to the pool."""
         now = held.used_at = time.monotonic()
-        if self._is_over or self.waiting or not is_fit or held.connection.closed or now - held.since > HELD_S:
+        if self._is_over or self.waiting or not is_fit or held.connection.closed:
+            return False
+        if held.since <= self._drained_at or now - held.since > HELD_S:
             return False
         self._idle.append(held)
         return True
+
+    def drain(self) -> list[AsyncConnection[Any]]:
+        """None that is at hand or in use now stays so: close those that are, for whoever takes the next."""
+        self._drained_at = time.monotonic()
+        drained = self.taken_back(before=math.inf)
+        for each in drained:
+            each.pgconn.finish()
+        return drained
 
     def taken_back(self, *, before: float) -> list[AsyncConnection[Any]]:
         """Those that nobody has used since then."""
@@ -75,8 +86,7 @@ class AtHand:
         `tell`: whoever began something hears that it was cancelled. Else the event loop does not run: nobody can hear.
         """
         self._is_over = True
-        for idle in self.taken_back(before=math.inf):
-            idle.pgconn.finish()
+        self.drain()
         for held in tuple(self.begun):
             held.wire.give_up(tell=tell)
             if not tell:

@@ -30,7 +30,8 @@ class LoopPool:
     def __init__(self, pool: AsyncConnectionPool[AsyncConnection[Any]]) -> None:
         self.pool = pool
         self.at_hand = AtHand()
-        # A context of its own: the one of whoever opened the pool must not live as long.
+        # Contexts of their own: the one of whoever asked first must not live as long, and the pool's workers do.
+        self.opening = asyncio.create_task(pool.open(), name=f"{pool.name}-opening", context=Context())
         self._waiting = asyncio.create_task(self._wait(), name="fencerow-pool", context=Context())
 
     async def close(self) -> None:

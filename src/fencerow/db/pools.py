@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -34,6 +34,7 @@ class Pools(ThreadPools):
 
     def close(self) -> None:
         """Close what was opened for sync use, and for event loops that do not run."""
+        self._check_process()
         with self._lock:
             self._give_back(lambda opened: not opened.is_running)
             pools, self._pools = self._pools, {}
@@ -44,6 +45,7 @@ class Pools(ThreadPools):
 
     async def aclose(self) -> None:
         """Close what was opened for this event loop."""
+        self._check_process()
         with self._lock:
             opened = self._apools.pop(asyncio.get_running_loop(), None)
         for each in opened.pools.values() if opened else ():
@@ -163,7 +165,7 @@ class Pools(ThreadPools):
         if not self._is_kept(pool, held):
             self._tidy(self._aput_back(pool, held.let_go()))
         if refused:
-            self._tidy(self._adrain(pool))
+            self._tidy(self._adrained(pool, pool.at_hand.drain()))
 
     def _is_kept(self, pool: LoopPool, held: HeldConnection) -> bool:
         """It is in use no more: whether it is at hand again, else it must be put back."""
@@ -182,7 +184,11 @@ class Pools(ThreadPools):
         await pool.pool.putconn(connection)
 
     async def _adrain(self, pool: LoopPool) -> None:
-        await pool.put_back()
+        await self._adrained(pool, pool.at_hand.drain())
+
+    async def _adrained(self, pool: LoopPool, closed: Sequence[AsyncConnection[Any]]) -> None:
+        for each in closed:
+            await pool.pool.putconn(each)
         await pool.pool.drain()
 
     async def _open_apool(self, for_user: bool) -> LoopPool:
@@ -203,8 +209,10 @@ class Pools(ThreadPools):
                 configure=partial(self._aconnected, opened),
             )
             pools[for_user] = LoopPool(pool)
-            await pool.open()
-        return pools[for_user]
+        found = pools[for_user]
+        if not found.opening.done():
+            await asyncio.wait([found.opening])
+        return found
 
     def awatched(self, connection: AsyncConnection[Any], *, limit_s: float | None = None) -> Watched:
         """`watched` in this event loop."""

@@ -130,7 +130,7 @@ class PreparedStatements:
             assert error is not None, "it was answered, or it failed"
             raise error
         is_told = message.told is not None and error is None and _is_done(wire, answers[1])
-        rows = self._rows(answers[0])
+        rows = self._rows(message.query, answers[0])
         if message.tells is not None:
             message.tells.are_told = is_told
         return rows
@@ -148,7 +148,7 @@ class PreparedStatements:
             _check(answers[0])
             self._names[text] = name
 
-    def _rows(self, results: list[PGresult]) -> Rows:
+    def _rows(self, query: Query, results: list[PGresult]) -> Rows:
         _check(results)
         rows: Rows = []
         for result in results:
@@ -156,7 +156,7 @@ class PreparedStatements:
                 self._reader.set_pgresult(result)
                 rows += self._reader.load_rows(0, result.ntuples, tuple)
                 self._reader.set_pgresult(None)  # a claim is large
-        return rows
+        return query.with_names(_names(results[-1]), rows) if query.users else rows
 
 
 class _Answered:
@@ -200,14 +200,22 @@ def values(query: Query, params: Mapping[str, Any]) -> list[bytes | None]:
     return [None if each is None else WRITERS[type(each)](each) for each in given]
 
 
+def _names(result: PGresult) -> list[str]:
+    return [(result.fname(column) or b"").decode() for column in range(result.nfields)]
+
+
 def _of_text(value: str) -> bytes:
     if "\0" in value:
         raise DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
     return value.encode()
 
 
-def _of_number(value: float) -> bytes:
-    return str(value).encode()
+def _of_whole(value: int) -> bytes:
+    return b"%d" % value
+
+
+def _of_float(value: float) -> bytes:
+    return float.__repr__(value).encode()
 
 
 def _of_truth(value: bool) -> bytes:
@@ -225,12 +233,23 @@ def _element(value: str | int | None) -> bytes:
     if isinstance(value, str):
         quoted = value.replace("\\", "\\\\").replace('"', '\\"')
         return _of_text(f'"{quoted}"')
-    return _of_number(value)
+    return WRITERS[type(value)](value)
 
 
-WRITERS: dict[type[Any], Callable[[Any], bytes]] = {
-    str: _of_text, int: _of_number, float: _of_number, bool: _of_truth, list: _of_list,
-}  # fmt: skip
+class _Writers(dict[type[Any], Callable[[Any], bytes]]):
+    """A type that is not there goes as its base does: a name may be the member of an enum."""
+
+    def __missing__(self, kind: type[Any]) -> Callable[[Any], bytes]:
+        base = next((base for base in kind.__mro__ if base in self), None)
+        if base is None:
+            raise TypeError(f"{kind.__qualname__} is no type of a parameter")
+        self[kind] = found = self[base]
+        return found
+
+
+WRITERS = _Writers({
+    str: _of_text, int: _of_whole, float: _of_float, bool: _of_truth, list: _of_list,
+})  # fmt: skip
 
 
 def _check(results: Sequence[PGresult]) -> None:

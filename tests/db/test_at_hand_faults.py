@@ -1,0 +1,108 @@
+"""What goes wrong around connections that stay at hand: failovers, forks, values of other types, contexts."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import time
+import weakref
+from contextvars import ContextVar
+from enum import StrEnum
+
+import psycopg
+import pytest
+
+from fencerow.core.client.client import JobsClient
+from fencerow.core.model.submission import Submission
+from fencerow.core.store import store
+from fencerow.db.postgres import PostgresEngine
+from fencerow_proof.servers.pgbouncer import is_pooled
+from tests.conftest import postgres_engine
+from tests.db.test_at_once import begun, one_after_the_other, plain
+from tests.db.work import seen
+from tests.kit.jobs import new_job
+
+OURS = """
+SELECT pid FROM pg_stat_activity
+WHERE pid <> pg_backend_pid() AND application_name = 'fencerow' AND datname = current_database() ORDER BY pid
+"""
+
+
+@pytest.fixture(autouse=True)
+def direct(postgres_url: str) -> None:
+    if is_pooled(postgres_url):
+        pytest.skip("nothing is prepared through a pooler")
+
+
+class Region(StrEnum):
+    NORTH = "north"
+
+
+class Named:
+    """Something that a context holds."""
+
+
+async def test_a_failover_is_survived_though_several_are_at_hand(pg: PostgresEngine) -> None:
+    for _ in range(2):  # until both have it prepared
+        await asyncio.gather(*(pg.arun(store.submit([new_job()])) for _ in range(2)))
+    idle = pg._pools._apools[asyncio.get_running_loop()].pools[False].at_hand._idle
+    assert len(idle) == 2
+    for held in idle:  # as if what they lead to were a standby now
+        held.wire.let_go()
+        await held.connection.execute("SET default_transaction_read_only = on")
+    await pg.arun(store.submit([job := new_job()]))
+    assert seen(pg, job.id)
+
+
+async def test_a_name_may_be_the_member_of_an_enum(pg: PostgresEngine) -> None:
+    client = JobsClient(pg)
+    await one_after_the_other(client)
+    (stored,) = await client.asubmit([Submission(new_job(queue=Region.NORTH))])
+    async with await psycopg.AsyncConnection.connect(pg.conninfo) as connection:
+        found = await connection.execute("SELECT queue FROM fencerow.jobs WHERE id = %s", (stored.id,))
+        assert await found.fetchone() == ("north",)
+
+
+async def test_what_cannot_be_written_down_leaves_its_connection_at_hand(pg: PostgresEngine) -> None:
+    client = JobsClient(pg)
+    await one_after_the_other(client)
+    odd: list[object] = [b"no text"]
+    with pytest.raises(TypeError, match="bytes"):
+        await client.asubmit([Submission(new_job(queue=odd[0]))])
+    assert begun(pg) == 0
+
+
+async def test_no_connection_keeps_the_context_of_who_asked_first(pg: PostgresEngine) -> None:
+    held: ContextVar[Named] = ContextVar("held")
+    left: list[weakref.ref[Named]] = []
+
+    async def asking() -> None:
+        left.append(weakref.ref(something := Named()))
+        held.set(something)
+        await JobsClient(pg).asubmit([plain()])
+
+    for _ in range(3):
+        await asyncio.create_task(asking())
+    await asyncio.sleep(0)
+    gc.collect()
+    assert [each() for each in left] == [None, None, None]
+
+
+def test_a_fork_that_closes_its_engine_leaves_the_connections_to_its_parent(postgres_url: str) -> None:
+    engine, loop = postgres_engine(postgres_url), asyncio.new_event_loop()
+    engine.run(store.submit([new_job()]))
+    loop.run_until_complete(engine.arun(store.submit([new_job()])))
+    with psycopg.connect(postgres_url, autocommit=True) as other:
+        before = other.execute(OURS).fetchall()
+        child = os.fork()
+        if child == 0:
+            try:
+                engine.close()
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        time.sleep(0.1)  # what the server heard it has done by now
+        assert before and other.execute(OURS).fetchall() == before
+    loop.run_until_complete(engine.aclose())
+    loop.close()
