@@ -55,3 +55,23 @@ async def test_only_turns_of_which_nothing_told_count_as_swept(engine: AnyEngine
     await looks.tick()
 
     assert told == [{"queue": made.template.queue, "count": 1}]
+
+
+async def test_arrivals_that_do_not_end_put_off_no_part_of_a_sweep_but_the_first(
+    engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(hander, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("fencerow.turns.looks.SWEPT_MAX", 1)
+    lost = [new_job(exclusive=key) for key in ("a", "b", "c")]
+    await engine.arun(store.submit_gated(lost))
+    rows(engine, f"DELETE FROM {ARRIVALS[engine.dialect]}")
+    looks = hander.Hander(Site(engine, Config(), Telemetry(), "w", lambda: ()))
+    now[0] += hander.SWEEP_S_MIN
+
+    for _part in lost:
+        await engine.arun(store.submit_gated([new_job(exclusive="told")]))
+        await looks.tick()
+
+    found = await engine.arun(store.read([job.id for job in lost]))
+    assert {job.state for job in found.values()} == {"queued"}

@@ -58,7 +58,10 @@ class Hander(Chore):
         wanted = await self._engine.arun(looks.turns_wanted(after))
         if not after:
             self._mark.looked_at_all(time.monotonic())
-        if time.monotonic() >= self._sweep_at + SWEEP_S_MIN * wanted.at_once:
+        comes_first = (
+            wanted.at_once and not self._swept
+        )  # arrivals go before a sweep, not before each part of it
+        if time.monotonic() >= self._sweep_at + SWEEP_S_MIN * comes_first:
             await self._sweep()
         return min(self._poll_max_s, await self._hand_over(wanted, after))
 
