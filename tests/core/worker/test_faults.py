@@ -115,9 +115,8 @@ async def test_a_lost_reply_to_an_outcome_is_read_and_not_repeated(engine: AnyEn
             await engine.arun(store.cancel(job_id, actor="ada"))
         job = await stage.ended(job_id)
 
-    wanted = {"succeed_alone": "succeeded", "fail": "failed", "requeue": "succeeded", "stop": "cancelled"}[verb]
     assert faulty.struck == [verb]
-    assert job.state == wanted
+    assert job.state == {"fail": "failed", "stop": "cancelled"}.get(verb, "succeeded")
     assert faulty.seen.count("read_fences") >= 1
     assert faulty.seen.count(verb) == 1
     assert job.failures == {"fail": 1, "requeue": 1}.get(verb, 0)
@@ -183,13 +182,13 @@ async def test_an_outcome_of_which_the_database_takes_nothing_stays_with_its_wor
 ) -> None:
     monkeypatch.setattr("fencerow.core.worker.acker.REFUSED_S", 0.01)
     faulty = Faulty(engine)
-    for verb in ("succeed_alone", "fail", "fail_in_place"):
+    for verb in ("succeed", "fail", "fail_in_place"):
         faulty.refuse(verb, psycopg.DataError("the database does not take this one"))
     async with working(faulty, one, two) as stage:  # type: ignore[arg-type]
         job_id = await stage.submit("one")
         await until(lambda: stage.counters.get("outcomes_refused") >= 6)
         assert (await read(engine, job_id)).attempt == 1, "it ran again"
-        for verb in ("succeed_alone", "fail", "fail_in_place"):
+        for verb in ("succeed", "fail", "fail_in_place"):
             faulty.allow(verb)
         job = await stage.ended(job_id)
 
@@ -309,7 +308,7 @@ async def test_a_dead_loop_ends_the_block_that_uses_the_worker(
 
 
 async def test_trouble_with_the_database_does_not_end_a_loop(engine: AnyEngine) -> None:
-    verbs = ("claim", "lanes", "succeed_alone", "renew", "expire")
+    verbs = ("claim", "lanes", "succeed", "renew", "expire")
     faulty = Faulty(engine)
     async with working(faulty, one) as stage:  # type: ignore[arg-type]
         for verb in verbs:
