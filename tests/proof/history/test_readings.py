@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from fencerow.core.model.state import State
 from fencerow.errors import InvalidInput
 from fencerow_proof.history.check import Options, check
+from fencerow_proof.history.checks.lost import check_all_or_nothing
+from fencerow_proof.history.final import Final, FinalRow
 from fencerow_proof.history.reading import read_history
 from fencerow_proof.history.report import Report
 from tests.proof.history.scribe import Scribe
@@ -284,6 +288,34 @@ def test_an_unanswered_reclaim_explains_the_next_claim(scribe: Scribe) -> None:
     scribe.life("j2", 200)
     scribe.claim("j2", 2, 300, 305, "h2")
     assert not judge(scribe).is_clean, "it explains nothing of a job that had ended"
+
+
+def test_an_unanswered_claim_may_be_of_one_whose_turn_was_passed_on(scribe: Scribe) -> None:
+    """The end of another queued it, which is recorded as that one's alone."""
+    dead(scribe)
+    scribe.act("submit", 1, 2, job=J, new=True, state="waiting")
+    scribe.act("claim", 10, None, holder="h1", limit=5)
+    scribe.act("reclaim", 50, 55, job=J, attempt=1, holder="h1", state="queued")
+    scribe.claim(J, 2, 60, 65, "h2")
+    scribe.end("succeed", J, 2, 70, 75, "h2")
+    report = judge(scribe)
+    assert report.is_clean, report.text()
+
+
+def test_a_submit_of_several_is_stored_as_a_whole_unless_one_was_submitted_again(scribe: Scribe) -> None:
+    row = FinalRow("send", State.QUEUED, 0, None, 0, 0, None, None, None, None)
+    final = Final({"j2": [row]}, {}, Counter(), [])
+
+    def found() -> list[str]:
+        history = read_history([scribe.path.parent])
+        report = Report(history)
+        check_all_or_nothing(report, history, final)
+        return [each.invariant for each in report.violations]
+
+    scribe.step("submit", 1, None, [{"job": J}, {"job": "j2"}])
+    assert found() == ["I1"]
+    scribe.step("submit", 9, None, [{"job": "j2"}])  # without the other, as on a full disk
+    assert found() == []
 
 
 def test_a_job_of_many_attempts_has_an_order(scribe: Scribe) -> None:

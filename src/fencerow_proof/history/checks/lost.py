@@ -71,10 +71,15 @@ def _refused(report: Report, life: Life, final: Final | None, submits: list[Act]
 
 
 def check_all_or_nothing(report: Report, history: History, final: Final) -> None:
-    """An unanswered submit of several jobs stored all of them or none."""
+    """An unanswered submit of several jobs stored all of them or none.
+
+    Nothing is known of a job that was submitted again, by itself or with fewer others: on a full disk they are.
+    """
     together: dict[tuple[int, int], list[Act]] = {}
     sure: set[str] = set()
     for job, acts in history.by_job.items():
+        if len({act.op for act in acts if act.verb == "submit"}) > 1:
+            sure.add(job)
         for act in acts:
             if act.verb == "submit" and act.maybe:
                 together.setdefault(act.op, []).append(act)

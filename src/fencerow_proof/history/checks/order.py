@@ -256,7 +256,7 @@ def _freely(move: _Free, now: Standing) -> list[Standing]:
     holder = move.act.holder
     match move.verb:
         case "claim":
-            follows = now.state is State.QUEUED and now.attempt + 1 in move.numbers
+            follows = now.state in BACK and now.attempt + 1 in move.numbers  # see `outcomes`
             return [Standing(State.RUNNING, now.attempt + 1, holder)] if follows else []
         case "reclaim" | "time_out":
             if now.state is not State.RUNNING or holder not in (None, now.holder):
