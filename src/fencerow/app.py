@@ -15,7 +15,7 @@ from fencerow.core.app.job_options import HandlingOptions
 from fencerow.core.app.submitter import Submittable
 from fencerow.core.config import CoreConfig, Defaults
 from fencerow.core.lazy import lazily
-from fencerow.core.model.packing import Packing, PayloadSeal, PayloadSign, packing_of
+from fencerow.core.model.packing import PLAIN, Packing, PayloadSeal, PayloadSign
 from fencerow.core.telemetry import Telemetry
 from fencerow.declaring import Declare, DeclaredJob, Handles
 from fencerow.flows.settings import FlowSettings
@@ -300,7 +300,7 @@ class App(LimitedApp):
         """How payloads are stored, by what the settings say of large ones."""
 
         def packing(config: CoreConfig) -> Packing:
-            inside = packing_of(seal)
+            inside = PLAIN if seal is None else _sealed_by(seal)
             if outside is None and PayloadSettings.of(config).outside_store is None:
                 return inside
             from fencerow.payloads.appside import packing_and_store  # who keeps none outside never loads it
@@ -334,3 +334,9 @@ class App(LimitedApp):
     def resume_queue(self, queue: str) -> bool:
         """Allow claims from a queue again: see `Client.resume_queue`."""
         return self.client.resume_queue(queue)
+
+
+def _sealed_by(seal: PayloadSeal | PayloadSign) -> Packing:
+    from fencerow.payloads.packings import packing_of  # who seals and signs nothing never loads it
+
+    return packing_of(seal)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from fencerow.core.model.job import LogLine
+from fencerow.operators.looking import LogLine
 from tools.public.listed import PAGES, entries, records
 from tools.public.names import Entry
 

@@ -66,7 +66,7 @@ def counts() -> Iterator[tuple[str, str, str]]:
     )
     yield "indexes on jobs; columns", "; ".join(map(str, of_jobs())), "<= 13; 51"
     raw, code = lines_of_core()
-    yield "lines of the core; of these code", f"{raw}; {code}", "<= 26.8k; 17.9k"
+    yield "lines of the core; of these code", f"{raw}; {code}", "<= 26.9k; 18.0k"
     yield "modules above the core in a trivial worker", str(loaded()), "<= 86"
     names = Counter(name for path in files(SOURCES, "*.py") for name in classes(path))
     yield "class names that several share", str(sum(count > 1 for count in names.values())), "<= 25"

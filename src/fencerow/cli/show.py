@@ -10,13 +10,14 @@ from fencerow.command import output
 from fencerow.command.layout import Column
 from fencerow.command.times import Times
 from fencerow.core.app.declare import DeclaredBase
-from fencerow.core.model.job import Happening, JobRecord, LogLine
-from fencerow.core.model.packed import told_of
+from fencerow.core.model.job import Happening, JobRecord
 from fencerow.db.text import amount, percent
 from fencerow.doctor.places import told_gate
 from fencerow.handovers.looking import PlacedHandover
+from fencerow.operators.looking import LogLine
 from fencerow.operators.names import named
 from fencerow.payloads.hiding import hidden_arguments, hidden_result
+from fencerow.payloads.shown import told_of
 from fencerow.unique.keys import UniqueKey
 
 TEXT_MAX = 2_000

@@ -15,9 +15,10 @@ from fencerow.command.documents import instants
 from fencerow.command.layout import Column
 from fencerow.command.options import asked, usual_options, utc_option
 from fencerow.command.times import Times
-from fencerow.core.model.job import Happening, LogLine
+from fencerow.core.model.job import Happening
 from fencerow.db.run import Procedure, ask
 from fencerow.db.text import amount
+from fencerow.operators.looking import LogLine
 from fencerow.operators.prefixes import job_meant, parse_prefix
 from fencerow.output.storing import AttemptPart, parts
 from fencerow.steps.model import Kind, Step

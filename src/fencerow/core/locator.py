@@ -12,7 +12,6 @@ from typing import Protocol, TypeVar
 from weakref import WeakSet
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.errors import UnusableConnection
 from fencerow.db.blocking import refuse_in_loop
 from fencerow.db.borrow import borrowed
 from fencerow.db.engine import Engine
@@ -67,25 +66,6 @@ async def arun(place: Locator, operation: Operation[T], connection: object | Non
     if connection is None:
         return await place.engine.arun(operation)
     return await borrowed(connection, place.engine).arun(operation)
-
-
-async def arun_back(place: Locator, operation: Operation[T], connection: object | None) -> T:
-    """`arun` at the end of an async block, for what was marked in the caller's transaction on `connection`.
-
-    It was marked by a sync verb if the connection is a sync one. Such a one inside an event loop is the caller's own
-    affair, and SQLite's `job.transaction()` lends it.
-    """
-    if connection is not None and not borrowed(connection, place.engine).is_async:
-        return run(place, operation, connection)
-    return await arun(place, operation, connection)
-
-
-def still_open(place: Locator, connection: object) -> bool:
-    """Whether a transaction of the caller's is open on a connection. Asks nobody, and begins none."""
-    try:
-        return borrowed(connection, place.engine).is_open()
-    except UnusableConnection:
-        return False  # closed, most likely: whatever was open there has ended
 
 
 def note_ready(engine: Engine) -> None:

@@ -13,14 +13,11 @@ The procedure is a generator, so that a traceback names it.
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from fencerow.core.answering import answering
 from fencerow.core.errors import WrongCall
 from fencerow.core.locator import Locator, acheck_tables, check_tables
 from fencerow.db.blocking import refuse_in_loop
@@ -78,28 +75,14 @@ def averb(
             raise _misfit(procedure, f"a{procedure.__name__}", (self, *args), kwargs) or error from None
         return await self._arun(begun, kwargs.get("connection"))  # pyright: ignore[reportPrivateUsage]
 
-    return _as_twin(call, procedure)
-
-
-def threaded(
-    verb: Callable[Concatenate[X, P], T],
-) -> Callable[Concatenate[X, P], Coroutine[Any, Any, T]]:
-    """The twin for async code of what only a thread can do. It goes on there if its caller is cancelled."""
-    answers = answering(verb)
-
-    async def call(self: X, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.to_thread(answers, self, *args, **kwargs)
-
-    twin = _as_twin(call, verb)
-    text = f"`{verb.__name__}` for async code. {inspect.cleandoc(verb.__doc__ or '')}"
-    twin.__doc__ = f"{text}\n\nIt runs in a thread; cancelling the caller does not stop it."
-    return twin
+    return as_twin(call, procedure)
 
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _as_twin(call: F, verb: Callable[..., object]) -> F:
+def as_twin(call: F, verb: Callable[..., object]) -> F:
+    """The call as the twin of a verb: with its parameters, its text, and its name after an `a`."""
     twin = _named(call, verb, f"a{verb.__name__}")
     twin.__doc__ = f"`{verb.__name__}` for async code. {verb.__doc__ or ''}".strip()
     return twin

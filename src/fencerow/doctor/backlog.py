@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 
 from fencerow.core.config import CoreConfig
 from fencerow.core.finding import Finding, fail, info, ok, warn
-from fencerow.core.model.loss import losses_of
 from fencerow.core.model.state import State, WorkerState
 from fencerow.core.model.wanted import Failing
 from fencerow.core.model.worker import WorkerRecord
@@ -17,6 +16,7 @@ from fencerow.db.run import Steps, as_int, execute, operation
 from fencerow.db.text import amount
 from fencerow.doctor.affinity import examine_labels
 from fencerow.doctor.descriptors import examine_descriptors
+from fencerow.doctor.losses import losses_of
 from fencerow.operators import looking
 from fencerow.operators.looking import Count
 from fencerow.operators.queues import paused_queues

@@ -13,10 +13,10 @@ from fencerow.command.times import span
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import Happening, JobRecord
 from fencerow.core.model.state import State
-from fencerow.core.model.worker import HeldJob
 from fencerow.db.text import amount
 from fencerow.doctor.loads import WorkerLoad
 from fencerow.doctor.places import GatePlace
+from fencerow.operators.held import HeldJob
 from fencerow.operators.queues import PausedQueue
 from fencerow.turns.telling import counted, doing
 

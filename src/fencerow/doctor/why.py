@@ -13,7 +13,7 @@ from fencerow.command.times import span
 from fencerow.core.errors import ArgumentsTooNew, JobNotFound, SealKeyUnknown, StoreUnavailable
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import State, WorkerState
-from fencerow.core.model.worker import HeldJob, WorkerRecord
+from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store.read import clock, read, releases
 from fencerow.core.store.workers import holdings, list_workers
 from fencerow.db.run import Procedure, Steps, ask, operation
@@ -23,7 +23,7 @@ from fencerow.doctor.conditions import LATE, Condition
 from fencerow.doctor.loads import WorkerLoad
 from fencerow.doctor.places import PATIENCE_S, place
 from fencerow.doctor.waits import suspended_by_wings
-from fencerow.operators.held import held_jobs
+from fencerow.operators.held import HeldJob, held_jobs
 from fencerow.operators.looking import ahead, events
 from fencerow.operators.queues import PausedQueue, paused_queues
 from fencerow.unique.keys import unique_keys_of

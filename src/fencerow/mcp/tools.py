@@ -10,13 +10,13 @@ from fencerow.client import Client
 from fencerow.command.documents import instants, plain
 from fencerow.core.config import CoreConfig
 from fencerow.core.model.job import JobRecord
-from fencerow.core.model.packed import told_of
 from fencerow.core.wing import Check
 from fencerow.db.run import ask
 from fencerow.doctor.examine import examine
 from fencerow.doctor.why import why
 from fencerow.operators.prefixes import job_meant, parse_prefix
 from fencerow.operators.summaries import summaries
+from fencerow.payloads.shown import told_of
 from fencerow.web.dashboard.redacting import Redacted, Redactor, text_without_secrets
 
 LIMIT_MAX = 200

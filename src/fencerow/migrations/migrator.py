@@ -10,7 +10,6 @@ from pathlib import Path
 from fencerow.core.answering import answer
 from fencerow.core.model.defaults import check_number
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.core.verb import threaded
 from fencerow.migrations.advance import Aim, apply_next, revert_next
 from fencerow.migrations.errors import InvalidMigrations, UnknownShard
 from fencerow.migrations.folder import ShardMigration, read_folder
@@ -18,6 +17,7 @@ from fencerow.migrations.ledger import Ledger
 from fencerow.migrations.report import Report, ShardReport
 from fencerow.migrations.run import ShardRun, Told
 from fencerow.migrations.shard import Shard, declared
+from fencerow.migrations.threaded import threaded
 
 Names = Iterable[str] | None
 

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from fencerow.core.errors import FencerowError, IllegalMove, InvalidInput
-from fencerow.core.model.backoff import with_args_version
 from fencerow.core.model.change import JobChanged, NewArguments
 from fencerow.core.model.job import Fence
 from fencerow.core.model.packed import PACKED, fingerprint
 from fencerow.core.model.state import FINAL, State
+from fencerow.core.model.value import UNREADABLE
 from fencerow.core.store.moves import CANCEL_PATIENCE_S, moved_or_refused, not_found
 from fencerow.db.run import Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.operators.job_change import JobChange
@@ -167,7 +167,7 @@ def _of(job: Idle, wanted: JobChange) -> _Wanted:
     new = wanted.arguments(job.name)
     elsewhere = new_turns(job, new)
     args = _stored(job, new)
-    options = job.options if new.version is None else with_args_version(job.options, new.version)
+    options = job.options if new.version is None else _with_args_version(job.options, new.version)
     if (args, options) == (job.args, job.options):
         return line
     size = len(args.encode())
@@ -239,3 +239,15 @@ def _detail(job: Idle, done: JobChanged, reason: str | None) -> dict[str, Any]:
 
 def _document(value: object) -> str:
     return msgspec.json.encode(value).decode()
+
+
+def _with_args_version(options: str | None, args_version: int) -> str | None:
+    """The stored text with another version of the arguments; what else stands in it stays, as the bytes it was."""
+    try:
+        fields = {} if options is None else msgspec.json.decode(options, type=dict[str, msgspec.Raw])
+    except UNREADABLE:
+        return options  # what nobody can read tells of no version, and is left to whoever mends it
+    fields.pop("args_version", None)
+    if args_version != 1:
+        fields = {"args_version": msgspec.Raw(msgspec.json.encode(args_version)), **fields}
+    return msgspec.json.encode(fields).decode() if fields else None

@@ -4,8 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fencerow.core.model.worker import HeldJob
+import msgspec
+
+from fencerow.core.model.job import At
 from fencerow.db.run import Steps, as_int, execute, operation
+
+
+class HeldJob(msgspec.Struct, frozen=True):
+    """A job that a worker holds now: it runs, or waits there for a slot."""
+
+    id: str
+    name: str
+    queue: str
+    attempt: int
+    priority: int
+    claimed_at_us: int
+    cancel_requested: bool
+    now_us: int
+
+    claimed_at = At("claimed_at_us")
+    now = At("now_us")
 
 
 @operation(alone=True, repeatable=True, writes="")

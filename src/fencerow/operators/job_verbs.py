@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from fencerow.core.client.base import ClientBase
 from fencerow.core.client.moving import NOT_NOW
 from fencerow.core.client.refs import Ref, reading, resolving
 from fencerow.core.errors import FencerowError, IllegalMove, OutcomeUnknown
-from fencerow.core.model.job import Fence, Happening, JobRecord, LogLine
+from fencerow.core.model.job import Fence, Happening, JobRecord
 from fencerow.core.model.labels import Plain
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.moves import not_found
 from fencerow.core.verb import averb, verb
 from fencerow.db.run import Procedure, ask
+
+if TYPE_CHECKING:
+    from fencerow.operators.looking import LogLine
 
 
 class JobVerbs(ClientBase):

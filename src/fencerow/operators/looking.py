@@ -7,13 +7,24 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.model.job import Happening, JobRecord, LogLine
+from fencerow.core.model.job import At, Happening, JobRecord
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store.decoding import read_or, record_of
 from fencerow.db.run import Steps, as_int, execute, operation, text_or_none
 
 # What a list does not read: payloads, which may be large.
 UNLISTED = ("args", "options", "metadata", "headers", "result")
+
+
+class LogLine(msgspec.Struct, frozen=True):
+    """A line kept with the job by `job.log`."""
+
+    attempt: int
+    at_us: int
+    level: str
+    message: str
+
+    at = At("at_us")
 
 
 def listed(job: JobRecord) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.state import State, WorkerState
 from fencerow.core.model.wakeup import Ordered, Queued, encode, encode_ended
 from fencerow.core.model.wanted import Leave, OrderedChange
-from fencerow.core.model.worker import HeldJob, WorkerRecord
+from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store import store
 from fencerow.core.store.attempts import MovedJob
 from fencerow.core.store.orders import ALIVE_MAX, Order, gone
@@ -25,7 +25,7 @@ from fencerow.core.verb import averb, verb
 from fencerow.db.run import Procedure, WakeUp, ask
 from fencerow.db.text import amount, check_text
 from fencerow.operators.finding import limited, member
-from fencerow.operators.held import held_jobs
+from fencerow.operators.held import HeldJob, held_jobs
 from fencerow.operators.prefixes import IdRange, parse_prefix, worker_meant
 
 WHICH_LENGTH_MAX = 300

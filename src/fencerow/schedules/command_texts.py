@@ -9,7 +9,7 @@ from fencerow.command.documents import instants
 from fencerow.command.layout import Column
 from fencerow.command.times import Times
 from fencerow.core.model.job import moment
-from fencerow.core.model.packed import told_of
+from fencerow.payloads.shown import told_of
 from fencerow.schedules.definitions import RowKind
 from fencerow.schedules.misfire import COUNTED_MAX
 from fencerow.schedules.shown import ScheduleRecord

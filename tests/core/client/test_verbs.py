@@ -18,7 +18,8 @@ from fencerow import Client, Handle
 from fencerow.core.client.base import ClientBase
 from fencerow.core.client.refs import Ref
 from fencerow.core.model.job import JobRecord
-from fencerow.core.verb import averb, threaded, verb
+from fencerow.core.verb import averb, verb
+from fencerow.migrations.threaded import threaded
 from tests.core.client.flaky import Flaky
 from tests.kit.jobs import AnyEngine
 

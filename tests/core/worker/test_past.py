@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from fencerow.core.model.loss import Loss, losses_of
+from fencerow.core.model.loss import Loss
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact
@@ -19,6 +19,7 @@ from fencerow.core.worker.life import Life
 from fencerow.core.worker.pool import Pool
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.steady import steady
+from fencerow.doctor.losses import losses_of
 from fencerow.errors import DatabaseError
 from tests.core.worker.faulty import Faulty
 from tests.core.worker.stage import quick, read, until, working

@@ -109,18 +109,6 @@ def encode_options(backoff: Backoff | None, args_version: int) -> str | None:
     return msgspec.json.encode({"args_version": args_version, **fields}).decode()
 
 
-def with_args_version(options: str | None, args_version: int) -> str | None:
-    """The stored text with another version of the arguments; what else stands in it stays, as the bytes it was."""
-    try:
-        fields = {} if options is None else msgspec.json.decode(options, type=dict[str, msgspec.Raw])
-    except UNREADABLE:
-        return options  # what nobody can read tells of no version, and is left to whoever mends it
-    fields.pop("args_version", None)
-    if args_version != 1:
-        fields = {"args_version": msgspec.Raw(msgspec.json.encode(args_version)), **fields}
-    return msgspec.json.encode(fields).decode() if fields else None
-
-
 def backoff_of(stored: bytes) -> Backoff | None:
     """The job's own backoff, if it was submitted with one.
 

@@ -295,17 +295,6 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
     at = At("at_us")
 
 
-class LogLine(msgspec.Struct, frozen=True):
-    """A line kept with the job by `job.log`."""
-
-    attempt: int
-    at_us: int
-    level: str
-    message: str
-
-    at = At("at_us")
-
-
 class QueueLane(msgspec.Struct, frozen=True):
     """A lane of a queue that holds queued jobs, by its priority and name, and when its first is due. Those of all
     shares are one. `limited`: a limit bounds the claims of the queue."""

@@ -14,16 +14,3 @@ class Loss(msgspec.Struct, frozen=True):
     )  # the newest renewal that is still there; None when the whole registration is gone
     confirmed_until_us: int | None  # the newest renewal that was confirmed
     server: str | None
-
-
-class _Told(msgspec.Struct, frozen=True):
-    server: str | None = None
-    lost: list[Loss] = []
-
-
-def losses_of(info: object) -> list[Loss]:
-    """The losses that a worker's row tells of; none if it tells them in a form we do not know."""
-    try:
-        return msgspec.convert(info, _Told).lost
-    except msgspec.ValidationError:
-        return []

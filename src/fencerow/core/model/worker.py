@@ -79,19 +79,3 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
 def _named(info: Any, what: str) -> frozenset[str] | None:
     value = info.get(what) if isinstance(info, dict) else None
     return frozenset(map(str, value)) if isinstance(value, dict | list) else None
-
-
-class HeldJob(msgspec.Struct, frozen=True):
-    """A job that a worker holds now: it runs, or waits there for a slot."""
-
-    id: str
-    name: str
-    queue: str
-    attempt: int
-    priority: int
-    claimed_at_us: int
-    cancel_requested: bool
-    now_us: int
-
-    claimed_at = At("claimed_at_us")
-    now = At("now_us")

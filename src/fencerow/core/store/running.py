@@ -56,10 +56,4 @@ class Running(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, hold_fence=self.check_fence)
 
 
-def running_on(connection: object | None) -> Running | None:
-    """The attempt that this code runs in, if any, for an operation on this connection."""
-    attempt = running.get()
-    return None if attempt is None else attempt.on(connection)
-
-
 running: ContextVar[Running | None] = ContextVar("fencerow_running", default=None)

@@ -15,11 +15,11 @@ from fencerow.core.model.ids import new_id
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.signature import return_annotation
 from fencerow.core.model.value import ValueCodec
-from fencerow.core.store.running import running_on
 from fencerow.db.run import joining
 from fencerow.db.strikes import sheltered
 from fencerow.guards.bounded import awithin, within
 from fencerow.guards.checked import STALE_S_MIN, check_key, check_seconds, fingerprint_of, owner_now
+from fencerow.guards.lent import running_on
 from fencerow.guards.once.errors import OnceMisuse
 from fencerow.guards.once.reserving import OnceKey, Reserved, Turn, reserve_once
 from fencerow.guards.once.run import OnceRun, afree_unmarked, agive_back, free_unmarked, give_back, giving

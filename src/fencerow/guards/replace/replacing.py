@@ -12,11 +12,12 @@ from typing import Any, Self
 from uuid import UUID
 
 from fencerow.core.errors import FencerowError
-from fencerow.core.locator import Locator, arun_back, run, still_open
+from fencerow.core.locator import Locator, run
 from fencerow.core.store.running import Running, running
 from fencerow.core.verb import CheckTables, LocatorProcedure, LocatorVerbs, averb, verb
 from fencerow.db.run import Operation, Pause, Steps
 from fencerow.db.strikes import sheltered
+from fencerow.guards.lent import arun_back, still_open
 from fencerow.guards.once.errors import OnceMisuse, SourceBusy
 from fencerow.guards.pauses import pauses
 from fencerow.guards.replace.deciding import Found, Reservation, WantedContent

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from fencerow.core.errors import SchemaMissing, SchemaTooOld
 from fencerow.core.locator import Locator
-from fencerow.core.store.running import running_on
 from fencerow.core.verb import CheckTables, LocatorProcedure
 from fencerow.db.run import Operation, WakeUp
+from fencerow.guards.lent import running_on
 from fencerow.guards.transitions.checking import as_wrong_table, explained
 from fencerow.guards.transitions.composing import Written
 from fencerow.guards.transitions.errors import WrongTable

@@ -15,7 +15,6 @@ from fencerow.core.model.control import Snooze
 from fencerow.core.model.defaults import check_number
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.core.verb import threaded
 from fencerow.core.worker.context import Job
 from fencerow.core.worker.middleware import Middleware
 from fencerow.db.engine import Engine, Session
@@ -24,6 +23,7 @@ from fencerow.migrations.backfills import operations as backfills
 from fencerow.migrations.backfills.operations import BackfillSource, Range, TakenRange, Walk
 from fencerow.migrations.backfills.status import BackfillStatus
 from fencerow.migrations.errors import BackfillRunning, InvalidBackfill, RangeFailed, UnknownBackfill
+from fencerow.migrations.threaded import threaded
 
 Fill = Callable[[Any, Any, Any], object]
 

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from fencerow.command.times import exact, iso
 from fencerow.core.model.job import Happening, JobRecord
-from fencerow.core.model.packed import told_of
+from fencerow.payloads.shown import told_of
 
 JobState = Literal["queued", "waiting", "running", "succeeded", "failed", "cancelled"]
 FinalState = Literal["succeeded", "failed", "cancelled"]

@@ -9,11 +9,11 @@ from random import random
 
 from fencerow.core.app.app import JobsApp
 from fencerow.core.errors import MissingExtra
-from fencerow.core.locator import arun_back
 from fencerow.core.model.control import Fail, Retry, Snooze
 from fencerow.core.telemetry import Fact
 from fencerow.core.worker.context import Job
 from fencerow.db.run import joining
+from fencerow.guards.lent import arun_back
 from fencerow.traces.carrying import sent_along
 from fencerow.web.webhooks import deliveries
 from fencerow.web.webhooks.deliveries import DueDelivery, PostAttempt

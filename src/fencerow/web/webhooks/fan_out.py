@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from fencerow.core.app.app import JobsApp
 from fencerow.core.errors import JobGone, JobNotFound, MissingExtra
-from fencerow.core.locator import arun_back
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import JobRecord, NewJob
 from fencerow.core.store.hints import hints_of
 from fencerow.db.run import joining
 from fencerow.events.declare import consumer
 from fencerow.events.event import Event
+from fencerow.guards.lent import arun_back
 from fencerow.traces.carrying import carried
 from fencerow.web.webhooks import deliveries
 from fencerow.web.webhooks import endpoints as store

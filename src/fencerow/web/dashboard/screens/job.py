@@ -8,7 +8,6 @@ from fencerow.core.client.refs import CancelAnswer
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import JobRecord
-from fencerow.core.model.packed import told_of
 from fencerow.core.model.state import State, WorkerState
 from fencerow.core.store.workers import list_workers
 from fencerow.db.run import ask
@@ -16,6 +15,7 @@ from fencerow.doctor.places import told_gate
 from fencerow.doctor.why import why
 from fencerow.operators import looking
 from fencerow.operators.job_verbs import timeline_of
+from fencerow.payloads.shown import told_of
 from fencerow.web.dashboard.counting.inside import inside_job
 from fencerow.web.dashboard.life import life_of
 from fencerow.web.dashboard.redacting import Redactor, text_without_secrets

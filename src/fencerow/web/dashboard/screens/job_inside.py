@@ -9,8 +9,8 @@ from uuid import NAMESPACE_OID, uuid5
 import msgspec
 
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.packed import told_of
 from fencerow.db.text import amount
+from fencerow.payloads.shown import told_of
 from fencerow.web.dashboard.counting.inside import InsideJob, SignalShown, StepShown
 from fencerow.web.dashboard.redacting import Redactor
 from fencerow.web.dashboard.screen import Act, Action, PressAnswer

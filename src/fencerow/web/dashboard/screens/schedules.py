@@ -6,8 +6,8 @@ from typing import Any
 
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.job import moment
-from fencerow.core.model.packed import told_of
 from fencerow.db.text import amount
+from fencerow.payloads.shown import told_of
 from fencerow.schedules.command_texts import WHY_NONE
 from fencerow.schedules.definitions import RowKind
 from fencerow.schedules.shown import UNREADABLE, ScheduleRecord, fires_us, starts_us
