@@ -130,7 +130,9 @@ async def test_one_refused_outcome_of_a_group_fails_that_job_alone(
 
     class Refusing(Faulty):
         async def arun(self, operation):  # type: ignore[no-untyped-def]
-            if operation.name == "succeed_alone" and "poison" in str(next(operation.steps()).params["outcomes"]):
+            if operation.name == "succeed_alone" and "poison" in str(
+                next(operation.steps()).params["outcomes"]
+            ):
                 raise psycopg.DataError("the database does not take this one")
             return await self._engine.arun(operation)
 
@@ -182,13 +184,13 @@ async def test_an_outcome_of_which_the_database_takes_nothing_stays_with_its_wor
 ) -> None:
     monkeypatch.setattr("fencerow.core.worker.acker.REFUSED_S", 0.01)
     faulty = Faulty(engine)
-    for verb in ("succeed", "fail", "fail_in_place"):
+    for verb in ("succeed_alone", "fail", "fail_in_place"):
         faulty.refuse(verb, psycopg.DataError("the database does not take this one"))
     async with working(faulty, one, two) as stage:  # type: ignore[arg-type]
         job_id = await stage.submit("one")
         await until(lambda: stage.counters.get("outcomes_refused") >= 6)
         assert (await read(engine, job_id)).attempt == 1, "it ran again"
-        for verb in ("succeed", "fail", "fail_in_place"):
+        for verb in ("succeed_alone", "fail", "fail_in_place"):
             faulty.allow(verb)
         job = await stage.ended(job_id)
 
