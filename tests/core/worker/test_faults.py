@@ -122,6 +122,30 @@ async def test_a_lost_reply_to_an_outcome_is_read_and_not_repeated(engine: AnyEn
     assert job.failures == {"fail": 1, "requeue": 1}.get(verb, 0)
 
 
+async def test_what_a_write_queued_whose_reply_was_lost_does_not_wait_for_the_next_poll(
+    engine: AnyEngine,
+) -> None:
+    """On PostgreSQL the success passed its turn on, on SQLite it left an arrival: nobody was told of either."""
+    go = asyncio.Event()
+
+    async def held() -> None:
+        await go.wait()
+
+    faulty = Faulty(engine)
+    faulty.lose_reply("succeed_alone")
+    jobs = [job_of("held", exclusive="k") for _ in range(2)]
+    await engine.arun(store.submit_gated(jobs))
+    async with working(faulty, held, config=quick(poll_max_s=300.0)) as stage:  # type: ignore[arg-type]
+        await stage.heard.wait("claimed")
+        (pool,) = stage.worker._parts.roster.pools
+        await until(pool.look.is_idle, what="nothing is thought to be due")
+        go.set()
+        for job in jobs:
+            await stage.ended(job.id)
+
+    assert faulty.struck == ["succeed_alone"]
+
+
 async def test_one_refused_outcome_of_a_group_fails_that_job_alone(
     engine: AnyEngine, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -118,6 +118,7 @@ class Acker:
         if self._doubt:
             await self._settled(list(self._writing.values()))
             self._doubt = False
+            self._wakeups.hear(None)  # what was queued or freed by a write whose reply was lost is not known
         await self._write_all()
         return 0.0
 
