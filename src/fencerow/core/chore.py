@@ -33,6 +33,7 @@ class Chore(ABC):
     jitter: float = (
         0.2  # of its pauses, so that workers do not all do it at once; 0.0 where an instant counts
     )
+    hears: tuple[type, ...] = ()  # the kinds of wake-ups that `is_for` is asked about
 
     @abstractmethod
     async def tick(self) -> float:
@@ -47,8 +48,8 @@ class Chore(ABC):
         return self.name
 
     def is_for(self, message: WakeUp | None) -> bool:  # noqa: ARG002 - for those that hear
-        """Whether this wake-up makes the chore run at once. None: wake-ups may have been missed. Called in
-        the event loop."""
+        """Whether this wake-up, of a kind that it `hears`, makes the chore run at once. None: wake-ups may have been
+        missed; each chore is asked then. Called in the event loop."""
         return False
 
     @property
@@ -89,6 +90,8 @@ def chore_of(given: Chore | Ticking) -> Chore:
 
 class _GivenChore(Chore):
     """A chore that derives from nothing of ours: what it has besides name and tick is used, the rest is as usual."""
+
+    hears = (object,)  # it cannot say which kinds, so it is asked about all
 
     def __init__(self, given: Ticking) -> None:
         self._given: Any = given

@@ -30,6 +30,7 @@ class EventsChore(Chore):
     """Gives places to what was published, and has the groups of the app read."""
 
     name = "events"
+    hears = (Published, Placed)
 
     def __init__(self, surroundings: Surroundings, declared: list[Consumer]) -> None:
         self._surroundings = surroundings

@@ -29,13 +29,15 @@ class FlowChore(Dormant):
     """Wakes jobs of flows. It also hears ends while a flow is expected, of which it cannot know yet."""
 
     def __init__(self, engine: Callable[[], Engine], make: Callable[[], Chore]) -> None:
-        super().__init__("flows", engine, USED, make, every_s=LOOK_S, hears=(FlowMoved,))
+        super().__init__("flows", engine, USED, make, every_s=LOOK_S, hears=(FlowMoved, JobsEnded))
 
     def for_worker(self) -> Chore:
         return FlowChore(self.engine, self._make)
 
     def is_for(self, message: WakeUp | None) -> bool:
-        return super().is_for(message) or (isinstance(message, JobsEnded) and self._expects())
+        if not isinstance(message, JobsEnded):
+            return super().is_for(message)
+        return (self._chore is not None and self._chore.is_for(message)) or self._expects()
 
     def _expects(self) -> bool:
         # Asked at each end that is told: in a program without flows nothing is looked up for it.

@@ -30,6 +30,7 @@ class FlowWaker(Chore):
     """One transaction after another, as long as there is something to tell."""
 
     name = "flows"
+    hears = (FlowMoved, JobsEnded)
 
     def __init__(self, engine: Callable[[], Engine], telemetry: Telemetry) -> None:
         self._engine = engine

@@ -35,6 +35,7 @@ class Teller(Chore):
     """
 
     name = "saga"
+    hears = (JobsEnded,)
 
     def __init__(self, engine: Callable[[], Engine]) -> None:
         self._engine = engine

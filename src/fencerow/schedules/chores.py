@@ -59,6 +59,7 @@ class TickChore(Chore):
     """Fires what is due, and sleeps until the next is, or until somebody changes a schedule."""
 
     name = "schedules"
+    hears = (Rescheduled,)
     jitter = 0.0
 
     def __init__(self, site: ScheduleSite) -> None:

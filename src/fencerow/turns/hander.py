@@ -36,6 +36,7 @@ class Hander(Chore):
     """One look after another. Used on the event loop only."""
 
     name = "turns"
+    hears = (Arrived,)
     jitter = 0.0  # all workers wake when a turn is due; the look itself spreads them
 
     def __init__(self, site: Site) -> None:

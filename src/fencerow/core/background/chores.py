@@ -45,6 +45,9 @@ class Chores:
         )
         self._given = self._runs(chore_of(each).for_worker() for each in chores)
         self._all = list(self._given)
+        self._hearing: dict[
+            type[WakeUp], list[_Run]
+        ] = {}  # by kinds of wake-ups: an end asks no more than these
         self._ending: list[asyncio.Task[None]] = []
 
     @property
@@ -56,6 +59,7 @@ class Chores:
         """Those of wings, made for this worker: they hear wake-ups as the others do, and hold nothing, so they go on
         for as long as the worker has loops."""
         self._all += self._runs(chores)
+        self._hearing.clear()
 
     def _runs(self, chores: Iterable[Chore]) -> list[_Run]:
         made: list[_Run] = []
@@ -86,12 +90,17 @@ class Chores:
 
     def tell(self, message: WakeUp | None) -> None:
         """Wake those that a message is for."""
-        for each in self._all:
+        for each in self._all if message is None else self._who_hear(type(message)):
             try:
                 if each.chore.is_for(message):
                     each.loop.wake()
             except Exception:
                 log.exception("chore %s could not hear a wake-up; it looks by itself", each.chore.name)
+
+    def _who_hear(self, kind: type[WakeUp]) -> Sequence[_Run]:
+        if kind not in self._hearing:
+            self._hearing[kind] = [each for each in self._all if issubclass(kind, each.chore.hears)]
+        return self._hearing[kind]
 
     def are_idle(self) -> bool:
         """Whether those that come to an end have come to it."""

@@ -22,7 +22,8 @@ class Dormant(Chore):
     `Sleepers` looks for it, every `every_s` seconds, and rouses it: it ticks from then on only.
 
     `used`: the statement. `make`: makes the chore, and is the first to load it. `wanted`: whether the program itself
-    has something for it, whatever the tables have. `hears`: the wake-ups after which it looks at once.
+    has something for it, whatever the tables have. `hears`: the wake-ups after which it looks at once; they are all
+    that the chore hears which it makes.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Dormant(Chore):
         self.every_s = every_s
         self.is_wanted = wanted
         self._make = make
-        self._hears = hears
+        self.hears = hears
         self._chore: Chore | None = None  # from the first time on that there was something for it
         self._looked = False
         self._is_roused = False
@@ -58,7 +59,7 @@ class Dormant(Chore):
             every_s=self.every_s,
             jitter=self.jitter,
             wanted=self.is_wanted,
-            hears=self._hears,
+            hears=self.hears,
         )
 
     def looked_at(self) -> None:
@@ -78,7 +79,7 @@ class Dormant(Chore):
     def is_for(self, message: WakeUp | None) -> bool:
         if self._chore is not None:
             return self._chore.is_for(message)
-        return message is None or isinstance(message, self._hears)
+        return message is None or isinstance(message, self.hears)
 
     @property
     def is_idle(self) -> bool:

@@ -89,5 +89,5 @@ class WakeUps:
                 self._lease.renew_now()
             case None:
                 pass  # of a newer Fencerow
-            case _ if self._chores.loops:
+            case _:
                 self._chores.tell(decoded)
