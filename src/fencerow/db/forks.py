@@ -41,9 +41,11 @@ def _before() -> None:
 
 
 def _in_parent() -> None:
-    while _over:
-        _over.pop()()
-    _one_at_a_time.release()
+    try:
+        while _over:
+            _over.pop()()
+    finally:  # else the next fork would wait for ever
+        _one_at_a_time.release()
 
 
 def _in_child() -> None:
