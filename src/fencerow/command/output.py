@@ -13,9 +13,9 @@ from typing import Any, TextIO
 import msgspec
 
 from fencerow.command.documents import plain
+from fencerow.command.ids import is_id, short_id
 from fencerow.command.layout import FOLD_LEAST, GAP, Column, Layout, fitted, folded, width_of
 from fencerow.core.errors import FencerowError
-from fencerow.core.model.ids import is_id, short_id
 from fencerow.core.telemetry import clean
 
 COLOURS = {

@@ -11,8 +11,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fencerow.command.ids import END_DIGITS
 from fencerow.core.errors import AmbiguousId, InvalidInput, JobNotFound
-from fencerow.core.model.ids import DIGITS, END_DIGITS, hyphened
+from fencerow.core.model.ids import DIGITS, hyphened
 from fencerow.core.model.state import WorkerState
 from fencerow.db.run import Procedure, Steps, as_int, ask, execute, first_column, operation
 from fencerow.db.text import shown

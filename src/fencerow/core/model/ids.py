@@ -12,7 +12,6 @@ from fencerow.core.errors import InvalidInput
 SHAPE = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.ASCII)
 LOW_BITS = 0x7FFFFFFF
 DIGITS = 32
-END_DIGITS = 8  # as a screen shows it
 
 
 def new_ids(count: int) -> list[str]:
@@ -34,11 +33,6 @@ def may_be_ours(job_id: str) -> bool:
     return job_id[14] == "7"
 
 
-def is_id(text: str) -> bool:
-    """Whether it is a whole id as we write it."""
-    return len(text) == len("0190b2c4-7f3a-7c21-9d5e-3f6a1b2c4d5e") and SHAPE.fullmatch(text) is not None
-
-
 def parse_id(text: object) -> str:
     """The canonical form of an id: lower case with hyphens. Upper case and plain hex are understood.
 
@@ -55,11 +49,6 @@ def parse_id(text: object) -> str:
             "copy the id that submit returned",
         )
     return hyphened(lowered.replace("-", ""))
-
-
-def short_id(job_id: str) -> str:
-    """The end of an id, as a screen shows it: its last eight digits differ also in the ids of one submit."""
-    return job_id[-END_DIGITS:]
 
 
 def hyphened(digits: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fencerow.command.ids import short_id
 from fencerow.command.layout import Column, cut, fitted
 from fencerow.command.times import Times, exact, span
-from fencerow.core.model.ids import short_id
 from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.telemetry import clean
 from fencerow.operators.top.look import FailedJob, Glance, QueueNow
