@@ -42,8 +42,10 @@ left_gates AS (
 -- gets one there (`Gate` counts no room), and it has it until this very statement is committed. So in every
 -- snapshot one of the two has the turn. Whatever is less plain is left to a look: several who run at once or another that has
 -- a turn, limits, a turn that is kept, a queue that is paused or passed over, several queues or priorities at the gate, one
--- that is not due, has expired or is locked, and nobody at all: who comes meanwhile may have been looked at already.
--- It is locked once all locks are held for which the statement waits (`stamped`), and nobody waits for it in a ring.
+-- that is not due or has expired, and nobody at all: who comes meanwhile may have been looked at already. One that somebody
+-- has locked is passed over, as by a look. The next is locked behind the keys (`stamped`); the rows of wings for which an end may
+-- still wait are locked by others that pass over what is locked, so no ring is known. If one closed, the server would end
+-- a statement, which is repeated.
 next_of_key AS MATERIALIZED (
     SELECT first.id, ended.exclusive
     FROM ended
