@@ -30,7 +30,7 @@ LISTS = (
     "when jobs wait again",
     "when attempts have failed",  # of `moved`: on PostgreSQL those that say so (has_failed), on SQLite all
     # Both stand on PostgreSQL: for those of `ended` that succeeded, and for all others. With :alone the statement is
-    # a transaction of its own: so it may lock a job that waits (behind `stamped`, the last lock that it waits for), and
+    # a transaction of its own: so it may lock a job that waits (behind `stamped`, and passing over what is locked), and
     # queue it.
     "when attempts have succeeded",
     "when other ends are moved",
