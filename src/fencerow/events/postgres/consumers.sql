@@ -276,12 +276,17 @@ WHERE (CAST(:grp AS text) IS NULL OR aside.grp = :grp)
 RETURNING aside.seq;
 
 -- name: parked_events
--- Parked events, the oldest first.
+-- Parked events, the oldest first. Each event is looked up by its id (OFFSET 0), whatever the planner knows.
 SELECT aside.grp, aside.seq, aside.event_id, event.topic, aside.key, aside.deliveries, fencerow.us(aside.parked_at),
        CAST(aside.error AS text), CAST(event.data AS text), CAST(event.headers AS text),
        fencerow.us(event.published_at)
 FROM fencerow.event_asides AS aside
-LEFT JOIN fencerow.events AS event ON event.id = aside.event_id
+LEFT JOIN LATERAL (
+    SELECT named.topic, named.data, named.headers, named.published_at
+    FROM fencerow.events AS named
+    WHERE named.id = aside.event_id
+    OFFSET 0
+) AS event ON true
 WHERE aside.parked_at IS NOT NULL AND (CAST(:grp AS text) IS NULL OR aside.grp = :grp)
 ORDER BY aside.parked_at, aside.seq
 LIMIT CAST(:limit AS bigint);
