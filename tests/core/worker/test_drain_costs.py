@@ -8,7 +8,9 @@ import pstats
 
 from fencerow import App, Config
 from fencerow.db.postgres import PostgresEngine
-from tests.kit.jobs import QUEUE
+from tests.core.worker.faulty import Faulty
+from tests.core.worker.stage import until, working
+from tests.kit.jobs import QUEUE, AnyEngine
 
 JOBS = 1_000
 # 126 with CPython 3.11 and psycopg 3.3, start and end of the worker among them, and 147 before the way of nearly
@@ -35,3 +37,24 @@ async def test_a_job_that_does_nothing_takes_few_calls_of_python(pg: PostgresEng
 
     calls: int = pstats.Stats(profile).total_calls  # type: ignore[attr-defined]
     assert calls / JOBS < CALLS_MAX
+
+
+async def test_ends_of_turns_that_follow_one_another_are_written_together(engine: AnyEngine) -> None:
+    go, running = asyncio.Event(), 0
+
+    async def waits(turns: int) -> None:
+        nonlocal running
+        running += 1
+        await go.wait()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+
+    faulty = Faulty(engine)
+    async with working(faulty, waits, queues={QUEUE: 9}) as stage:  # type: ignore[arg-type]
+        ids = [await stage.submit("waits", {"turns": turns % 3}) for turns in range(9)]
+        await until(lambda: running == 9)
+        go.set()
+        for each in ids:
+            await stage.ended(each)
+
+    assert faulty.seen.count("succeed_alone") == 1

@@ -40,6 +40,7 @@ from fencerow.db.trouble import is_trouble, took_too_long
 log = logging.getLogger("fencerow.worker")
 
 BATCH_ROWS_MAX = 1000
+TURNS_MAX = 4  # of the event loop, for which outcomes gather
 LOCKED_S = 0.05
 REFUSED_S = 5.0  # until an outcome is tried again of which the database takes nothing, or has no room for
 
@@ -131,8 +132,17 @@ class Acker:
             self._changed.clear()
             await self._changed_within(min((each.apart_until for each in self._apart), default=math.inf))
             self._rejoin()
+        await self._gathered()
         batch, self._pending = self._pending[:BATCH_ROWS_MAX], self._pending[BATCH_ROWS_MAX:]
         self._writing = {each.key: each for each in batch}
+
+    async def _gathered(self) -> None:
+        """Let jobs at hand end first, as long as each turn of the loop brings more: else the first go by themselves."""
+        for _ in range(TURNS_MAX):
+            count = len(self._pending)
+            await asyncio.sleep(0)
+            if len(self._pending) == count:
+                return
 
     def _rejoin(self) -> None:
         """Take up again what has waited apart for long enough."""
