@@ -41,11 +41,12 @@ from fencerow.bench.server import cpu_s
 from fencerow.config import Config
 from fencerow.core.store import store
 from fencerow.core.store.connect import open_engine
-from fencerow.db import prepared
+from fencerow.db.postgres import PostgresEngine
 from fencerow.db.postgres_session import AsyncPostgresSession, PostgresSession
 from fencerow.db.queries import Query
 from fencerow.db.run import Statement
 from fencerow.db.sqlite_connection import SqliteConnection
+from fencerow.db.wire import ConnectionWire
 from fencerow.limits import Limit
 from fencerow.testing.postgres import PostgresServer
 
@@ -91,13 +92,21 @@ class Counted:
                 return _wait(*given, **more)
 
             connection.wait = waited
-        send = prepared._send
+        ask = ConnectionWire.ask
 
-        async def sent(*given: Any) -> None:
+        def asked(*given: Any) -> None:
             self.waits += 1
-            await send(*given)
+            ask(*given)
 
-        setattr(prepared, "_send", sent)  # noqa: B010 (a stand-in)
+        setattr(ConnectionWire, "ask", asked)  # noqa: B010 (a stand-in)
+        message_of = PostgresEngine._message
+
+        def message(engine: PostgresEngine, operation: Any, statement: Statement) -> Any:
+            self.queries[statement.name] = statement.query or engine.queries[statement.name]
+            self.statements[statement.name] += 1
+            return message_of(engine, operation, statement)
+
+        setattr(PostgresEngine, "_message", message)  # noqa: B010
 
     def _around(self, owner: Any, *, awaits: bool) -> Callable[..., Any]:
         original = owner.execute
