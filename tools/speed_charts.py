@@ -87,7 +87,7 @@ def drawn(evidence: dict[str, Any]) -> str:
     for at, (question, head) in enumerate(QUESTIONS):
         left, top = at % COLUMNS * (CHART_PX + GAP_PX), at // COLUMNS * height_px
         parts += chart(head, bars(evidence, question), left, top)
-    told = "Medians and ranges of eight rounds: Fencerow beside pgqueuer, graphile-worker and Huey"
+    told = "Medians and ranges of five rounds: Fencerow beside pgqueuer, graphile-worker and Huey"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">\n'
         f"<title>{told}</title>\n<style>{STYLE}</style>\n" + "\n".join(parts) + "\n</svg>\n"
