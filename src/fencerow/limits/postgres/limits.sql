@@ -209,6 +209,12 @@ WHERE known.name = idle.pair ->> 0
   AND known.state = idle.pair ->> 1
 RETURNING known.name;
 
+-- fragment: names this limit
+-- It names asked.name: an index has the first limit of each job, one the second, and one those behind it.
+(holder.limits[1] = asked.name
+ OR holder.limits[2] = asked.name
+ OR holder.limits[3] IS NOT NULL AND holder.limits[3:] @> ARRAY[asked.name])
+
 -- name: undefined_limits
 -- Limits that live jobs name and nobody has defined, as far as their gates are known: each such job came to one.
 SELECT substr(gate.name, 7)
@@ -217,8 +223,9 @@ WHERE starts_with(gate.name, 'limit:')
   AND NOT EXISTS (SELECT 1 FROM fencerow.limits AS known
                   WHERE known.name IN (substr(gate.name, 7), split_part(substr(gate.name, 7), '/', 1)))
   AND (EXISTS (SELECT 1 FROM fencerow.jobs AS waiting WHERE waiting.gate = gate.name AND waiting.state = 'waiting')
-       OR EXISTS (SELECT 1 FROM fencerow.jobs AS holder
-                  WHERE holder.limits @> ARRAY[substr(gate.name, 7)] AND holder.state IN ('queued', 'running')))
+       OR EXISTS (SELECT 1
+                  FROM fencerow.jobs AS holder, LATERAL (SELECT substr(gate.name, 7) AS name) AS asked
+                  WHERE {{names this limit}} AND holder.state IN ('queued', 'running')))
 ORDER BY gate.name
 LIMIT CAST(:limit AS integer);
 
@@ -241,7 +248,8 @@ SELECT state.state FROM fencerow.limit_states AS state WHERE state.name = :name;
 -- name: limit_holders
 -- The jobs that have the turns of a limit that jobs name, those first that have had theirs longest.
 {{holder of a turn}}
-WHERE holder.limits @> ARRAY[CAST(:name AS text)] AND holder.state IN ('queued', 'running')
+CROSS JOIN (SELECT CAST(:name AS text) AS name) AS asked
+WHERE {{names this limit}} AND holder.state IN ('queued', 'running')
 ORDER BY COALESCE(holder.turned_at, holder.claimed_at, holder.run_at), holder.id
 LIMIT CAST(:limit AS integer);
 

@@ -113,6 +113,19 @@ WHERE {{is open}}
            FROM fencerow.jobs AS holder
            WHERE holder.exclusive = substr(lane.gate, 5) AND holder.state IN ('queued', 'running')) < first.at_once);
 
+-- fragment: names this limit
+-- It names asked.name: an index has the first limit of each job, one the second, and one those behind it.
+(holder.limits[1] = asked.name
+ OR holder.limits[2] = asked.name
+ OR holder.limits[3] IS NOT NULL AND holder.limits[3:] @> ARRAY[asked.name])
+
+-- fragment: turn of a limit
+-- Each of those that have a turn under a limit whose turns are counted, and whether it has not started with it. Who names it first,
+-- second or later is counted apart: together they would be found by their places, and no walk could clear an index of its dead.
+SELECT NULL, holder.state = 'queued' AND COALESCE(holder.claimed_at < holder.turned_at, true)
+FROM fencerow.jobs AS holder
+WHERE gate.name = ANY(CAST(:counted AS text[])) AND holder.state IN ('queued', 'running')
+
 -- name: count_turns
 -- Of each of these gates when it is to be looked at next, how many jobs have a turn there, how many of these nobody has started
 -- with it (told of limits), and the least that one of a key allows. Under limits only those of :counted
@@ -133,11 +146,12 @@ CROSS JOIN LATERAL (
             AND holder.exclusive = substr(gate.name, 5)
             AND holder.state IN ('queued', 'running')
           UNION ALL
-          SELECT NULL, holder.state = 'queued' AND COALESCE(holder.claimed_at < holder.turned_at, true)
-          FROM fencerow.jobs AS holder
-          WHERE gate.name = ANY(CAST(:counted AS text[]))
-            AND holder.limits @> ARRAY[substr(gate.name, 7)]
-            AND holder.state IN ('queued', 'running')) AS either
+          {{turn of a limit}} AND holder.limits[1] = substr(gate.name, 7)
+          UNION ALL
+          {{turn of a limit}} AND holder.limits[2] = substr(gate.name, 7)
+          UNION ALL
+          {{turn of a limit}} AND holder.limits[3] IS NOT NULL AND holder.limits[3:] @> ARRAY[substr(gate.name, 7)]
+         ) AS either
 ) AS held
 WHERE gate.name = ANY(CAST(:gates AS text[]));
 

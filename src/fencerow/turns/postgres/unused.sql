@@ -26,7 +26,8 @@ held AS MATERIALIZED (
     UNION ALL
     SELECT gate.name, holder.id
     FROM unnest(CAST(:gates AS text[])) AS gate (name)
-    JOIN fencerow.jobs AS holder ON holder.limits @> ARRAY[substr(gate.name, 7)] AND holder.state = 'queued'
+    CROSS JOIN LATERAL (SELECT substr(gate.name, 7) AS name) AS asked
+    JOIN fencerow.jobs AS holder ON {{names this limit}} AND holder.state = 'queued'
     WHERE starts_with(gate.name, 'limit:')
 )
 SELECT turned.id, held.gate,
