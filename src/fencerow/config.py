@@ -58,6 +58,7 @@ class Config(
             table_prefix: str = ...,
             pool_max: int = ...,
             connect_timeout_s: Seconds = ...,
+            start_patience_s: Seconds = ...,
             statement_timeout_s: Seconds = ...,
             prepared_statements: str = ...,
             busy_timeout_s: Seconds = ...,

@@ -11,6 +11,7 @@ import click
 from fencerow.cli import logs
 from fencerow.cli.developing import shown
 from fencerow.cli.metrics_port import MEMBER_METRICS, check_metrics, metrics_of
+from fencerow.cli.patience import reach_patiently
 from fencerow.cli.running import run_worker
 from fencerow.cli.serving import MEMBER, attended, developed, lifeline_of, reloaded, supervised
 from fencerow.command.app_loading import load_app
@@ -134,8 +135,8 @@ def worker(
             "a worker on a file that nobody chose would wait for jobs that other processes submit elsewhere",
             "give --url, set FENCEROW_URL, or name it in App(...); `fencerow dev` makes a local file",
         )
-    with prepared(app, wanted):
-        logs.set_up(app.config, log_level, log_format)
+    logs.set_up(app.config, log_level, log_format)
+    with prepared(app, wanted, reach_server=reach_patiently):
         without = SCHEDULES if no_schedules else ()
         made = app.worker(queues=chosen, slots=slots, name=name, labels=labels or None, without=without)
         told = metrics_of(app, made) if metrics else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -74,6 +74,7 @@ def _reach_server(url: PostgresUrl, config: CoreConfig) -> None:
 
 
 A = TypeVar("A", bound=JobsApp)
+Reach = Callable[[PostgresUrl, CoreConfig], None]
 
 
 @contextmanager
@@ -99,15 +100,17 @@ def working(asked: CommandOptions) -> Iterator[Engine]:
 
 
 @contextmanager
-def prepared(app: A, asked: CommandOptions, *, migrate: bool = False) -> Iterator[A]:
-    """An application on a database that answers; closed at the end.
+def prepared(
+    app: A, asked: CommandOptions, *, migrate: bool = False, reach_server: Reach = _reach_server
+) -> Iterator[A]:
+    """An application on a database that answers; closed at the end. `reach_server` raises why a server does not.
 
     A SQLite file is made where there is none, as the library does.
     """
     refuse_contradiction(asked, app.config)
     url = parse_url(app.config.url) if app.config.url else None
     if isinstance(url, PostgresUrl):
-        _reach_server(url, app.config)
+        reach_server(url, app.config)
     try:
         if migrate:
             app.migrate()

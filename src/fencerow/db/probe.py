@@ -7,7 +7,8 @@ from typing import Any
 from urllib.parse import unquote
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
+from psycopg import pq
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from fencerow.db.errors import Unavailable, UrlError
 from fencerow.db.faults import fault, first_line
@@ -19,6 +20,16 @@ PASSWORD = re.compile(r"[A-Za-z+]+://[^:@/?#]*:(.*)@", re.DOTALL)
 def reach_postgres(conninfo: str, timeout_s: float) -> None:
     """Connect once and leave; see `connect_postgres`."""
     connect_postgres(conninfo, timeout_s).close()
+
+
+def lets_somebody_in(conninfo: str) -> bool:
+    """Whether the server answers and lets anybody in: false while it starts, stops, or cannot be reached.
+
+    It tells this by a code. What it says to whoever logs in is a text of its own language. No thread of this process
+    runs meanwhile, for two seconds at most.
+    """
+    limited = make_conninfo(conninfo, connect_timeout=2)
+    return pq.PGconn.ping(limited.encode()) not in (pq.Ping.REJECT, pq.Ping.NO_RESPONSE)
 
 
 def postgres_version(conninfo: str, timeout_s: float) -> str:

@@ -197,7 +197,8 @@ class Supervisor:
         elif silent_s > patience.slow_start_s and not member.is_slow_told:
             member.is_slow_told = True
             log.warning(
-                "process %d has been starting for %.0f s, and is killed after %g s: does an import of it hang?",
+                "process %d has been starting for %.0f s, and is killed after %g s: "
+                "is the database away, or does an import hang?",
                 *(member.number, silent_s, patience.start_s),
             )
 

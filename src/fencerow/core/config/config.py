@@ -52,6 +52,12 @@ class CoreConfig:
         "At most so many connections for threads, and as many for an event loop; see docs/postgresql.md.",
     )
     connect_timeout_s: float = number(5.0, 0.1, 300.0, "How long to wait for a new connection.")
+    start_patience_s: float = number(
+        60.0,
+        0.0,
+        300.0,
+        "How long `fencerow worker` waits at its start for a PostgreSQL server that is not there yet, or starts.",
+    )
     statement_timeout_s: float = number(
         30.0,
         0.1,

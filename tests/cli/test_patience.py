@@ -1,0 +1,71 @@
+"""A worker that starts before its server does waits for it, within its patience."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socketserver
+from pathlib import Path
+
+import pytest
+
+from fencerow.db.probe import lets_somebody_in
+from fencerow.testing.postgres import PostgresServer
+from tests.cli.conftest import Cli, command
+from tests.conftest import ROLE
+from tests.kit.pace import PATIENCE_S
+
+WAITS = "no job runs yet"
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_worker_waits_for_a_server_that_comes_later(
+    cli: Cli, shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: str
+) -> None:
+    monkeypatch.setenv("FENCEROW_START_PATIENCE_S", "300")
+    with PostgresServer(fast=True, tcp=True) as server:
+        server.create_role_and_schema(role=ROLE, database="app")
+        monkeypatch.setenv("FENCEROW_URL", server.conninfo("app", ROLE, tcp=True))
+        assert cli("migrate").code == 0
+        server.stop()
+        leaves, stays = (command("worker", "-A", shop, "--once", "--processes", processes) for _ in range(2))
+        for each in (leaves, stays):
+            while WAITS not in (line := each.stderr.readline()):
+                assert line
+
+        leaves.send_signal(signal.SIGTERM)
+        left = leaves.communicate(timeout=PATIENCE_S)[1]
+        server.start()
+        log = stays.communicate(timeout=PATIENCE_S)[1]
+
+    assert leaves.returncode in (0, -signal.SIGTERM) and "answers after" not in left, left
+    assert stays.returncode == 0 and "the server answers after" in log, log
+
+
+def test_a_server_that_stays_away_ends_it_when_its_patience_is_over(
+    cli: Cli, shop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FENCEROW_START_PATIENCE_S", "0.3")
+
+    result = cli("worker", "-A", shop, "--url", "postgresql://app@127.0.0.1:1/app")
+
+    assert result.code == 3
+    assert "\nFR-502: no connection" in f"\n{result.err}"
+
+
+class Starting(socketserver.BaseRequestHandler):
+    def handle(self) -> None:
+        self.request.recv(4096)
+        said = b"SFATAL\0C57P03\0Mdas Datenbanksystem startet\0\0"
+        self.request.sendall(b"E" + (len(said) + 4).to_bytes(4, "big") + said)
+
+
+def test_a_server_that_starts_is_known_by_its_code_in_any_language() -> None:
+    with socketserver.TCPServer(("127.0.0.1", 0), Starting) as server:
+        if (pid := os.fork()) == 0:  # no thread of ours would run while libpq asks
+            server.handle_request()
+            os._exit(0)
+        port = server.server_address[1]
+
+        assert not lets_somebody_in(f"postgresql://app@127.0.0.1:{port}/app?sslmode=disable")
+        assert os.waitpid(pid, 0)[1] == 0
