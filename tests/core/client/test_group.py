@@ -129,10 +129,11 @@ async def test_batches_are_bounded_in_rows_and_bytes() -> None:
     async def send(batch: Sequence[Submission]) -> None:
         sent.append(list(batch))
 
-    group = SubmitGroup(send, asyncio.get_running_loop())
+    loop = asyncio.get_running_loop()
+    group = SubmitGroup(send, loop)
     small = [plain() for _ in range(GROUP_ROWS_MAX + 1)]
     large = [plain(args_bytes=GROUP_BYTES_MAX // 2) for _ in range(3)]
-    await asyncio.gather(*(group.submit(each) for each in [*small, *large]))
+    await asyncio.gather(*(group.submit(each, loop.create_future()) for each in [*small, *large]))
 
     assert max(len(batch) for batch in sent) == GROUP_ROWS_MAX
     assert all(sum(each.job.args_bytes for each in batch) <= GROUP_BYTES_MAX for batch in sent)

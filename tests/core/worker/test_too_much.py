@@ -185,7 +185,9 @@ async def test_submits_that_find_no_room_together_are_stored_in_halves() -> None
         if len(submissions) > 2:
             raise FULL
 
-    group = SubmitGroup(send, asyncio.get_running_loop())
-    await asyncio.gather(*(group.submit(Submission(job_of("brief"))) for _ in range(8)))
+    loop = asyncio.get_running_loop()
+    group = SubmitGroup(send, loop)
+    futures = (loop.create_future() for _ in range(8))
+    await asyncio.gather(*(group.submit(Submission(job_of("brief")), future) for future in futures))
 
     assert sent == [8, 4, 2, 2, 4, 2, 2]

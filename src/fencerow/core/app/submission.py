@@ -17,6 +17,7 @@ from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import KeyClaim, Template
 from fencerow.core.model.labels import encode_headers, encode_metadata, encode_tags
+from fencerow.core.model.packing import PLAIN
 from fencerow.core.model.submission import Submission
 from fencerow.core.offered import SubmitKind, agreed, alike_in, columns_in
 
@@ -81,7 +82,8 @@ class Recipe:
 
     What follows from them is decided here once, and not at each submit.
 
-    `is_plain`: the caller named neither an id nor a key, so that nobody can have stored the job before.
+    `is_plain`: the caller named neither an id nor a key, so that nobody can have stored the job before. `is_bare`: it
+    is plain, wings say nothing of it, and its arguments are stored as they are: a row from the template is all of it.
     `agreed`: what holds of the options of wings. `settles`: a wing decides what a submit comes to.
     `columns`: what such options say in columns of the job, which follow from its arguments.
     """
@@ -91,6 +93,7 @@ class Recipe:
         "columns",
         "declaration",
         "decode",
+        "is_bare",
         "is_plain",
         "made",
         "options",
@@ -107,6 +110,7 @@ class Recipe:
         self.agreed = agreed(options.of_wings, declaration.of_wings, submits)
         self.settles = any(each.options.settles for each in self.agreed)
         self.columns = columns_in(self.agreed)
+        self.is_bare = self.is_plain and not self.agreed and declaration.handler.packing is PLAIN
         # The template, made for the app that submitted it last: mostly there is but one.
         self.made: tuple[Layers, Template] | None = None
 

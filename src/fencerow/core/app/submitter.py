@@ -77,6 +77,10 @@ class Submitter:
     async def asubmit(self, call: Call[R]) -> Handle[R]:
         """`submit` for async code."""
         client, connection = self.client or self._open_client(), call.recipe.options.connection
+        if call.recipe.is_bare and connection is None and not self.middleware:  # nearly always
+            submission = self._submission(call)
+            await client.gathered(submission)
+            return Handle(client, submission.job.id, call.recipe.decode)
         ahead = await _packed(call) if _waits(call) else None
         if self.middleware:
             with self._in_middleware([call], [ahead]) as submissions:
@@ -168,6 +172,8 @@ class Submitter:
         recipe, args = call.recipe, call.args
         made = recipe.made
         template = made[1] if made is not None and made[0] is self.layers else self._template_of(recipe)
+        if recipe.is_bare and ahead is None:
+            return Submission(NewJob(new or new_id(), args.decode(), len(args), template))
         columns = NO_COLUMNS if not recipe.columns or args is LATER else recipe.columns_of(args)
         terms = None if not recipe.agreed or args is LATER else recipe.terms_of(args)
         if ahead is not None:

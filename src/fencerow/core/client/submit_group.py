@@ -10,7 +10,7 @@ import asyncio
 import copy
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from weakref import proxy
+from weakref import WeakKeyDictionary, ref
 
 from fencerow.core.errors import DatabaseError, OutcomeUnknown, StorageFull
 from fencerow.core.model.submission import Submission
@@ -34,6 +34,35 @@ def in_doubt(ids: Sequence[str], why: str) -> OutcomeUnknown:
 
 
 Member = tuple[Submission, asyncio.Future[None]]
+Send = Callable[[Sequence[Submission]], Awaitable[object]]
+Begin = Callable[[Sequence[Submission], Over], bool]
+
+
+class SubmitGroups:
+    """One group for each event loop. `beginning` is asked once for each of them."""
+
+    def __init__(self, send: Send, beginning: Callable[[], Begin | None]) -> None:
+        self._send = send
+        self._beginning = beginning
+        self._of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, SubmitGroup] = WeakKeyDictionary()
+        self._latest: SubmitGroup | None = None  # mostly there is but one
+
+    def submit(self, submission: Submission) -> asyncio.Future[None]:
+        """Store it with what this event loop submits meanwhile: see `SubmitGroup.submit`."""
+        loop = asyncio.get_running_loop()
+        group = self._latest
+        if group is None or group.loop() is not loop:
+            group = self._of_loops.get(loop)
+            if group is None:
+                group = self._of_loops[loop] = SubmitGroup(self._send, loop, self._beginning())
+            self._latest = group
+        return group.submit(submission, loop.create_future())
+
+    async def drain(self) -> None:
+        """Wait until all that this event loop submits is stored or refused."""
+        group = self._of_loops.get(asyncio.get_running_loop())
+        if group is not None:
+            await group.drain()
 
 
 class SubmitGroup:
@@ -41,23 +70,23 @@ class SubmitGroup:
 
     def __init__(
         self,
-        send: Callable[[Sequence[Submission]], Awaitable[object]],
+        send: Send,
         loop: asyncio.AbstractEventLoop,
-        begin: Callable[[Sequence[Submission], Over], bool] | None = None,
+        begin: Begin | None = None,
     ) -> None:
         """`begin` sends one at once, if it can: see `Begins`."""
         self._send = send
         self._begin = begin
-        self._loop = proxy(loop)  # known already: asking for the running one is a system call
+        self.loop = ref(loop)
         self._waiting: deque[Member] = deque()
         self._sending: asyncio.Task[None] | None = None
         self._alone: Member | None = None  # it was sent at once, and is not answered yet
         self._was_alone = False
         self._drained: asyncio.Future[None] | None = None  # somebody waits until that one is answered
 
-    def submit(self, submission: Submission) -> asyncio.Future[None]:
-        """Done when it is stored. A caller that is cancelled meanwhile does not take it back."""
-        stored: asyncio.Future[None] = self._loop.create_future()
+    def submit(self, submission: Submission, stored: asyncio.Future[None]) -> asyncio.Future[None]:
+        """Returns `stored`, a future of the event loop, which is done when it is stored. A caller that is cancelled
+        meanwhile does not take it back."""
         member = (submission, stored)
         if self._sending is not None or self._alone is not None:
             self._waiting.append(member)
@@ -69,7 +98,7 @@ class SubmitGroup:
     async def drain(self) -> None:
         """Wait until all that was accepted is stored or refused."""
         if self._alone is not None:  # not its caller's future: a caller may be cancelled
-            answered = self._drained = self._drained or self._loop.create_future()
+            answered = self._drained = self._drained or asyncio.get_running_loop().create_future()
             await asyncio.wait([answered])
         if self._sending is not None:
             await asyncio.wait([self._sending])

@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from fencerow.core.client.base import ClientBase
-from fencerow.core.client.submit_group import SubmitGroup, in_doubt
+from fencerow.core.client.submit_group import SubmitGroups, in_doubt
 from fencerow.core.errors import DatabaseError, FencerowError, InvalidInput, OutcomeUnknown
 from fencerow.core.errors.bare import bare
 from fencerow.core.model.job import NewJob
@@ -63,7 +63,8 @@ class Submits(ClientBase):
         self.mend: Mend | None = None  # what an app can do about a submit that was refused
         self._fleet: Fleet | None = None  # looked at by who submits what needs a rule
         self._going_on: set[asyncio.Task[None]] = set()
-        self._groups: WeakKeyDictionary[asyncio.AbstractEventLoop, SubmitGroup] = WeakKeyDictionary()
+        self._groups = SubmitGroups(self._send, self._beginning)
+        self.gathered = self._groups.submit  # for what is plain and writes no more than its row
 
     def submit(
         self, submissions: Sequence[Submission], *, connection: object | None = None
@@ -86,11 +87,7 @@ class Submits(ClientBase):
         if _write_more(submissions):
             await self._known_fleet().acheck(submissions)
         if connection is None and len(submissions) == 1 and _is_plain(submissions[0]):
-            loop = asyncio.get_running_loop()
-            group = self._groups.get(loop)
-            if group is None:
-                group = self._groups[loop] = SubmitGroup(self._send, loop, self._beginning())
-            await group.submit(submissions[0])
+            await self.gathered(submissions[0])
             return [SubmitResult(submissions[0].job.id)]
         return await self.arun(self._submitting(submissions, connection), connection)
 
@@ -103,12 +100,10 @@ class Submits(ClientBase):
 
     async def _drain_submits(self) -> None:
         """Wait until what this event loop submits is stored or refused."""
-        group = self._groups.get(asyncio.get_running_loop())
-        if group is not None:
-            await group.drain()
+        await self._groups.drain()
 
     def _send(self, submissions: Sequence[Submission]) -> Awaitable[object]:
-        return self.arun(self._submitting(submissions, None))
+        return self.arun(self._submitting(submissions, None, plain=True))
 
     def _beginning(self) -> Callable[[Sequence[Submission], Over], bool] | None:
         """How one is sent at once, where the engine can do that."""
@@ -118,7 +113,7 @@ class Submits(ClientBase):
         """Begin to store them before anybody waits. False: nothing was sent."""
         if self._ready is not None:
             return False
-        procedure = self._submitting(submissions, None)
+        procedure = self._submitting(submissions, None, plain=True)
 
         def begin(request: Request | Pause, then: Over) -> bool:
             return isinstance(request, Operation) and engine.begin(request, then)
@@ -137,17 +132,22 @@ class Submits(ClientBase):
         task.add_done_callback(self._going_on.discard)
 
     def _submitting(
-        self, submissions: Sequence[Submission], connection: object | None
+        self, submissions: Sequence[Submission], connection: object | None, *, plain: bool | None = None
     ) -> Procedure[list[SubmitResult]]:
         """Store them, wake workers for what is due, and tell who watches.
 
-        Inside a caller's transaction nothing is due yet.
+        Inside a caller's transaction nothing is due yet. `plain`: whether all of them are; None: look.
         """
-        may_copy = connection is None and self.engine.traits.takes_copy
-        tells = self._tells(submissions) if connection is None else None
-        store_them = partial(
-            storing, submissions, self.patience_s, connection, may_copy=may_copy, tells=tells
-        )
+        if plain is None:
+            plain = all(map(_is_plain, submissions))
+        tells: Tells | None = None
+        if plain:
+            jobs = [each.job for each in submissions]
+            form = _form_of(jobs, may_copy=connection is None and self.engine.traits.takes_copy)
+            tells = _tells(jobs, form) if connection is None else None
+            store_them = partial(storing_plain, jobs, form, self.patience_s, connection, tells=tells)
+        else:
+            store_them = partial(storing_asked, submissions, self.patience_s, connection)
         try:
             answers = yield from store_them()
         except InvalidInput as error:
@@ -169,13 +169,6 @@ class Submits(ClientBase):
         if self.telemetry.is_heard:
             self._emit_submitted(submissions, answers)
         return answers
-
-    def _tells(self, submissions: Sequence[Submission]) -> Tells | None:
-        """Whom to wake, where that is known before: of plain jobs that one statement stores."""
-        if len(submissions) >= COPY_ROWS_MIN or not all(map(_is_plain, submissions)):
-            return None
-        hints = hints_of([each.job for each in submissions])
-        return Tells(hints) if hints else None
 
     def _drop_unused(self, submissions: Sequence[Submission], answers: Sequence[SubmitResult]) -> None:
         """What was packed for jobs that were not stored as another one is there already.
@@ -211,36 +204,82 @@ def _is_plain(submission: Submission) -> bool:
     return submission.key is None and not submission.own_id and (job.terms is None or not is_settled(job))
 
 
-def storing(
-    submissions: Sequence[Submission],
+class Form(Enum):
+    """How plain jobs are stored. `ARRAYS`: all of them are alike."""
+
+    ROWS = auto()
+    ARRAYS = auto()
+    COPY = auto()
+    GATED = auto()
+
+
+def _form_of(jobs: Sequence[NewJob], *, may_copy: bool) -> Form:
+    """`may_copy`: the connection is one of ours, to PostgreSQL."""
+    if may_copy and are_alike(jobs):
+        return Form.ARRAYS
+    if may_copy and len(jobs) >= COPY_ROWS_MIN:
+        return Form.COPY
+    return Form.GATED if any(job.writes_more for job in jobs) else Form.ROWS
+
+
+def _first(jobs: Sequence[NewJob], form: Form) -> Operation[list[str]]:
+    """How jobs are stored that nobody can have stored before."""
+    match form:
+        case Form.ROWS:
+            return store.submit(jobs)
+        case Form.ARRAYS:
+            return store.submit(jobs, by_arrays=True)
+        case Form.COPY:
+            return store.submit_by_copy(jobs)
+        case Form.GATED:
+            return store.submit_gated(jobs)
+
+
+def _tells(jobs: Sequence[NewJob], form: Form) -> Tells | None:
+    """Whom to wake, where that is known before: of plain jobs that one statement stores."""
+    if len(jobs) >= COPY_ROWS_MIN:
+        return None
+    hints = hints_of(jobs[:1] if form is Form.ARRAYS else jobs)  # those that are alike are in one lane
+    return Tells(hints) if hints else None
+
+
+def storing_plain(
+    jobs: Sequence[NewJob],
+    form: Form,
     patience_s: float,
     connection: object | None = None,
     *,
-    may_copy: bool = False,
     tells: Tells | None = None,
 ) -> Procedure[list[SubmitResult]]:
-    """Store them in one transaction, all or none, and say for each which job it is.
+    """Store plain jobs in one transaction, all or none.
 
     On a `connection` of the caller's they are part of the transaction that is open there, or that the driver begins;
     one in autocommit is refused. When the answer to the commit is lost, the same ids are submitted again for up to
     `patience_s` seconds.
-    `may_copy`: the connection is one of ours, to PostgreSQL, so that many plain jobs may go by COPY.
-    `tells`: whom to wake, if all of them are plain. Told with the first try, or not at all.
+    `tells`: whom to wake. Told with the first try, or not at all.
+
+    Raises:
+        OutcomeUnknown: the database did not come back in time. Submit again with the same ids, or look.
+    """
+    try:
+        first = _first(jobs, form)
+        first.tells = tells
+        yield joining(first, connection)
+    except OutcomeUnknown as error:
+        yield from _insisting(store.resubmit(jobs), [job.id for job in jobs], patience_s, error)
+    return [SubmitResult(job.id) for job in jobs]
+
+
+def storing_asked(
+    submissions: Sequence[Submission], patience_s: float, connection: object | None = None
+) -> Procedure[list[SubmitResult]]:
+    """`storing_plain` for submits of which some are not, and say for each which job it is.
 
     Raises:
         KeyConflict: a key belongs to another payload. Nothing is stored.
         InvalidInput: an id of the caller's own belongs to other work, here or among the jobs. Nothing is stored.
         OutcomeUnknown: the database did not come back in time. Submit again with the same ids, or look.
     """
-    if all(map(_is_plain, submissions)):
-        jobs = [each.job for each in submissions]
-        try:
-            first = _first(jobs, may_copy=may_copy)
-            first.tells = tells
-            yield joining(first, connection)
-        except OutcomeUnknown as error:
-            yield from _insisting(store.resubmit(jobs), [job.id for job in jobs], patience_s, error)
-        return [SubmitResult(job.id) for job in jobs]
     once = once_each(submissions)
     try:
         answers = yield from ask(joining(storing_once(once), connection))
@@ -248,16 +287,6 @@ def storing(
         again = joining(storing_once(once, again=True), connection)
         answers = yield from _insisting(again, [each.job.id for each in once], patience_s, error)
     return answers if len(once) == len(submissions) else answered_each(submissions, once, answers)
-
-
-def _first(jobs: Sequence[NewJob], *, may_copy: bool) -> Operation[list[str]]:
-    """How jobs are stored that nobody can have stored before."""
-    more = any(job.writes_more for job in jobs)
-    if may_copy and not more and are_alike(jobs):
-        return store.submit(jobs, by_arrays=True)
-    if may_copy and len(jobs) >= COPY_ROWS_MIN:
-        return store.submit_by_copy(jobs)
-    return store.submit_gated(jobs) if more else store.submit(jobs)
 
 
 def _insisting(again: Operation[T], ids: Sequence[str], patience_s: float, doubt: Exception) -> Procedure[T]:
