@@ -98,6 +98,16 @@ def outcomes(params: Params) -> list[Fact]:
     ]
 
 
+def successes(params: Params) -> list[Fact]:
+    """The attempts that end well, and whom that queues."""
+    return outcomes(params) + passing_on(params)
+
+
+def passing_on(params: Params) -> list[Fact]:
+    """The turns that ends pass on: only the answer tells to whom."""
+    return [{"verb": "hand_over"}] if params["alone"] else []
+
+
 def ids(params: Params) -> list[Fact]:
     """The jobs that are named."""
     ids = params["ids"]

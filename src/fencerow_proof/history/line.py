@@ -12,6 +12,7 @@
   `info` (unknown: it may have happened or not; `code` is the error's).
   A step on several jobs has one line per job, at both ends. A verb whose jobs are known only afterwards (claim,
   reclaim, expire …) has one `invoke` without a job, and at its end one line per job, or one without a job.
+  A `succeed` that stands alone has such a line of the verb `hand_over` beside its own: an end may queue the next.
 - **An `invoke` without an end is `info`**: its process was killed, or its history could not be written.
 - `mono_us` is the machine's monotonic clock: comparable between processes of one `boot`. `db_us` is the database's
   clock as last seen by this process (absent while it was not). Both are microseconds.

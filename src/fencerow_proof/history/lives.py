@@ -83,6 +83,7 @@ class Unseen:
     removal: Act | None = None
     expiry: Act | None = None
     fall_back: Act | None = None
+    hand_over: Act | None = None  # by an end, which passes its turn on
 
     def claim_of(self, holder: str | None, until_us: int) -> Act | None:
         """An undecided claim, of this holder if one is known, that began early enough."""
@@ -122,6 +123,8 @@ def unseen(history: History) -> Unseen:
             found.expiry = found.expiry or act
         elif act.verb == "fall_back":
             found.fall_back = found.fall_back or act
+        elif act.verb == "hand_over":
+            found.hand_over = found.hand_over or act
     return found
 
 

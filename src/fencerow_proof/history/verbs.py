@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+import msgspec
+
 import fencerow_proof.history.asking as asking
 from fencerow.core.model.state import State
 from fencerow.core.store.claims import decoded
@@ -24,7 +26,7 @@ End = tuple[Kind, Fact]
 class Verb:
     """`asked` are the facts before the statement is sent, `answered` the ends that its rows tell of.
 
-    `told_as`: the verb of the lines, where several statements say the same.
+    `told_as`: the verb of the lines, where several statements say the same. A fact may have a verb of its own.
     """
 
     asked: Callable[[Params], list[Fact]]
@@ -41,6 +43,17 @@ def _moved(
     return [
         (Kind.OK, fact | became) if fact["job"] in ids else (Kind.FAIL, fact | {"code": REFUSED})
         for fact in asked(params)
+    ]
+
+
+def _succeeded(params: Params, rows: Rows) -> list[End]:
+    """The first row of one that stands alone has whom these ends queued, in its fourth column."""
+    told = str(rows[0][3]) if rows and len(rows[0]) > 3 and rows[0][3] is not None else "[]"
+    passed: list[list[object]] = msgspec.json.decode(told)
+    return _moved(asking.outcomes, State.SUCCEEDED, params, rows) + [
+        (Kind.OK, fact | more)
+        for fact in asking.passing_on(params)
+        for more in [{"job": each[0], "state": State.QUEUED.value} for each in passed] or [{}]
     ]
 
 
@@ -206,7 +219,7 @@ VERBS: dict[str, Verb] = {
     "take_turns_back": _each(asking.ids, State.WAITING),
     "claim": Verb(asking.claim, _claimed),
     "fall_back": _rows(partial(_as_job, State.QUEUED)),
-    "succeed": _each(asking.outcomes, State.SUCCEEDED),
+    "succeed": Verb(asking.successes, _succeeded),
     "fail": _each(asking.outcomes, State.FAILED),
     "fail_in_place": _each(asking.outcomes, State.FAILED),
     "stop": _each(asking.outcomes, State.CANCELLED),

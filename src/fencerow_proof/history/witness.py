@@ -99,7 +99,10 @@ class Witness:
         self.done.append(written)
         facts = verb.asked(statement.params)
         self.recorder.write(
-            [self.recorder.line(Kind.INVOKE, self.op, written.number, written.verb, **fact) for fact in facts]
+            [
+                self.recorder.line(Kind.INVOKE, self.op, written.number, **{"verb": written.verb, **fact})
+                for fact in facts
+            ]
         )
         return written
 
@@ -123,7 +126,7 @@ class Witness:
     def _lines(self, written: Written, ends: list[tuple[Kind, Fact]]) -> list[Fact]:
         more: Fact = {"tries": self.tries} if self.tries > 1 else {}
         return [
-            self.recorder.line(kind, self.op, written.number, written.verb, **fact, **more)
+            self.recorder.line(kind, self.op, written.number, **{"verb": written.verb, **fact, **more})
             for kind, fact in ends
         ]
 

@@ -290,16 +290,19 @@ def test_an_unanswered_reclaim_explains_the_next_claim(scribe: Scribe) -> None:
     assert not judge(scribe).is_clean, "it explains nothing of a job that had ended"
 
 
-def test_an_unanswered_claim_may_be_of_one_whose_turn_was_passed_on(scribe: Scribe) -> None:
-    """The end of another queued it, which is recorded as that one's alone."""
+@pytest.mark.parametrize("passed", [True, False])
+def test_an_unanswered_claim_may_be_of_one_to_whom_an_unanswered_end_passed_its_turn(
+    scribe: Scribe, passed: bool
+) -> None:
     dead(scribe)
     scribe.act("submit", 1, 2, job=J, new=True, state="waiting")
+    scribe.act("hand_over", 5, None if passed else 6)
     scribe.act("claim", 10, None, holder="h1", limit=5)
     scribe.act("reclaim", 50, 55, job=J, attempt=1, holder="h1", state="queued")
     scribe.claim(J, 2, 60, 65, "h2")
     scribe.end("succeed", J, 2, 70, 75, "h2")
     report = judge(scribe)
-    assert report.is_clean, report.text()
+    assert report.is_clean == passed, report.text()
 
 
 def test_a_submit_of_several_is_stored_as_a_whole_unless_one_was_submitted_again(scribe: Scribe) -> None:

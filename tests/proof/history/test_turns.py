@@ -193,6 +193,23 @@ def test_a_hand_over_that_does_not_count_is_found(engine: AnyEngine, tmp_path: P
     assert report.broken == (set() if counted else {"I18"}), report.text()
 
 
+@pytest.mark.parametrize("said", [True, False])
+def test_a_claim_is_of_one_whom_an_end_has_queued(engine: AnyEngine, tmp_path: Path, said: bool) -> None:
+    with altered(engine, []) as used:
+        play = Play(used, tmp_path)
+        play.run(store.submit_gated([new_job(exclusive="k") for _ in range(2)]))
+        play.run(handing.hand_over(["key:k"]))
+        holder = play.worker()
+        for _ in range(2):
+            (job,) = play.claim(holder)
+            ended = store.succeed_alone([store.Success(job.id, job.attempt, "1")], holder=holder)
+            (play.run if said else used.run)(ended)
+            play.run(handing.hand_over(["key:k"]))  # on SQLite no end passes its turn on
+        report = play.judge()
+
+    assert ("I4" in report.broken) == (engine.traits.has_server and not said), report.text()
+
+
 def test_a_run_may_be_judged_while_jobs_wait_for_their_turns(engine: AnyEngine, tmp_path: Path) -> None:
     with altered(engine, []) as used:
         play = Play(used, tmp_path)

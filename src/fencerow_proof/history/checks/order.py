@@ -132,8 +132,7 @@ def outcomes(act: Act, now: Standing) -> list[Standing]:
         case "submit":
             return _submit(act, now)
         case "claim":
-            # Who waits may have a turn by now: the end of another passes it on, and is recorded as that one's alone.
-            follows = now.state in BACK and act.attempt in (None, now.attempt + 1)
+            follows = now.state is State.QUEUED and act.attempt in (None, now.attempt + 1)
             return [Standing(State.RUNNING, now.attempt + 1, act.holder)] if follows else []
         case "change":
             return _change(act, now)
@@ -237,6 +236,7 @@ def _free_moves(life: Life, hidden: Unseen) -> list[_Free]:
         for act, verb in (
             (hidden.expiry, "expire"),
             (hidden.removal, "delete"),
+            (hidden.hand_over, "hand_over"),
         )
         if act
     ]
@@ -256,7 +256,7 @@ def _freely(move: _Free, now: Standing) -> list[Standing]:
     holder = move.act.holder
     match move.verb:
         case "claim":
-            follows = now.state in BACK and now.attempt + 1 in move.numbers  # see `outcomes`
+            follows = now.state is State.QUEUED and now.attempt + 1 in move.numbers
             return [Standing(State.RUNNING, now.attempt + 1, holder)] if follows else []
         case "reclaim" | "time_out":
             if now.state is not State.RUNNING or holder not in (None, now.holder):
@@ -266,6 +266,8 @@ def _freely(move: _Free, now: Standing) -> list[Standing]:
             ]
         case "expire":
             return [replace(now, state=State.FAILED)] if now.state in (State.QUEUED, State.WAITING) else []
+        case "hand_over":
+            return [replace(now, state=State.QUEUED)] if now.state is State.WAITING else []
         case _:
             return [Standing()] if now.state in FINAL else []
 
