@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from functools import partial
 
 import psycopg
 import pytest
 
 from fencerow.core.store import store
+from fencerow.db.begun import settle
 from fencerow_proof.servers.pgbouncer import is_pooled
 from tests.conftest import postgres_engine
+from tests.kit.jobs import new_job
 from tests.kit.pace import PATIENCE_S
 
 OPEN = "SELECT pid FROM pg_stat_activity WHERE application_name = 'fencerow' AND datname = current_database()"
@@ -53,3 +56,25 @@ def test_their_connections_are_given_back(postgres_url: str) -> None:
         end(loop)
 
     assert is_one and is_none
+
+
+def test_who_began_something_is_told_when_its_loop_runs_again_after_a_close(postgres_url: str) -> None:
+    """A program that closes between two `run_until_complete`. What was sent at once has no task that could see it."""
+    if is_pooled(postgres_url):
+        pytest.skip("nothing is prepared through a pooler")
+    engine, loop = postgres_engine(postgres_url), asyncio.new_event_loop()
+    waited_for: asyncio.Future[None] = loop.create_future()
+
+    async def begin() -> None:
+        await engine.arun(store.submit([new_job()]))
+        assert engine.begin(store.submit([new_job()]), partial(settle, waited_for)), "it is sent at once"
+
+    async def wait() -> None:
+        await asyncio.wait([waited_for], timeout=PATIENCE_S)
+
+    loop.run_until_complete(begin())
+    engine.close()
+    loop.run_until_complete(wait())
+    end(loop)
+
+    assert waited_for.cancelled()

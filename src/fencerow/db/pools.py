@@ -18,6 +18,7 @@ from fencerow.db.held import HeldConnection
 from fencerow.db.loop_pool import LoopPool, LoopPools
 from fencerow.db.pool_log import OURS
 from fencerow.db.pool_wait import aobtained
+from fencerow.db.service import soon
 from fencerow.db.thread_pools import RECONNECT_S, REFUSES_WRITES, ThreadPools
 from fencerow.db.watchdog import Watchdog, Watched
 
@@ -75,6 +76,8 @@ class Pools(ThreadPools):
         for loop, opened in list(self._apools.items()):
             if which(opened):
                 del self._apools[loop]
+                for pool in opened.pools.values():
+                    _tell_later(loop, pool.at_hand.begun)
                 opened.give_back()
 
     @asynccontextmanager
@@ -242,3 +245,12 @@ class Pools(ThreadPools):
         OURS.connected(self._name, connection)
         opened.connected(connection)
         await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
+
+
+def _tell_later(loop: asyncio.AbstractEventLoop, begun: set[HeldConnection]) -> None:
+    """Who began something in a loop that does not run hears that it was cancelled as soon as it runs again."""
+    while begun and not loop.is_closed():
+        held = begun.pop()
+        held.watched.end()
+        held.let_go()
+        soon(loop, partial(held.wire.give_up, tell=True))

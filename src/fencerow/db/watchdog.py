@@ -96,8 +96,10 @@ class Watched:
         self._dog.end(self)
 
     def close(self) -> None:
-        """It is not in use, and will not be again."""
-        os.close(self._fd)
+        """It is not in use, and will not be again. It may be repeated."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
 
     def __enter__(self) -> Self:
         try:
