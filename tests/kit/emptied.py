@@ -26,7 +26,7 @@ TABLES: LiteralString = """
 NOW = "clock_timestamp()"
 CLOCK: LiteralString = "SELECT pg_get_functiondef('fencerow.now()'::regprocedure)"
 COUNTED: LiteralString = """
-    SELECT setval(seqrelid::regclass, seqstart, false)
+    SELECT setval(seqrelid::regclass, seqstart, seqrelid = 'fencerow.repeats_until'::regclass)  -- that one has a value
     FROM pg_sequence WHERE pg_sequence_last_value(seqrelid) IS NOT NULL
 """
 # Not xmin: the collector of garbage writes to these tables, too.

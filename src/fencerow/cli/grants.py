@@ -31,6 +31,7 @@ SUBMIT = (
     "GRANT SELECT ON {schema}.schema_migrations TO {role};",
     "GRANT SELECT (outcomes) ON {schema}.event_groups TO {role};",
     "GRANT SELECT (id) ON {schema}.repeated_ids TO {role};",
+    "GRANT SELECT ON SEQUENCE {schema}.repeats_until TO {role};",
     "GRANT INSERT (gate) ON {schema}.gate_arrivals TO {role};",
     "GRANT SELECT (name, state, info, lease_until, registered_at) ON {schema}.workers TO {role};",
     "GRANT SELECT ON {schema}.limits TO {role};",
@@ -42,6 +43,7 @@ KEYED = (
     "GRANT SELECT (id) ON {schema}.finished_jobs TO {role};",
     "GRANT SELECT (id) ON {schema}.spent_ids TO {role};",
     "GRANT INSERT ON {schema}.repeated_ids TO {role};",
+    "GRANT UPDATE ON SEQUENCE {schema}.repeats_until TO {role};",
     "GRANT SELECT, INSERT, DELETE ON {schema}.keys TO {role};",
     *_of_wings(keyed=True),
 )
@@ -73,6 +75,7 @@ WORKER = (
     "GRANT USAGE ON SCHEMA {schema} TO {role};",
     "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role};",
     "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role};",
+    "GRANT SELECT, UPDATE ON SEQUENCE {schema}.repeats_until TO {role};",
     "REVOKE INSERT, UPDATE, DELETE ON {schema}.schema_migrations, {schema}.schema_work FROM {role};",
 )
 

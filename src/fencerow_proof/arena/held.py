@@ -87,6 +87,7 @@ CLEAR = """
 CREATE OR REPLACE FUNCTION fencerow.race_clear() RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     {emptying}
+    PERFORM setval(CAST($q$fencerow.repeats_until$q$ AS regclass), 1);
     UPDATE fencerow.race_clock SET offset_s = 0 WHERE offset_s <> 0;
 END $$;
 """

@@ -15,11 +15,12 @@ from fencerow.core.model.state import State
 from fencerow.core.model.submission import SubmitResult
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Success
+from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import IllegalMove, JobNotFound, KeyConflict
 from fencerow.operators import looking
 from fencerow.retention.maintenance import REPEATED_KEPT_S
 from fencerow.retention.purging import purge_by_age, purge_keys, purge_repeated, purge_spent
-from fencerow.testing.clock import DatabaseClock
+from fencerow.testing.clock import DatabaseClock, clock_of
 from tests.core.store import stage
 from tests.core.store.stage import Placed, bring, rows, state_of
 from tests.kit import asked
@@ -352,3 +353,24 @@ def test_it_is_refused_for_a_day(engine: AnyEngine, clock: DatabaseClock) -> Non
 
     clock.advance(0.2 * 3600)
     assert engine.run(purge_repeated(age_s=REPEATED_KEPT_S, limit=9)) == 1
+
+
+def test_nobody_looks_at_what_came_again_unless_something_has_of_late(pg: PostgresEngine) -> None:
+    with pg.session() as session:
+        session.connection.execute(
+            "CREATE OR REPLACE FUNCTION fencerow.refuse_repeated(ids uuid[]) RETURNS boolean LANGUAGE plpgsql AS"
+            " $$ BEGIN RAISE 'looked'; END $$"
+        )
+    theirs = str(uuid4())
+
+    pg.run(store.resubmit([new_job(id=theirs)], own={theirs}))
+    pg.run(store.submit([new_job()]))
+    pg.run(store.submit([new_job(), new_job()]))
+
+    pg.run(store.resubmit([new_job()]))
+    for late in ([new_job()], [new_job(), new_job()]):
+        with pytest.raises(psycopg.errors.RaiseException, match="looked"):
+            pg.run(store.submit(late))
+
+    clock_of(pg).advance(2 * 86_400 + 1)  # its end is in whole seconds
+    pg.run(store.submit([new_job()]))

@@ -520,6 +520,19 @@ def test_a_late_copy_does_when_nothing_looks(race: Race) -> None:
     )
 
 
+NONE_CAME = (
+    "to_timestamp(pg_sequence_last_value(CAST($$fencerow.repeats_until$$ AS regclass))) < fencerow.now()"
+)
+LOOK = "fencerow.refuse_repeated(ARRAY[id])"
+
+
+@in_modes("held")
+@named(15)
+@pytest.mark.parametrize("scenario", [late_single, late_group], ids=["one", "several"])
+def test_it_does_when_the_repeat_does_not_say_that_one_must_look(race: Race, scenario: Scenario) -> None:
+    race.turns_red(scenario, Cut("withdraw", ("+ 2 * 86400", "- 1")))
+
+
 @in_modes("held")
 @named(15)
 def test_it_does_when_the_insert_itself_looks_at_what_was_repeated(race: Race) -> None:
@@ -527,7 +540,10 @@ def test_it_does_when_the_insert_itself_looks_at_what_was_repeated(race: Race) -
     look = "WHERE NOT EXISTS (SELECT 1 FROM fencerow.repeated_ids AS repeated WHERE repeated.id = CAST(:id AS uuid))"
     race.turns_red(
         late_single,
-        Cut("submit_one", ("RETURNING fencerow.refuse_repeated(ARRAY[id])", f"{look} RETURNING id")),
+        Cut(
+            "submit_one",
+            (f"RETURNING CASE WHEN {NONE_CAME} THEN true ELSE {LOOK} END", f"{look} RETURNING id"),
+        ),
     )
 
 

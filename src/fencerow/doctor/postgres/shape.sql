@@ -1,7 +1,7 @@
 -- What the tables are made of, to be compared with what the migrations make.
 
 -- name: shape
--- Columns, indexes, constraints, domains, views and functions of the schema: kind, name and definition, without the schema's own
+-- Columns, indexes, constraints, domains, sequences, views and functions of the schema: kind, name and definition, without the schema's own
 -- name. Partitions are made and dropped as time goes by, so only what they hang from is told.
 WITH part AS (
     SELECT one.oid, one.relname, one.relkind
@@ -32,6 +32,12 @@ FROM (SELECT 'column' AS kind, part.relname || '.' || field.attname AS name,
       FROM pg_type AS kind
       LEFT JOIN pg_constraint AS rule ON rule.contypid = kind.oid
       WHERE kind.typtype = 'd' AND kind.typnamespace = to_regnamespace(CAST(:schema AS text))
+      UNION ALL
+      -- Those that stand alone: one of a column is told with it.
+      SELECT 'sequence', part.relname, format_type(alone.seqtypid, -1)
+      FROM part
+      JOIN pg_sequence AS alone ON alone.seqrelid = part.oid
+      WHERE NOT EXISTS (SELECT 1 FROM pg_depend AS owned WHERE owned.objid = part.oid AND owned.deptype IN ('a', 'i'))
       UNION ALL
       SELECT 'function', routine.proname, pg_get_function_identity_arguments(routine.oid)
       FROM pg_proc AS routine

@@ -46,6 +46,12 @@ SELECT
     CASE WHEN alike.more THEN job.value ->> 3 END{{values that a submit writes}}
 FROM alike CROSS JOIN LATERAL json_array_elements(alike.jobs) AS job (value)
 
+-- fragment: none came again
+-- Whether nothing was submitted again of late, so that no first submit can have come after its repeat. A sequence has one
+-- value for all, which is no part of the snapshot: whoever has committed a repeat before this moment has set it before.
+-- What is not known is false or null, and then the submit looks.
+to_timestamp(pg_sequence_last_value(CAST($$fencerow.repeats_until$$ AS regclass))) < fencerow.now()
+
 -- name: submit
 -- Insert new jobs from one JSON document: what some have in common stands once, and below it their ids, sizes and
 -- arguments. Whether their ends are events is decided now, by the groups there are.
@@ -57,7 +63,7 @@ INSERT INTO fencerow.jobs ({{all new columns}})
 {{each of the jobs alike}}
 RETURNING id
 )
-SELECT fencerow.refuse_repeated(array_agg(inserted.id)) FROM inserted;
+SELECT CASE WHEN {{none came again}} THEN true ELSE fencerow.refuse_repeated(array_agg(inserted.id)) END FROM inserted;
 
 -- fragment: said once
 -- What all jobs of a submit have in common, from parameters of its own: the columns between id and size.
@@ -89,7 +95,7 @@ CROSS JOIN unnest(
 ) AS job (id, args_bytes, args)
 RETURNING id
 )
-SELECT fencerow.refuse_repeated(array_agg(inserted.id)) FROM inserted;
+SELECT CASE WHEN {{none came again}} THEN true ELSE fencerow.refuse_repeated(array_agg(inserted.id)) END FROM inserted;
 
 -- name: submit_one
 -- Insert one new job from parameters of its own: the server plans and runs it in half the time that a document takes.
@@ -100,7 +106,7 @@ SELECT
     CAST(:id AS uuid), {{said once}}, CAST(:args_bytes AS integer), CAST(:args AS json),
     {{said once of labels}}{{values of a queued submit}}
 FROM (SELECT CAST(:more AS text) AS more, fencerow.now() AS now) AS clock
-RETURNING fencerow.refuse_repeated(ARRAY[id]);
+RETURNING CASE WHEN {{none came again}} THEN true ELSE fencerow.refuse_repeated(ARRAY[id]) END;
 
 -- name: resubmit
 -- What submit does, for ids that may be known.
@@ -128,6 +134,12 @@ COPY fencerow.jobs ({{all new columns}}) FROM STDIN;
 -- The look that belongs to a COPY, which returns nothing: at the ids that were submitted again, as in submit.
 SELECT fencerow.refuse_repeated(CAST(:ids AS uuid[]));
 
+-- fragment: they have come again
+-- First submits look from now on, see `none came again`. Said once for all rows, and not where there are none.
+(SELECT setval(
+    CAST($$fencerow.repeats_until$$ AS regclass), CAST(extract(epoch FROM fencerow.now()) AS bigint) + 2 * 86400
+)) > 0
+
 -- name: withdraw
 -- Take back, in the same transaction, inserted repeats of jobs that have finished meanwhile, or of ephemeral ones
 -- that succeeded.
@@ -136,7 +148,7 @@ SELECT fencerow.refuse_repeated(CAST(:ids AS uuid[]));
 -- Guard: only ids that this transaction has just inserted are passed in, and only finished ones are taken.
 WITH noted AS (
     INSERT INTO fencerow.repeated_ids (id, at)
-    SELECT again.id, (SELECT fencerow.now())
+    SELECT again.id, CASE WHEN {{they have come again}} THEN (SELECT fencerow.now()) END
     FROM unnest(CAST(:repeated AS uuid[])) AS again (id)
     ON CONFLICT (id) DO NOTHING
 )

@@ -222,7 +222,13 @@ CREATE TABLE fencerow.repeated_ids (
 );
 CREATE INDEX repeated_ids_age ON fencerow.repeated_ids (at);
 
--- The look at them that belongs to a first submit. It is a function because it must come after the insert and see what
+-- Until when first submits look at them, in seconds since 1970: whoever leaves some there sets it two days ahead, twice as
+-- long as they are kept. A sequence, for its value is set at once and read as it is now, whatever the snapshot and the end
+-- of the transaction. It is never without a value: one that may not be read has none, and then the submit looks.
+CREATE SEQUENCE fencerow.repeats_until;
+SELECT setval(CAST($$fencerow.repeats_until$$ AS regclass), 1);
+
+-- The look that belongs to a first submit. It is a function because it must come after the insert and see what
 -- was committed until then: a statement looks with one snapshot, which may be older than the repeat, but a volatile
 -- function takes a new one. Once the row is in, no repeat can be: whoever made one has committed, and is seen here.
 CREATE FUNCTION fencerow.refuse_repeated(ids uuid[]) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
