@@ -12,7 +12,7 @@ from fencerow.core.model.ids import new_id
 from fencerow.db.postgres import PostgresEngine
 from fencerow.operators import looking
 
-# Each of these once made a statement fail for every worker that met the row.
+# Each of these made a statement fail for every worker that met the row, or would say what is not so.
 REFUSED = {
     "a limit that is no number": ("timeout_s", "'NaN'"),
     "a limit without end": ("timeout_s", "1e300"),
@@ -25,6 +25,11 @@ REFUSED = {
     "never expiring": ("expires_at", "'infinity'"),
     "an attempt at the end of its type": ("attempt", "9223372036854775807"),
     "failures at the end of their type": ("failures", "2147483647"),
+    "ended at no time": ("state", "'succeeded'"),
+    "running for nobody": ("state", "'running'"),
+    "held and not running": ("holder", "gen_random_uuid()"),
+    "in a state of its own": ("state, ended_at", "'over', '2020-01-01'"),
+    "a key without a scope": ("key", "'k'"),
     "a tag with a null character": ("tags", """'["\\u0000"]'"""),
     "metadata with half a character": ("metadata", """'{"a":"\\ud800"}'"""),
 }

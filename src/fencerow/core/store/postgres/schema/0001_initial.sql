@@ -32,7 +32,8 @@ CREATE FUNCTION fencerow.later(instant timestamptz, s double precision) RETURNS 
 
 -- What a column of a job may hold. Domains, and no CHECK of the table: PostgreSQL reads the text of each CHECK and plans it
 -- anew for every statement that inserts or updates, whatever that writes, which was two fifths of what a single submit
--- cost the server. A domain's is planned once for a session, and looked at when a column is given a value.
+-- cost the server. A domain's is planned once for a session, and looked at when a column is given a value. So the one
+-- CHECK of the table, of what several columns may hold together, leaves its lists to domains, too.
 --
 -- One number that is none, one instant at the end of all time, would stop a statement for everybody. What counts up while
 -- a job lives is let in only far below the end of its type.
@@ -65,6 +66,12 @@ CREATE DOMAIN fencerow.job_limits AS text[] CONSTRAINT job_limits CHECK (
         AND cardinality(VALUE) <= 100
         AND CAST(CAST(VALUE AS varchar(400)[]) AS text[]) = VALUE)
 );
+
+-- In what state a job may be: one that has ended, one that somebody holds, and any other.
+CREATE DOMAIN fencerow.job_state_ended AS text CONSTRAINT job_state_ended
+    CHECK (VALUE IN ('waiting', 'queued', 'running', 'succeeded', 'failed', 'cancelled'));
+CREATE DOMAIN fencerow.job_state_held AS text CONSTRAINT job_state_held CHECK (VALUE = 'running');
+CREATE DOMAIN fencerow.job_state_free AS text CONSTRAINT job_state_free CHECK (VALUE IN ('waiting', 'queued'));
 
 CREATE TABLE fencerow.jobs (
     id uuid PRIMARY KEY,
@@ -127,11 +134,11 @@ CREATE TABLE fencerow.jobs (
     result json,
     error json,
     -- Who runs is held, and nobody else. What has ended says when: whoever submits may say that a job waits for its turn, and
-    -- no more than that about its state.
+    -- no more than that about its state. The lists are those of domains, so this text is short.
     CONSTRAINT jobs_state CHECK (
-        CASE WHEN ended_at IS NOT NULL THEN state IN ('waiting', 'queued', 'running', 'succeeded', 'failed', 'cancelled')
-             WHEN holder IS NOT NULL THEN state = 'running'
-             ELSE state IN ('waiting', 'queued') END
+        CASE WHEN ended_at IS NOT NULL THEN CAST(state AS fencerow.job_state_ended)
+             WHEN holder IS NOT NULL THEN CAST(state AS fencerow.job_state_held)
+             ELSE CAST(state AS fencerow.job_state_free) END IS NOT NULL
         AND (scope IS NULL) = (key IS NULL)
     )
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
