@@ -69,11 +69,11 @@ SELECT CASE WHEN {{none came again}} THEN true ELSE fencerow.refuse_repeated(arr
 -- What all jobs of a submit have in common, from parameters of its own: the columns between id and size.
 CAST(:queue AS text), CAST(:name AS text), CAST(:priority AS smallint),
 COALESCE(
-    fencerow.at(CAST(:run_at_us AS bigint)),
-    clock.now + fencerow.seconds(CAST(:delay_s AS double precision))
+    TIMESTAMPTZ '1970-01-01 00:00:00+00' + CAST(:run_at_us AS bigint) * INTERVAL '1 microsecond',
+    clock.now + CAST(:delay_s AS double precision) * INTERVAL '1 second'
 ),
 CAST(:attempts_max AS integer), CAST(:crashes_max AS integer), CAST(:snoozes_max AS integer),
-CAST(:timeout_s AS double precision), clock.now + fencerow.seconds(CAST(:expires_s AS double precision)),
+CAST(:timeout_s AS double precision), clock.now + CAST(:expires_s AS double precision) * INTERVAL '1 second',
 CAST(:retention_s AS double precision), CAST(:scope AS text), CAST(:key AS text), clock.now,
 CAST(:submitted_by AS text)
 
