@@ -22,6 +22,7 @@ from tests.conftest import postgres_engine
 from tests.db.test_at_once import begun, one_after_the_other, plain
 from tests.db.work import seen
 from tests.kit.jobs import new_job
+from tests.kit.pace import PATIENCE_S
 
 OURS = """
 SELECT pid FROM pg_stat_activity
@@ -70,6 +71,7 @@ async def test_what_cannot_be_written_down_leaves_its_connection_at_hand(pg: Pos
     odd: list[object] = [b"no text"]
     with pytest.raises(TypeError, match="bytes"):
         await client.asubmit([Submission(new_job(queue=odd[0]))])
+    await pg._pools.aanswered(PATIENCE_S)
     assert begun(pg) == 0
 
 

@@ -6,6 +6,7 @@ import asyncio
 import queue
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from fencerow.db.postgres import PostgresEngine
 from fencerow.db.prepared import PreparedMessage, PreparedStatements, values
 from fencerow.db.queries import Query
 from fencerow.db.run import Operation, Tells
+from fencerow.db.wakeup_channel import WakeupChannel
 from fencerow.errors import OutcomeUnknown
 from fencerow.operators import looking
 from fencerow.testing.postgres import PostgresServer
@@ -26,6 +28,7 @@ from fencerow_proof.network.proxy import FaultProxy
 from fencerow_proof.servers.pgbouncer import is_pooled
 from tests.db.work import seen
 from tests.kit.jobs import new_job
+from tests.kit.pace import PATIENCE_S
 
 ALL_KINDS = Query(
     "all_kinds",
@@ -89,21 +92,28 @@ async def test_a_wake_up_is_heard_that_went_with_the_submit(pg: PostgresEngine) 
     told: queue.Queue[str | None] = queue.Queue()
     stop = pg.listen(told.put)
     assert await asyncio.to_thread(told.get) is None
+    await pg.arun(telling(store.submit([new_job()]), "unused"))  # from now on all of it is prepared
     submit = telling(store.submit([job := new_job()]), "mail")
     assert await pg.arun(submit) == [job.id]
     assert are_told(submit)
     assert await asyncio.to_thread(told.get) == "mail"
+    pg._wakeups._sending()._rests_until = time.monotonic() + PATIENCE_S
     gathers = telling(store.submit([new_job()]), "mail")
-    pg.wake(["other"])
     await pg.arun(gathers)
     stop()
-    assert not are_told(gathers), "while wake-ups gather it goes with the others"
+    assert not are_told(gathers), "for a moment after another was sent"
 
 
-async def test_a_wake_up_that_fails_leaves_the_submit_stored(pg: PostgresEngine) -> None:
+async def test_a_wake_up_that_fails_leaves_the_submit_stored_and_is_sent_again(
+    pg: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await pg.arun(telling(store.submit([new_job()]), "unused"))
+    posted: list[list[str]] = []
+    monkeypatch.setattr(WakeupChannel, "post", lambda _, messages: posted.append(messages))
     submit = telling(store.submit([job := new_job()]), REFUSED)
     assert await pg.arun(submit) == [job.id]
-    assert not are_told(submit), "whoever submits sends it then"
+    await pg._pools.aanswered(PATIENCE_S)
+    assert posted == [[REFUSED]], "it is sent once more, by the thread"
     assert seen(pg, job.id)
     assert await pg.arun(store.submit([other := new_job()])) == [other.id]
 

@@ -8,23 +8,26 @@ from typing import Any
 
 from psycopg import DataError, Error
 from psycopg.errors import InsufficientPrivilege
+from psycopg.pq.abc import PGresult
 
 from fencerow.db.begun import Over
 from fencerow.db.faults import not_permitted, translated
 from fencerow.db.held import HeldConnection
 from fencerow.db.loop_pool import LoopPool
 from fencerow.db.pools import Pools
-from fencerow.db.prepared import PreparedMessage, PreparedStatements, broken_off
-from fencerow.db.run import Operation, Statement, Steps
+from fencerow.db.prepared import PreparedMessage, WakeUpBehind, broken_off, is_told
+from fencerow.db.queries import Query
+from fencerow.db.run import Operation, Statement, Steps, Tells
 from fencerow.db.tries import Try
-from fencerow.db.wire import Answers
+from fencerow.db.wakeup_channel import WakeupChannel
 
 
 def sent_at_once(
     pools: Pools,
     operation: Operation[Any],
     attempt: Try,
-    message_of: Callable[[Statement], PreparedMessage],
+    query_of: Callable[[Statement], Query],
+    wakeups: WakeupChannel,
     over: Over,
 ) -> bool:
     """Send the one statement of an operation, and have `over` called with its result or its error. False: nothing was
@@ -35,74 +38,108 @@ def sent_at_once(
     if begun is None:
         return False
     pool, held = begun
-    prepared, steps = pools.preparing.of(held.connection), operation.start()
-    message: PreparedMessage | None = None
+    sent = SentStatement(pools, pool, held, operation.start(), operation.tells, wakeups, over)
+    is_known = False
     try:
-        message = None if prepared is None else _known(prepared, message_of, next(steps))
+        is_known = sent.is_known(query_of)
     finally:  # whatever could not be written down
-        if message is None:
+        if not is_known:
             pools.end(pool, held)
-    if prepared is None or message is None:
-        return False
-    attempt.committing = True
-    held.watched.busy()
-    sent = SentStatement(pools, pool, held, prepared, message, steps, over)
-    try:
-        prepared.send(held.wire, message, sent.answered)
-    except Error as error:
-        asyncio.get_running_loop().call_soon(sent.answered, [], error)
-    return True
-
-
-def _known(
-    prepared: PreparedStatements, message_of: Callable[[Statement], PreparedMessage], statement: Statement
-) -> PreparedMessage | None:
-    try:
-        message = message_of(statement)
-    except DataError:
-        return None  # whoever runs it otherwise meets it, too, and says so
-    return message if prepared.knows(message) else None
+    if is_known:
+        attempt.committing = True
+        sent.send()
+    return is_known
 
 
 class SentStatement:
-    """A statement that is under way, and who is called with what its operation makes of the answer."""
+    """A statement that is under way, and who is called with what its operation makes of the answer.
 
-    __slots__ = ("_held", "_message", "_over", "_pool", "_pools", "_prepared", "_steps")
+    That is as soon as it is answered. A wake-up behind it keeps the connection, and nobody waits for it.
+    """
+
+    __slots__ = (
+        "_behind", "_held", "_message", "_over", "_pool", "_pools", "_prepared", "_steps", "_tells", "_wakeups",
+    )  # fmt: skip
 
     def __init__(
         self,
         pools: Pools,
         pool: LoopPool,
         held: HeldConnection,
-        prepared: PreparedStatements,
-        message: PreparedMessage,
         steps: Steps[Any],
+        tells: Tells | None,
+        wakeups: WakeupChannel,
         over: Over,
     ) -> None:
         self._pools = pools
         self._pool = pool
         self._held = held
-        self._prepared = prepared
-        self._message = message
+        self._prepared = pools.preparing.of(held.connection)
         self._steps = steps
+        self._tells = tells
+        self._wakeups = wakeups
         self._over = over
+        self._message: PreparedMessage | None = None
+        self._behind: WakeUpBehind | None = None
 
-    def answered(self, answers: Answers, error: BaseException | None) -> None:
+    def is_known(self, query_of: Callable[[Statement], Query]) -> bool:
+        """Whether it is prepared on this connection, and can be written down."""
+        if self._prepared is None:
+            return False
+        statement = next(self._steps)
+        query = query_of(statement)
+        if not self._prepared.knows(query, notifies=self._tells is not None):
+            return False
+        try:
+            self._message = PreparedMessage(query, statement.params)
+        except DataError:
+            return False  # whoever runs it otherwise meets it, too, and says so
+        return True
+
+    def send(self) -> None:
+        """Send it, and the wake-ups whose time has come. Once one is on its way, this sees to it."""
+        assert self._prepared is not None and self._message is not None, "it is known"
+        messages = None if self._tells is None else self._wakeups.taken_along(self._tells.messages)
+        if messages is not None:
+            self._behind = WakeUpBehind(self._wakeups.channel, messages, self._told)
+        self._held.watched.busy()
+        try:
+            self._prepared.send(self._held.wire, self._message, self._answered, self._behind)
+        except Error as error:
+            self._not_sent(error)
+
+    def _not_sent(self, error: Error) -> None:
+        soon = asyncio.get_running_loop().call_soon
+        soon(self._answered, [], error)
+        if self._behind is not None:
+            soon(self._told, [], error)
+
+    def _answered(self, results: list[PGresult], error: BaseException | None) -> None:
         """Give the connection back, and tell who waits."""
         result: Any = None
         failure: BaseException | None = None
         try:
             with translated():
-                result = self._result(answers, error)
+                result = self._result(results, error)
         except BaseException as raised:
             failure = raised
         self._pools.end(self._pool, self._held, failure)
         self._over(result, failure)
 
-    def _result(self, answers: Answers, error: BaseException | None) -> Any:
-        held = self._held
+    def _told(self, results: list[PGresult], error: BaseException | None) -> None:
+        """The wake-ups behind it are sent, or must be sent once more."""
+        assert self._behind is not None, "it was sent"
+        if not is_told(results, error):
+            self._wakeups.post(self._behind.messages)
+        self._pools.end_behind(self._pool, self._held)
+
+    def _result(self, results: list[PGresult], error: BaseException | None) -> Any:
+        held, prepared, message = self._held, self._prepared, self._message
+        assert prepared is not None and message is not None, "it is known"
         try:
-            rows = self._prepared.rows(held.wire, self._message, answers, error)
+            rows = prepared.rows(message, results, error)
+            if self._behind is not None and self._tells is not None:
+                self._tells.are_told = True  # or will be: `_told`
             self._steps.send(rows)
         except StopIteration as done:
             return done.value

@@ -49,6 +49,7 @@ class AtHand:
         self.waiting = 0  # how many wait for one of the pool: what is free next goes there
         self.begun: set[HeldConnection] = set()  # those whose answer calls somebody who has no task
         self._idle: list[HeldConnection] = []
+        self._behind: list[HeldConnection] = []  # of those: a wake-up alone is not answered yet
         self._is_over = False
         self._drained_at = -math.inf
 
@@ -56,15 +57,35 @@ class AtHand:
         """The one that was used last."""
         return self._idle.pop() if self._idle else None
 
+    def take_behind(self) -> HeldConnection | None:
+        """One of whose last message the wake-up alone is not answered yet: what is sent there now goes behind it."""
+        if self.waiting or not self._behind or self._is_over:
+            return None
+        held = self._behind[-1]
+        return None if held.connection.closed or self._is_old(held) else self._behind.pop()
+
+    def leave_behind(self, held: HeldConnection) -> None:
+        """It is in use for a wake-up alone, until `come_behind`."""
+        held.used_at = time.monotonic()
+        self._behind.append(held)
+
+    def come_behind(self, held: HeldConnection) -> bool:
+        """Its wake-up is answered: whether nobody has sent something behind it, who ends its use."""
+        if held not in self._behind:
+            return False
+        self._behind.remove(held)
+        return True
+
     def keep(self, held: HeldConnection, *, is_fit: bool) -> bool:
         """It is in use no more: whether it stays at hand, else it goes back to the pool."""
-        now = held.used_at = time.monotonic()
-        if self._is_over or self.waiting or not is_fit or held.connection.closed:
-            return False
-        if held.since <= self._drained_at or now - held.since > HELD_S:
+        held.used_at = time.monotonic()
+        if self._is_over or self.waiting or not is_fit or held.connection.closed or self._is_old(held):
             return False
         self._idle.append(held)
         return True
+
+    def _is_old(self, held: HeldConnection) -> bool:
+        return held.since <= self._drained_at or held.used_at - held.since > HELD_S
 
     def drain(self) -> list[AsyncConnection[Any]]:
         """None that is at hand or in use now stays so: close those that are, for whoever takes the next."""

@@ -149,9 +149,11 @@ class Pools(ThreadPools):
         self._check_process()
         opened = self._apools.get(asyncio.get_running_loop())
         pool = opened.pools.get(False) if opened is not None else None
-        held = pool.at_hand.take() if pool is not None else None
-        if pool is None or held is None:
+        if pool is None:
             return None
+        held = pool.at_hand.take()
+        if held is None:
+            return self._begin_behind(pool)
         if self._is_doubtful(held.connection):
             self._tidy(self._aput_back(pool, held.let_go()))
             return None
@@ -159,16 +161,37 @@ class Pools(ThreadPools):
         pool.at_hand.begun.add(held)
         return pool, held
 
+    def _begin_behind(self, pool: LoopPool) -> tuple[LoopPool, HeldConnection] | None:
+        """It is watched already, and readable at any moment."""
+        held = pool.at_hand.take_behind()
+        if held is None:
+            return None
+        if held.connection in self._cancelled or held.used_at <= self._watchdog.gave_up_at:
+            pool.at_hand.leave_behind(held)
+            return None
+        return pool, held
+
     def end(self, pool: LoopPool, held: HeldConnection, error: BaseException | None = None) -> None:
-        """What `begin` gave is in use no more; this is how it ended."""
-        pool.at_hand.begun.discard(held)
+        """What `begin` gave is in use no more, but for a wake-up that is not answered yet; this is how it ended."""
         refused = isinstance(error, REFUSES_WRITES)
         if refused:
             held.wire.close()
-        if not self._is_kept(pool, held):
-            self._tidy(self._aput_back(pool, held.let_go()))
+        if held.wire.is_quiet:
+            self._end(pool, held)
+        else:
+            pool.at_hand.leave_behind(held)
         if refused:
             self._tidy(self._adrained(pool, pool.at_hand.drain()))
+
+    def end_behind(self, pool: LoopPool, held: HeldConnection) -> None:
+        """A wake-up is answered: unless something was sent behind it, the connection is in use no more."""
+        if pool.at_hand.come_behind(held):
+            self._end(pool, held)
+
+    def _end(self, pool: LoopPool, held: HeldConnection) -> None:
+        pool.at_hand.begun.discard(held)
+        if not self._is_kept(pool, held):
+            self._tidy(self._aput_back(pool, held.let_go()))
 
     def _is_kept(self, pool: LoopPool, held: HeldConnection) -> bool:
         """It is in use no more: whether it is at hand again, else it must be put back."""

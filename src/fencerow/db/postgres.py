@@ -34,8 +34,7 @@ from fencerow.db.postgres_session import (
     own_transaction,
     transaction,
 )
-from fencerow.db.prepared import PreparedMessage
-from fencerow.db.queries import Queries, identifier
+from fencerow.db.queries import Queries, Query, identifier
 from fencerow.db.run import Operation, Pause, Statement, arun, arun_beside, run
 from fencerow.db.strikes import SHELTER, doorway, here, sheltered
 from fencerow.db.tries import Try, tries
@@ -152,14 +151,11 @@ class PostgresEngine:
 
     def _begin_try(self, operation: Operation[Any], attempt: Try | Pause, over: Over) -> bool:
         return isinstance(attempt, Try) and sent_at_once(
-            self._pools, operation, attempt, partial(self._message, operation), over
+            self._pools, operation, attempt, self._query, self._wakeups, over
         )
 
-    def _message(self, operation: Operation[Any], statement: Statement) -> PreparedMessage:
-        query = statement.query or self.queries[statement.name]
-        return PreparedMessage(
-            query, statement.params, self._wakeups.given_way(operation.tells), self.channel
-        )
+    def _query(self, statement: Statement) -> Query:
+        return statement.query or self.queries[statement.name]
 
     def _go_on(
         self, operation: Operation[Any], requests: Generator[Try | Pause, Any, Any], over: Over
@@ -205,7 +201,7 @@ class PostgresEngine:
                         held.connection, self.queries, held.watched, in_order=in_order
                     )
                     return await arun(operation.start(), session.execute)
-                alone = PreparedSession(held, prepared, partial(self._message, operation))
+                alone = PreparedSession(held, prepared, self._query, notifies=operation.tells is not None)
                 return await arun(operation.start(), alone.execute)
 
     @doorway

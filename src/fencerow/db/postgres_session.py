@@ -174,24 +174,27 @@ class AsyncPostgresSession:
 class PreparedSession:
     """One prepared statement on a connection that is at hand."""
 
-    __slots__ = ("_held", "_message_of", "_prepared")
+    __slots__ = ("_held", "_notifies", "_prepared", "_query_of")
 
     def __init__(
         self,
         held: HeldConnection,
         prepared: PreparedStatements,
-        message_of: Callable[[Statement], PreparedMessage],
+        query_of: Callable[[Statement], Query],
+        *,
+        notifies: bool,
     ) -> None:
         self._held = held
         self._prepared = prepared
-        self._message_of = message_of
+        self._query_of = query_of
+        self._notifies = notifies
 
     async def execute(self, statement: Statement) -> Rows:
         held = self._held
         try:
-            message = self._message_of(statement)
+            message = PreparedMessage(self._query_of(statement), statement.params)
             held.watched.busy()
-            return await self._prepared.execute(held.wire, message)
+            return await self._prepared.execute(held.wire, message, notifies=self._notifies)
         except pg.InsufficientPrivilege as error:
             raise not_permitted(error, held.connection.info.user) from error
         finally:

@@ -6,7 +6,8 @@ under which asyncpg sends them.
 
 With a wake-up the message holds two transactions. The server runs the second when the first is committed, so a wake-up
 tells of nothing that may yet be undone, and holds no lock while the first waits for the disk. A listener hears it one
-round trip and one thread's turn earlier than from who sends it afterwards.
+round trip and one thread's turn earlier than from who sends it afterwards. Who waits for the first goes on when that is
+answered, and what is asked next may go right behind the second.
 
 Use a connection here that nobody else uses meanwhile, outside a transaction. What breaks off leaves it closed.
 """
@@ -24,8 +25,8 @@ from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
 from fencerow.db.queries import Query, numbered
-from fencerow.db.run import Rows, Tells
-from fencerow.db.wire import Answers, ConnectionWire, Then
+from fencerow.db.run import Rows
+from fencerow.db.wire import ConnectionWire, Then
 
 # A hint needs not reach the disk, nor a standby, before it is heard: listeners would wait for both. What it tells of
 # is there already. The setting ends with the statement.
@@ -38,20 +39,25 @@ TAKES_TWO = capabilities.has_pipeline()
 
 
 class PreparedMessage:
-    """One statement with its parameters as they are sent, and the wake-ups that go behind it."""
+    """One statement with its parameters as they are sent."""
 
-    __slots__ = ("given", "query", "tells", "told")
+    __slots__ = ("given", "query")
 
-    def __init__(
-        self, query: Query, params: Mapping[str, Any], tells: Tells | None = None, channel: str = ""
-    ) -> None:
+    def __init__(self, query: Query, params: Mapping[str, Any]) -> None:
         """Raises psycopg.DataError: a text has a null character."""
         self.query = query
         self.given = values(query, params)
-        self.tells = tells
-        self.told = (
-            None if tells is None else values(NOTIFIES, {"channel": channel, "messages": tells.messages})
-        )
+
+
+class WakeUpBehind:
+    """The wake-ups that go behind a statement, and who is called when they are answered."""
+
+    __slots__ = ("given", "messages", "then")
+
+    def __init__(self, channel: str, messages: list[str], then: Then) -> None:
+        self.given = values(NOTIFIES, {"channel": channel, "messages": messages})
+        self.messages = messages
+        self.then = then
 
 
 class PreparedStatements:
@@ -65,75 +71,70 @@ class PreparedStatements:
         self._names: dict[str, bytes] = {}
         self._reader = Transformer()
 
-    async def execute(self, wire: ConnectionWire, message: PreparedMessage) -> Rows:
-        """Run a statement and return its rows; what breaks off closes the connection.
+    async def execute(
+        self, wire: ConnectionWire, message: PreparedMessage, *, notifies: bool = False
+    ) -> Rows:
+        """Run a statement on a wire that is quiet and return its rows; what breaks off closes the connection.
+
+        `notifies`: the next will have a wake-up with it, so that is prepared as well.
 
         Raises:
-            psycopg.Error: as the driver's cursor does. Its wake-ups may have been sent all the same.
+            psycopg.Error: as the driver's cursor does.
         """
         answered = _Answered()
         try:
-            if not self.send(wire, message, answered):
-                await self._prepare(wire, message.query)
-                if message.told is not None:
-                    await self._prepare(wire, NOTIFIES)
-                self.send(wire, message, answered)
-            answers, error = await answered.future
-            return self.rows(wire, message, answers, error)
+            await self._prepare(wire, message.query)
+            if notifies:
+                await self._prepare(wire, NOTIFIES)
+            self.send(wire, message, answered)
+            return self.rows(message, *await answered.future)
         except BaseException as error:
             broken_off(wire, error)
             raise
 
-    def send(self, wire: ConnectionWire, message: PreparedMessage, then: Then) -> bool:
-        """Send it, and have `then` called with the answers, which `rows` reads. False: something of it must be prepared
-        first, and nothing was sent.
+    def send(
+        self, wire: ConnectionWire, message: PreparedMessage, then: Then, behind: WakeUpBehind | None = None
+    ) -> None:
+        """Send what is prepared, behind what is not answered yet, and have `then` called with the answer, which `rows`
+        reads. What it wakes goes `behind` it.
 
         Raises:
-            psycopg.Error: it could not be sent. The connection is closed.
+            psycopg.Error: it could not be sent, nor what is behind it. The connection is closed.
         """
-        name, notify = self._names.get(message.query.statements[0]), self._names.get(NOTIFY)
-        if name is None or (notify is None and message.told is not None):
-            return False
-        pgconn = wire.pgconn
+        pgconn, name = wire.pgconn, self._names[message.query.statements[0]]
         try:
-            if message.told is None:
+            if behind is None and wire.is_quiet:
                 pgconn.send_query_prepared(name, message.given)
-                wire.ask(1, then)
-                return True
-            assert notify is not None
-            pgconn.enter_pipeline_mode()
+                wire.ask(then)
+                return
+            if wire.is_quiet:
+                pgconn.enter_pipeline_mode()
             pgconn.send_query_prepared(name, message.given)
             pgconn.pipeline_sync()
-            pgconn.send_query_prepared(notify, message.told)
+            if behind is None:
+                wire.ask(then)
+                return
+            pgconn.send_query_prepared(self._names[NOTIFY], behind.given)
             pgconn.pipeline_sync()
-            wire.ask(2, then)
+            wire.ask(then, behind.then)
         except BaseException:
             wire.close()
             raise
-        return True
 
-    def knows(self, message: PreparedMessage) -> bool:
-        """Whether all of it is prepared here."""
+    def knows(self, query: Query, *, notifies: bool) -> bool:
+        """Whether it is prepared here, and a wake-up as well."""
         known = self._names
-        return message.query.statements[0] in known and (message.told is None or NOTIFY in known)
+        return query.statements[0] in known and (not notifies or NOTIFY in known)
 
-    def rows(
-        self, wire: ConnectionWire, message: PreparedMessage, answers: Answers, error: BaseException | None
-    ) -> Rows:
-        """The rows that a message brought; whether its wake-ups were sent is noted. Of one that failed nobody hears:
-        the statement has its answer.
+    def rows(self, message: PreparedMessage, results: list[PGresult], error: BaseException | None) -> Rows:
+        """The rows that a message brought.
 
         Raises:
             psycopg.Error: the statement failed. Only the server's own answer leaves the connection open.
         """
-        if not answers:
-            assert error is not None, "it was answered, or it failed"
+        if error is not None:
             raise error
-        is_told = message.told is not None and error is None and _is_done(wire, answers[1])
-        rows = self._rows(message.query, answers[0])
-        if message.tells is not None:
-            message.tells.are_told = is_told
-        return rows
+        return self._rows(message.query, results)
 
     async def _prepare(self, wire: ConnectionWire, query: Query) -> None:
         (text,) = query.statements
@@ -141,11 +142,11 @@ class PreparedStatements:
             name = f"fencerow_{self._token}_{len(self._names)}".encode()
             answered = _Answered()
             wire.pgconn.send_prepare(name, numbered(text, query.parameters).encode())
-            wire.ask(1, answered)
-            answers, error = await answered.future
+            wire.ask(answered)
+            results, error = await answered.future
             if error is not None:
                 raise error
-            _check(answers[0])
+            _check(results)
             self._names[text] = name
 
     def _rows(self, query: Query, results: list[PGresult]) -> Rows:
@@ -160,28 +161,23 @@ class PreparedStatements:
 
 
 class _Answered:
-    """What a coroutine waits for: the answers, and the error that kept the rest from coming."""
+    """What a coroutine waits for: the results, and the error that kept them from coming."""
 
     __slots__ = ("future",)
 
     def __init__(self) -> None:
-        self.future: asyncio.Future[tuple[Answers, BaseException | None]] = (
+        self.future: asyncio.Future[tuple[list[PGresult], BaseException | None]] = (
             asyncio.get_running_loop().create_future()
         )
 
-    def __call__(self, answers: Answers, error: BaseException | None) -> None:
+    def __call__(self, results: list[PGresult], error: BaseException | None) -> None:
         if not self.future.done():
-            self.future.set_result((answers, error))
+            self.future.set_result((results, error))
 
 
-def _is_done(wire: ConnectionWire, results: list[PGresult]) -> bool:
-    """Whether the last statement of a message went well."""
-    try:
-        wire.pgconn.exit_pipeline_mode()
-    except Error:
-        wire.close()
-        return False
-    return all(each.status == ExecStatus.TUPLES_OK for each in results)
+def is_told(results: list[PGresult], error: BaseException | None) -> bool:
+    """Whether a wake-up went well."""
+    return error is None and all(each.status == ExecStatus.TUPLES_OK for each in results)
 
 
 def broken_off(wire: ConnectionWire, error: BaseException) -> None:

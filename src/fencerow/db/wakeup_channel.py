@@ -11,7 +11,6 @@ import psycopg
 from fencerow.db.pools import Pools
 from fencerow.db.prepared import NOTIFY, TAKES_TWO
 from fencerow.db.queries import pyformat
-from fencerow.db.run import Tells
 from fencerow.db.wakeups import WakeupSender
 
 NOTIFY_ALONE: Any = pyformat(NOTIFY)  # psycopg wants a literal
@@ -22,7 +21,7 @@ class WakeupChannel:
 
     def __init__(self, pools: Pools, channel: str) -> None:
         self._pools = pools
-        self._channel = channel
+        self.channel = channel
         self._forget()
 
     def _forget(self) -> None:
@@ -34,10 +33,9 @@ class WakeupChannel:
         """Have them sent soon."""
         self._sending().post(messages)
 
-    def given_way(self, tells: Tells | None) -> Tells | None:
-        """What may go together with a statement: while wake-ups gather, it goes with the others."""
-        may = tells is not None and TAKES_TWO and self._sending().makes_way()
-        return tells if may else None
+    def taken_along(self, messages: list[str]) -> list[str] | None:
+        """These and what has gathered, to be sent together with a statement, or posted again. None: they gather on."""
+        return self._sending().taken_along(messages) if TAKES_TWO else None
 
     def flush(self, timeout_s: float) -> None:
         """Wait until all that was posted is sent, at most this long."""
@@ -71,7 +69,7 @@ class WakeupChannel:
     def _send(self, messages: list[str]) -> None:
         with self._pools.connection() as connection, self._pools.watched(connection) as watched:
             watched.busy()
-            told = {"channel": self._channel, "messages": messages}
+            told = {"channel": self.channel, "messages": messages}
             connection.execute(NOTIFY_ALONE, told, prepare=True)
 
     def _check_process(self) -> None:

@@ -27,6 +27,7 @@ log = logging.getLogger("fencerow.wakes")
 # Between two sends. A stream of submits would otherwise pay for a NOTIFY each, in a thread that contends with theirs.
 REST_S_MIN = 0.001
 REST_S_MAX = 0.010
+LONGER_S = 0.001  # the thread rests, so that in a stream the next submit takes along what has gathered
 JOIN_S = 3.0
 AGAIN_S = (0.001, 0.005, 0.02)  # how a socket that is full is tried again
 
@@ -63,8 +64,8 @@ class LocalWakes:
 class WakeupSender:
     """Sends messages from one background thread, what gathers meanwhile together, each message once.
 
-    After each send it rests: a moment, and longer while something has always gathered by its end. While nothing
-    gathers, whoever has a message on its way to the server anyway may send a wake-up with it.
+    After each send it rests: a moment, and longer while something has always gathered by its end. When the
+    rest is over, whoever has a message on its way to the server anyway takes all of them along.
     """
 
     def __init__(self, send: Callable[[list[str]], None]) -> None:
@@ -79,15 +80,18 @@ class WakeupSender:
         self._rest_s = REST_S_MIN
         self._rests_until = 0.0
 
-    def makes_way(self) -> bool:
-        """Whether somebody may send his messages himself. What is posted next gathers as after a send of ours."""
+    def taken_along(self, messages: list[str]) -> list[str] | None:
+        """These and all that waits, if it is time to send: for whoever has a message on its way to the server anyway.
+        He posts again what could not be sent. None: they are to be posted, and gather."""
         with self._changed:
             now = time.monotonic()
-            if self._waiting or self._busy or self._closed or now < self._rests_until:
-                return False
-            self._rest_s = REST_S_MIN
-            self._rests_until = now + REST_S_MIN
-            return True
+            if self._busy or self._closed or self._hurried or now < self._rests_until:
+                return None
+            taken = list(dict.fromkeys((*self._waiting, *messages)))
+            self._rest_s = self._next_rest_s()
+            self._rests_until = now + self._rest_s
+            self._waiting = {}
+            return taken
 
     def post(self, messages: list[str]) -> None:
         with self._changed:
@@ -149,14 +153,20 @@ class WakeupSender:
             return batch
 
     def _rest(self) -> None:
-        """Let messages gather, unless somebody flushes."""
+        """Let messages gather, unless somebody flushes. A little longer than whoever could take them along waits."""
         if time.monotonic() >= self._rests_until:
             return
         self._resting = True
-        while not self._closed and not self._hurried and (left := self._rests_until - time.monotonic()) > 0:
+        while not self._closed and not self._hurried and (left := self._left_s()) > 0:
             self._changed.wait(left)
         self._resting = False
-        self._rest_s = min(2 * self._rest_s, REST_S_MAX) if self._waiting else REST_S_MIN
+        self._rest_s = self._next_rest_s()
+
+    def _left_s(self) -> float:
+        return self._rests_until + LONGER_S - time.monotonic()
+
+    def _next_rest_s(self) -> float:
+        return min(2 * self._rest_s, REST_S_MAX) if self._waiting else REST_S_MIN
 
 
 class FileWakes:

@@ -7,6 +7,7 @@ Python. Before the driver itself waits there, it must be let go: the driver regi
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from contextvars import Context
 from typing import Final
@@ -15,41 +16,49 @@ from psycopg import Error, OperationalError
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
-Answers = list[list[PGresult]]  # of each statement of a message what was answered, to its end
-Then = Callable[[Answers, BaseException | None], None]
+# Called once with what a statement was answered, to its end, or with the error that kept the answer from coming.
+Then = Callable[[list[PGresult], BaseException | None], None]
 NOBODY: Final = -1
 
 
 class ConnectionWire:
-    """Sends what was given to the driver, and calls who asked when all is answered. One message at a time."""
+    """Sends what was given to the driver, and calls who asked when it is answered, statement by statement.
 
-    __slots__ = (
-        "_answers", "_descriptor", "_ends", "_found", "_is_writing", "_left", "_loop", "_then", "pgconn",
-    )  # fmt: skip
+    What is not answered yet keeps nobody from asking more, in pipeline mode: the answers come in the order of the
+    questions. The mode ends with the last answer.
+    """
+
+    __slots__ = ("_descriptor", "_ends", "_found", "_is_writing", "_loop", "_thens", "pgconn")
 
     def __init__(self, pgconn: PGconn, loop: asyncio.AbstractEventLoop) -> None:
         self.pgconn = pgconn
         self._loop = loop
         self._descriptor = NOBODY
         self._is_writing = False
-        self._then: Then | None = None
-        self._left = self._ends = 0
-        self._answers: Answers = []
+        self._thens: deque[Then] = deque()
+        self._ends = 0
         self._found: list[PGresult] = []
 
-    def ask(self, count: int, then: Then) -> None:
-        """Send what was given to the driver, so many statements, and call `then` from the event loop with what was
-        answered until all was, or until the connection broke: then it is closed.
+    @property
+    def is_quiet(self) -> bool:
+        """Whether all is answered."""
+        return not self._thens
+
+    def ask(self, *thens: Then) -> None:
+        """Send what was given to the driver, and call one of `thens` for each statement, from the event loop, with what
+        it was answered, or with the error that broke the connection: then it is closed.
 
         Raises:
-            psycopg.Error: nothing can be sent any more. The connection is closed, and nobody is called.
+            psycopg.Error: nothing can be sent any more. The connection is closed, and none of these is called.
         """
-        self._then, self._left, self._ends, self._answers, self._found = then, count, 0, [], []
+        self._thens += thens
         try:
             if self._descriptor == NOBODY:
                 self._register()
             self._write()
         except BaseException:
+            for _ in thens:
+                self._thens.pop()
             self.close()
             raise
 
@@ -62,18 +71,19 @@ class ConnectionWire:
                 self._is_writing = False
             self._descriptor = NOBODY
 
-    def close(self) -> None:
-        """Close the connection. Nobody is called for what is not answered yet."""
-        self._then = None
+    def close(self, error: BaseException | None = None) -> None:
+        """Close the connection. Who waits for an answer is called with this error."""
+        thens, self._thens = self._thens, deque()
         self.let_go()
         self.pgconn.finish()
+        for then in thens:
+            then([], error or OperationalError("the connection was closed before it was answered"))
 
     def give_up(self, *, tell: bool) -> None:
         """Close the connection. `tell`: who waits for an answer is called, as if a task had been cancelled."""
-        then = self._then
-        self.close()
-        if then is not None and tell:
-            then([], asyncio.CancelledError())
+        if not tell:
+            self._thens.clear()
+        self.close(asyncio.CancelledError())
 
     def _register(self) -> None:
         """In a context of its own: the one of whoever asks first must not live as long."""
@@ -95,50 +105,44 @@ class ConnectionWire:
         try:
             self._write()
         except Error as error:
-            self._end(error)
+            self.close(error)
 
     def _read(self) -> None:
-        if self._then is None:
+        if not self._thens:
             self.let_go()  # a last word, or the end: whoever takes the connection next finds it there
             return
         try:
             self.pgconn.consume_input()
             if self._is_writing:
                 self._write()
-            is_over = self._take()
+            while self._thens and not self.pgconn.is_busy():
+                self._take(self.pgconn.get_result())
         except Error as error:
-            self._end(error)
-        else:
-            if is_over:
-                self._end(None)
+            self.close(error)
 
-    def _take(self) -> bool:
-        """Take what has come; returns whether that is all.
+    def _take(self, result: PGresult | None) -> None:
+        """Take one result, and call who asked if it was the last.
 
         Raises:
             psycopg.OperationalError: nothing more will come.
         """
-        pgconn = self.pgconn
-        while not pgconn.is_busy():
-            result = pgconn.get_result()
-            if result is not None and result.status != ExecStatus.PIPELINE_SYNC:
-                self._found.append(result)
-                continue
-            self._ends += 1
-            if result is None and pgconn.pipeline_status and self._ends == 1:
-                continue  # in a message of several its sync comes next, unless the connection is gone
-            if not self._found:
-                raise OperationalError("the server closed the connection before it answered")
-            self._answers.append(self._found)
-            self._found, self._ends, self._left = [], 0, self._left - 1
-            if self._left == 0:
-                return True
-        return False
+        if result is not None and result.status != ExecStatus.PIPELINE_SYNC:
+            self._found.append(result)
+            return
+        self._ends += 1
+        is_pipeline = self.pgconn.pipeline_status
+        if result is None and is_pipeline and self._ends == 1:
+            return  # its sync comes next, unless the connection is gone
+        if not self._found:
+            raise OperationalError("the server closed the connection before it answered")
+        then, found = self._thens.popleft(), self._found
+        self._found, self._ends = [], 0
+        if is_pipeline and not self._thens:
+            self._leave_pipeline()
+        then(found, None)
 
-    def _end(self, error: Error | None) -> None:
-        then, answers = self._then, self._answers
-        self._then, self._answers = None, []
-        if error is not None:
+    def _leave_pipeline(self) -> None:
+        try:
+            self.pgconn.exit_pipeline_mode()
+        except Error:  # what was answered is true all the same
             self.close()
-        if then is not None:
-            then(answers, error)

@@ -75,7 +75,7 @@ async def test_a_submit_in_an_event_loop_is_no_task_and_one_message_with_its_wak
 
         await noop.asubmit(0)
         await asyncio.to_thread(app.engine.flush, 10)
-        monkeypatch.setattr(wakeups.WakeupSender, "makes_way", lambda self: True)  # nothing gathers
+        monkeypatch.setattr(wakeups.WakeupSender, "taken_along", lambda self, given: given)  # nothing gathers
         monkeypatch.setattr(wakeups.WakeupSender, "post", None)  # nor is sent by the thread
         made, messages = [0], [0]
         ask = ConnectionWire.ask

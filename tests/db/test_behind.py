@@ -1,0 +1,139 @@
+"""A wake-up behind a submit: nobody waits for its answer, and whatever becomes of that, it is heard."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from fencerow.core.client.client import JobsClient
+from fencerow.core.store import store
+from fencerow.db import prepared
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.queries import Query
+from fencerow_proof.servers.pgbouncer import is_pooled
+from tests.conftest import postgres_engine
+from tests.db.test_at_once import begun, one_after_the_other, plain
+from tests.db.work import seen
+from tests.kit.pace import PATIENCE_S
+
+HELD = """
+SELECT pg_advisory_xact_lock(4711), pg_notify(:channel, message) FROM unnest(CAST(:messages AS text[])) AS message
+"""
+END_WAITING = """
+SELECT count(pg_terminate_backend(pid)) FROM pg_locks
+WHERE locktype = 'advisory' AND NOT granted
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+Heard = queue.Queue[str | None]
+
+
+@pytest.fixture(autouse=True)
+def held_up(pg: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wake-up behind a submit waits for a lock of the test's. The thread's does not."""
+    if is_pooled(pg.conninfo):
+        pytest.skip("nothing is prepared through a pooler")
+    monkeypatch.setattr(prepared, "NOTIFY", HELD)
+    monkeypatch.setattr(prepared, "NOTIFIES", Query("notify", (HELD,), ("channel", "messages")))
+
+
+@pytest.fixture
+def heard(pg: PostgresEngine) -> Iterator[Heard]:
+    told: Heard = queue.Queue()
+    stop = pg.listen(told.put)
+    assert told.get(timeout=PATIENCE_S) is None
+    yield told
+    stop()
+
+
+@pytest.fixture
+def holding(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(postgres_url) as connection:
+        yield connection
+
+
+async def submitted(engine: PostgresEngine, heard: Heard, holding: psycopg.Connection[Any]) -> JobsClient:
+    """A job is stored, and its caller told, while its wake-up waits for the lock."""
+    client = JobsClient(engine)
+    await one_after_the_other(client)
+    await asyncio.to_thread(engine.flush, PATIENCE_S)
+    await engine._pools.aanswered(PATIENCE_S)
+    holding.execute("SELECT pg_advisory_xact_lock(4711)")
+    engine._wakeups._sending()._rests_until = 0.0  # its time has come
+    while not heard.empty():
+        heard.get()
+    async with asyncio.timeout(PATIENCE_S):
+        await client.asubmit([one := plain()])
+    assert begun(engine) == 1, "its connection is in use for the wake-up"
+    assert seen(engine, one.job.id)
+    assert heard.empty()
+    return client
+
+
+async def hears(heard: Heard) -> bool:
+    return await asyncio.to_thread(heard.get, timeout=PATIENCE_S) is not None
+
+
+async def test_what_is_asked_next_goes_behind_it_on_the_same_connection(
+    pg: PostgresEngine, heard: Heard, holding: psycopg.Connection[Any]
+) -> None:
+    client = await submitted(pg, heard, holding)
+    second = asyncio.create_task(client.asubmit([two := plain()]))
+    await asyncio.sleep(0.05)
+    assert begun(pg) == 1 and not second.done()
+    holding.rollback()
+    await second
+    assert seen(pg, two.job.id)
+    assert await hears(heard)
+    await pg._pools.aanswered(PATIENCE_S)
+    assert begun(pg) == 0
+
+
+@pytest.mark.parametrize("how", ["ended", "hung"])
+async def test_one_that_is_lost_is_sent_again(
+    postgres_url: str, heard: Heard, holding: psycopg.Connection[Any], how: str
+) -> None:
+    """By the thread, while the lock is still held. What was sent behind it is stored once."""
+    limit_s = PATIENCE_S if how == "ended" else 0.2
+    engine = PostgresEngine(postgres_url, store.postgres_queries(), statement_timeout_s=limit_s)
+    try:
+        client = await submitted(engine, heard, holding)
+        second = asyncio.create_task(client.asubmit([two := plain()]))
+        await asyncio.sleep(0.05)
+        if how == "ended":
+            assert holding.execute(END_WAITING).fetchone() == (1,)
+        assert await hears(heard)
+        await second
+        assert seen(engine, two.job.id)
+        await engine._pools.aanswered(PATIENCE_S)
+        assert begun(engine) == 0
+    finally:
+        await engine.aclose()
+
+
+async def test_who_closes_the_engine_waits_for_it(
+    postgres_url: str, heard: Heard, holding: psycopg.Connection[Any]
+) -> None:
+    engine = postgres_engine(postgres_url)
+    await submitted(engine, heard, holding)
+    closing = asyncio.create_task(engine.aclose())
+    await asyncio.sleep(0.05)
+    assert not closing.done() and heard.empty()
+    holding.rollback()
+    await closing
+    assert await hears(heard)
+
+
+def test_an_event_loop_that_ends_leaves_it_to_the_thread(
+    postgres_url: str, heard: Heard, holding: psycopg.Connection[Any]
+) -> None:
+    engine = postgres_engine(postgres_url)
+    asyncio.run(submitted(engine, heard, holding))
+    assert heard.get(timeout=PATIENCE_S) is not None
+    engine.flush(PATIENCE_S)
+    assert not engine._pools._watchdog._watched
+    engine.close()
