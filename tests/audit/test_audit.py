@@ -28,7 +28,7 @@ MARA = Person("mara", Via.DASHBOARD, "192.0.2.7", "request-1")
 NOT_BY_HAND = {
     "wake": "what the job waited for has come; of a signal, `send_signal` tells who sent it",
     **dict.fromkeys(("note_moved_back", "fall_back"), "limits and gates put jobs back, no person does"),
-    **dict.fromkeys(("expire", "time_out", "give_turns"), "clocks and sweeps"),
+    **dict.fromkeys(("expire", "time_out", "give_turns", "give_alike"), "clocks and sweeps"),
     **dict.fromkeys(
         ("note_migration", "note_migrated", "take_apart"), "the ledger of migrations has who applied each"
     ),

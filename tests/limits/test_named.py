@@ -17,8 +17,10 @@ from fencerow.db.postgres import PostgresEngine
 from fencerow.limits import Limit, Rate
 from fencerow.limits.errors import UnknownLimit
 from fencerow.limits.limits import declare
+from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock
 from fencerow.turns import handing, looks
+from fencerow.turns.handing import BESIDE_MAX
 from tests.cli import conftest as command_line
 from tests.core.store.stage import rows
 from tests.kit.jobs import AnyEngine, claim, new_job, read, register, submit
@@ -136,6 +138,25 @@ def test_many_at_a_gate_who_need_other_gates_too_are_found_in_the_end(engine: An
 
     assert sorted(hand_over(engine)) == sorted(ids[::2])
     assert at(engine, *ids[1::2]) == [f"limit:t/{number}" for number in range(75)]
+
+
+def test_one_that_needs_more_than_those_before_it_is_found_in_its_place(engine: AnyEngine) -> None:
+    """Those who need one gate each get their turns without a choice among them, up to the first that needs more."""
+    define(engine, Limit("a", at_once=60), Limit("b", at_once=1))
+    limited(engine, "b")
+    hand_over(engine)
+    late = limited(engine, "a", count=20)
+    early = limited(engine, "a", count=BESIDE_MAX + 1, priority=1)
+    (more,) = limited(engine, "a", "b", priority=1)
+    (paused,) = limited(engine, "a", queue="still", priority=2)
+    engine.run(pause_queue("still", actor=None))
+
+    assert sorted(hand_over(engine)) == sorted([*early, *late[:9]])
+    assert at(engine, more, paused) == ["limit:b", "limit:a"]
+    assert at(engine, *late[9:]) == ["limit:a"] * 11
+    define(engine, Limit("a", at_once=65))
+    soon = limited(engine, "a", count=4, priority=1)
+    assert sorted(hand_over(engine)) == sorted([*soon, late[9]]), "five in all, whatever lanes they come from"
 
 
 def test_a_retry_gives_its_turn_up_and_a_cancelled_job_holds_none(

@@ -103,6 +103,11 @@ class Gate:
         return self.rule is not None and self.rule.is_paced
 
     @property
+    def is_plain(self) -> bool:
+        """Whether nothing but the room and the order of those who wait there decides who goes."""
+        return not self.is_key and not self.is_paced and self.kept is None
+
+    @property
     def is_free(self) -> bool:
         """Whether one more may get a turn, if the right one comes."""
         return not self.closed and self._room - self._keeps > len(self.given)

@@ -25,6 +25,7 @@ from fencerow.db.run import (
 from fencerow.turns.gates import (
     KEY,
     LIMIT,
+    ROOM_MAX,
     Candidate,
     Choice,
     Gate,
@@ -74,6 +75,8 @@ def hand_over(gates: Iterable[str] = (), *, due: Due = OWN, after: int = 0) -> S
     yield from execute("lock_gates", gates=first)
     given = yield from _join(first, locked, known_us, choice, due)
     todo = dict(locked)
+    if names.issuperset(first) and all(gate.is_plain for gate in locked.values()):
+        given += yield from _given_alike(todo, choice, due)
     while todo:
         found = yield from _candidates(todo, due)
         if beside := (yield from _locked_beside(locked, found)):
@@ -192,6 +195,22 @@ def _candidates(gates: Mapping[str, Gate], due: Due) -> Steps[list[Candidate]]:
     return found
 
 
+def _given_alike(todo: dict[str, Gate], choice: Choice, due: Due) -> Steps[list[Requeued]]:
+    """Give turns at these gates to those who come first and need no other, without choosing among them. `todo` keeps
+    the gates that are to be looked at for others."""
+    given: list[Requeued] = []
+    for count, names in by_wanted(todo.values()).items():
+        rows = yield from execute("give_alike", gates=names, wanted=count, **_until(due))
+        for row in rows:
+            todo[str(row[6])].given.append(str(row[0]))
+        given += sorted(requeued_rows(rows), key=lambda each: (-each.priority, each.run_at_us, each.id))
+        if rows and not rows[0][7]:  # else somebody was found who needs more, or nobody was found
+            choice.again.update(name for name in names if len(todo[name].given) >= ROOM_MAX)
+            for name in names:
+                del todo[name]
+    return given
+
+
 def _kept(gates: Iterable[Gate], due: Due) -> Steps[list[Candidate]]:
     """The jobs for which turns are kept at these gates, as far as they may go, locked."""
     ids = sorted({gate.kept.job_id for gate in gates if gate.kept is not None and gate.kept.job_id})
@@ -216,7 +235,9 @@ def _candidate(
 
 def _done(choice: Choice) -> Steps[list[Requeued]]:
     """Queue those whose turn it is, and let the others wait where they are to."""
-    given = requeued_rows((yield from execute("give_turns", ids=choice.given))) if choice.given else []
+    rows = (yield from execute("give_turns", ids=choice.given)) if choice.given else []
+    found = {each.id: each for each in requeued_rows(rows)}
+    given = [found[job_id] for job_id in choice.given if job_id in found]  # rows come in no order
     if choice.sent:
         sent: list[dict[str, object]] = [{"id": each, "gate": gate} for each, gate in choice.sent.items()]
         yield from execute("send_on", sent=_document(sent))

@@ -71,7 +71,10 @@ HELD_SELECTS = {
     ),
     "lock_queue_limits": ("WHERE ", "WHERE fencerow.hold() AND "),
     "lock_flows": ("WHERE flow.id ", "WHERE fencerow.hold() AND flow.id "),
-    "find_turns": ("AND waiting.queue = lane.queue", "AND fencerow.hold() AND waiting.queue = lane.queue"),
+    **dict.fromkeys(
+        ("find_turns", "give_alike"),
+        ("AND waiting.queue = lane.queue", "AND fencerow.hold() AND waiting.queue = lane.queue"),
+    ),
     "read_named_limits": ("ORDER BY ", "WHERE fencerow.hold() ORDER BY "),
     "guard_mutex": ("WHERE ", "WHERE fencerow.hold() AND "),
 }

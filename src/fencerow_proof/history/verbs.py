@@ -216,6 +216,7 @@ VERBS: dict[str, Verb] = {
     "give_keys_back": _rows(_as_key),
     "purge_keys": _rows(_as_key),
     "give_turns": Verb(asking.ids, partial(_moved, asking.ids, State.QUEUED), "hand_over"),
+    "give_alike": Verb(_nothing, partial(_found, partial(_as_job, State.QUEUED)), "hand_over"),
     "take_turns_back": _each(asking.ids, State.WAITING),
     "claim": Verb(asking.claim, _claimed),
     "fall_back": _rows(partial(_as_job, State.QUEUED)),

@@ -120,6 +120,7 @@ UNFENCED = {
     "change": "nobody runs it",
     "replace_jobs": "nobody runs it, and nobody ever has",
     "give_turns": "nobody runs it: it waits at its gate",
+    "give_alike": "nobody runs it: it waits at its gate",
     "suspend_new": "inserted by this very transaction and never claimed",
     "wake": "nobody runs it: it is suspended",
     "send_on": "nobody runs it: it waits at its gate",

@@ -31,7 +31,7 @@ UNRECORDED = {
             *("arrive_at_limit", "arrive_of_queue", "forget_passed_queues", "keep_limit_state"),
             *("keep_turns", "keep_no_turns"),
         ),
-        "gates: who came to one is told by submit, and who was given a turn by give_turns",
+        "gates: who came to one is told by submit, and who was given a turn by give_turns or give_alike",
     ),
     **dict.fromkeys(("weigh_share", "forget_weight"), "turns between shares: what they lead to are claims"),
     **dict.fromkeys(

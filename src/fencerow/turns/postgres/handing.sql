@@ -221,6 +221,42 @@ WHERE job.id = ANY(CAST(:ids AS uuid[]))
   AND job.gate IS NOT NULL
 RETURNING CAST(job.id AS text), job.queue, job.priority, fencerow.us(job.run_at), false, job.lane;
 
+-- name: give_alike
+-- Give turns to the first :wanted at each of these gates of limits that may go, in the order of their places, up to the first who
+-- needs another gate too. `find_turns` and `give_turns` in one, for those that most gates of limits have: nothing is to be chosen
+-- among jobs that need one gate each. Tells the gate of each, and whether somebody was found who needs more.
+-- Guard: that of `give_turns`; the rows of the gates are locked and counted by now.
+WITH RECURSIVE {{lanes at gates}},
+first AS MATERIALIZED (
+    SELECT lane.gate, lane.priority, next.id, next.run_at, next.alone
+    FROM lane
+    CROSS JOIN LATERAL (
+        SELECT waiting.id, waiting.run_at,
+               waiting.exclusive IS NULL AND waiting.limits = ARRAY[substr(lane.gate, 7)] AS alone
+        FROM fencerow.jobs AS waiting
+        WHERE {{may go}}
+        ORDER BY waiting.run_at, waiting.id
+        LIMIT CAST(:wanted AS integer)
+        FOR UPDATE SKIP LOCKED
+    ) AS next
+    WHERE {{is open}}
+),
+line AS MATERIALIZED (
+    SELECT first.id, row_number() OVER earlier AS place, bool_and(COALESCE(first.alone, false)) OVER earlier AS goes
+    FROM first
+    WINDOW earlier AS (PARTITION BY first.gate ORDER BY first.priority DESC, first.run_at, first.id ROWS UNBOUNDED PRECEDING)
+)
+UPDATE fencerow.jobs AS job
+SET state = 'queued',
+    gate = NULL,
+    run_at = least(job.run_at, fencerow.now()),
+    turned_at = (SELECT fencerow.now())
+WHERE job.id = ANY(ARRAY(SELECT line.id FROM line WHERE line.goes AND line.place <= CAST(:wanted AS integer)))
+  AND job.state IS NOT DISTINCT FROM 'waiting'
+  AND job.gate IS NOT NULL
+RETURNING CAST(job.id AS text), job.queue, job.priority, fencerow.us(job.run_at), false, job.lane, 'limit:' || job.limits[1],
+          EXISTS (SELECT 1 FROM line WHERE NOT line.goes);
+
 -- name: send_on
 -- Let jobs wait at another of their gates, which is full. They come to those of keys, and say so: who took an arrival there
 -- meanwhile has not seen them. Guard: waiting at a gate. The rows of both are locked.

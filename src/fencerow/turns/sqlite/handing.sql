@@ -192,6 +192,40 @@ WHERE id IN (SELECT value FROM json_each(:ids))
   AND +gate IS NOT NULL
 RETURNING id, queue, priority, run_at, 0, lane;
 
+-- name: give_alike
+-- Give turns to the first :wanted at each of these gates of limits that may go, in the order of their places, up to the first who
+-- needs another gate too. `find_turns` and `give_turns` in one, for those that most gates of limits have: nothing is to be chosen
+-- among jobs that need one gate each. Tells the gate of each, and always that there may be somebody who needs more.
+-- Guard: that of `give_turns`; the turns of the gates are counted by now.
+WITH RECURSIVE {{lanes at gates}},
+first (gate, priority, id, run_at, alone) AS MATERIALIZED (
+    SELECT lane.gate, lane.priority, next.id, next.run_at,
+           +next.exclusive IS NULL AND +next.limits = json_array(substr(lane.gate, 7))
+    FROM lane
+    CROSS JOIN fencerow.jobs AS next ON next.rowid IN (
+        SELECT waiting.rowid
+        FROM fencerow.jobs AS waiting
+        WHERE {{may go}}
+        ORDER BY waiting.run_at, waiting.id
+        LIMIT :wanted
+    )
+    WHERE {{is open}}
+),
+line (id, place, goes) AS (
+    SELECT first.id, row_number() OVER earlier, min(first.alone) OVER earlier
+    FROM first
+    WINDOW earlier AS (PARTITION BY first.gate ORDER BY first.priority DESC, first.run_at, first.id ROWS UNBOUNDED PRECEDING)
+)
+UPDATE fencerow.jobs
+SET state = 'queued',
+    gate = NULL,
+    run_at = min(run_at, fencerow.now()),
+    turned_at = fencerow.now()
+WHERE id IN (SELECT line.id FROM line WHERE line.goes AND line.place <= :wanted)
+  AND +state = 'waiting'
+  AND +gate IS NOT NULL
+RETURNING id, queue, priority, run_at, 0, lane, 'limit:' || json_extract(limits, '$[0]'), 1;
+
 -- name: send_on
 -- Let jobs wait at another of their gates, which is full. Guard: waiting at a gate.
 -- What was sent is read once, and not again for each of the jobs.
