@@ -34,8 +34,8 @@ usage: python3 dev.py VERB [--fresh] [ARGUMENTS]
   demo   run `fencerow demo ARGUMENTS`
   test   run the tests; ARGUMENTS go to pytest (--all: also those that are alike, and long ones)
   race   play every order of the races, as many as there are; --long: of those in docs/races.md alone, and to the
-         last; ARGUMENTS go to pytest (--evidence FILE)
-  crash  break every operation off at every point; ARGUMENTS go to pytest
+         last; ARGUMENTS go to pytest (--evidence FILE; tests in tests/proof/race: these alone)
+  crash  break every operation off at every point; ARGUMENTS go to pytest (tests in tests/proof/crash: these alone)
   storm  strike a working system with faults of every kind; ARGUMENTS: --jobs 50000 --faults 2000 --evidence FILE
   bus    publish and read events while drainers are killed; ARGUMENTS: --events 20000 --publishers 40 --evidence FILE
   flows  run flows while workers are killed; ARGUMENTS: --flows 1000 --kills 300 --engine sqlite --evidence FILE
@@ -93,11 +93,18 @@ def processes() -> int:
 
 def race(arguments: list[str], fresh: bool) -> int:
     # What `test` samples is played whole here, up to a number of orders that ends within an hour.
-    return test(["tests/proof/race", "--all", "--orders", "5000", "--timeout", "3600", *arguments], fresh)
+    orders = ["--all", "--orders", "5000", "--timeout", "3600"]
+    return test([*orders, *within("tests/proof/race", arguments)], fresh)
 
 
 def crash(arguments: list[str], fresh: bool) -> int:
-    return test(["tests/proof/crash", "--all", *arguments], fresh)
+    return test(["--all", *within("tests/proof/crash", arguments)], fresh)
+
+
+def within(folder: str, arguments: list[str]) -> list[str]:
+    """The arguments for pytest: with all tests of this folder, unless they name tests themselves."""
+    named = [each for each in arguments if (ROOT / each.partition("::")[0]).is_relative_to(ROOT / folder)]
+    return arguments if named else [folder, *arguments]
 
 
 def storm(arguments: list[str], fresh: bool) -> int:
