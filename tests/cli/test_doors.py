@@ -128,6 +128,23 @@ def test_a_file_that_may_not_be_written_is_one_error(
         assert "is read-only" in lines[0]
 
 
+def test_a_journal_that_may_not_be_written_is_told_by_its_name(
+    cli: Cli, shop: str, migrated_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FENCEROW_URL", f"sqlite:///{migrated_path}")
+    monkeypatch.setenv("FENCEROW_JOURNAL_MODE", "truncate")
+    assert cli("worker", "-A", shop, "--once").code == 0
+    migrated_path.parent.chmod(0o777)
+    for path in migrated_path.parent.iterdir():
+        path.chmod(0o666)
+    (journal := Path(f"{migrated_path}-workers-journal")).touch()
+    journal.chmod(0o444)
+
+    lines = without_rights("worker", "-A", shop, "--once")
+
+    assert lines[0] == f"FR-505: {journal} is read-only"
+
+
 def without_rights(*words: str) -> list[str]:
     """What the command tells a user who may read everything, and write nothing."""
     told, tell = os.pipe()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -206,7 +207,7 @@ def _trouble(error: sqlite3.OperationalError, path: Path) -> FencerowError | Non
             "restart the programs that use it; stop them before you put another file in its place",
         )
     if code.startswith("SQLITE_READONLY"):
-        return ReadOnly(f"{path} is read-only", str(error), "check the file's and its folder's permissions")
+        return _read_only(_unwritable(path) or path, error)
     if code == "SQLITE_FULL":
         return StorageFull(f"no space is left for {path}", str(error), "make room on the disk and repeat")
     if code.startswith("SQLITE_CANTOPEN"):
@@ -215,6 +216,8 @@ def _trouble(error: sqlite3.OperationalError, path: Path) -> FencerowError | Non
         return DatabaseError(
             f"the file system under {path} is damaged", str(error), "check the disk; restore from a backup"
         )
+    if code == "SQLITE_IOERR_WRITE" and (found := _unwritable(path)) is not None:
+        return _read_only(found, error)  # of a journal SQLite knows no better word
     if code.startswith("SQLITE_IOERR"):  # before COMMIT: reading, writing, locking, or no memory for it
         return Unavailable(
             f"reading or writing {path} failed", f"{error} ({code})", "check the disk; nothing was stored"
@@ -222,6 +225,22 @@ def _trouble(error: sqlite3.OperationalError, path: Path) -> FencerowError | Non
     if "no such table" in str(error):
         return SchemaMissing(f"{path} has no Fencerow tables", str(error), "run `fencerow migrate`")
     return None
+
+
+def _read_only(path: Path, error: sqlite3.OperationalError) -> ReadOnly:
+    return ReadOnly(
+        f"{path} is read-only",
+        f"{error} ({_code(error)}); nothing was stored",
+        "let this user write to the file and its folder, and to all files beside it",
+    )
+
+
+def _unwritable(path: Path) -> Path | None:
+    """Of all files of these jobs the first that is there and may not be written."""
+    files = [
+        Path(f"{path}{part}{more}") for part in ("", "-workers") for more in ("", "-journal", "-wal", "-shm")
+    ]
+    return next((each for each in files if each.exists() and not os.access(each, os.W_OK)), None)
 
 
 def _code(error: sqlite3.DatabaseError) -> str:
