@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fencerow.core.store import store
+from fencerow.db.errors import ConfigError
 from fencerow.db.filesystem import NETWORK, Mount, mount_of, refuse_network
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import UnsafeFileSystem
@@ -95,3 +96,19 @@ def test_the_engine_makes_no_file_on_a_network(tmp_path: Path, monkeypatch: pyte
             store.migrate(engine)
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_two_names_is_opened_by_neither(tmp_path: Path) -> None:
+    path, other = tmp_path / "jobs.db", tmp_path / "other.db"
+    first = SqliteEngine(path, store.sqlite_queries())
+    store.migrate(first)
+    first.close()
+    other.hardlink_to(path)
+
+    for name in (path, other):
+        with pytest.raises(ConfigError, match="2 names"):
+            SqliteEngine(name, store.sqlite_queries()).run(store.clock())
+    other.unlink()
+
+    assert first.run(store.clock())
+    first.close()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fencerow.db.errors import UnsafeFileSystem
+from fencerow.db.errors import ConfigError, UnsafeFileSystem
 
 MOUNTS = Path("/proc/self/mountinfo")  # Linux
 MOUNT_COMMAND = (
@@ -75,6 +75,26 @@ def refuse_network(path: Path, mounts: Path = MOUNTS, command: Sequence[str] = M
             f"{path} lies on a network file system ({mount.kind}, mounted on {mount.point})",
             "file locks across a network do not keep two writers apart, and the file would be damaged",
             "put the file on a local disk, or use PostgreSQL for several machines",
+        )
+
+
+def refuse_hard_links(path: Path) -> None:
+    """Say no to a file of several names: its journal and the file of its workers lie beside one name each, so workers
+    who come by two names would take each other for dead.
+
+    Raises:
+        ConfigError: there is another name; remove all but one.
+    """
+    try:
+        names = path.stat().st_nlink
+    except FileNotFoundError:
+        return
+    if names > 1:
+        raise ConfigError(
+            f"{path} has {names} names (hard links)",
+            "its journal and the file of its workers lie beside one name: who comes by another one damages the file",
+            f"stop all programs that use it, and remove all names but one: find MOUNT -samefile {path}; a symbolic "
+            "link may lead there",
         )
 
 

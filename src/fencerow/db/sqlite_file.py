@@ -21,7 +21,7 @@ from fencerow.db.errors import (
     StorageFull,
     Unavailable,
 )
-from fencerow.db.filesystem import refuse_network
+from fencerow.db.filesystem import refuse_hard_links, refuse_network
 from fencerow.db.queries import Queries
 from fencerow.db.sqlite_locks import after, evenly, is_locked
 from fencerow.db.trouble import is_out_of_descriptors
@@ -61,10 +61,12 @@ def open_file(
 
     Raises:
         UnsafeFileSystem: it lies on a network file system.
-        ConfigError: an application keeps it in WAL mode, in which our library may not write to it.
+        ConfigError: an application keeps it in WAL mode, in which our library may not write to it; or it has several
+            names.
         Busy: it is ours, in WAL mode, and open elsewhere.
     """
     refuse_network(path)
+    refuse_hard_links(path)
     connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
     execute = _executing(connection, after(timeout_s))
     try:
