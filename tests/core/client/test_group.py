@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from fencerow.core.model.submission import Submission
 from fencerow.errors import OutcomeUnknown, Unavailable
 from tests.core.client.flaky import Flaky
 from tests.kit.jobs import AnyEngine, new_job
+from tests.kit.pace import PATIENCE_S
 
 
 def plain(**changes: Any) -> Submission:
@@ -138,6 +139,42 @@ async def test_batches_are_bounded_in_rows_and_bytes() -> None:
     assert max(len(batch) for batch in sent) == GROUP_ROWS_MAX
     assert all(sum(each.job.args_bytes for each in batch) <= GROUP_BYTES_MAX for batch in sent)
     assert [each for batch in sent for each in batch] == [*small, *large]
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_an_interrupt_is_the_programs_and_no_cancel_of_who_submits(alone: bool) -> None:
+    interrupted = [KeyboardInterrupt()]
+
+    async def send(batch: Sequence[Submission]) -> None:
+        await asyncio.sleep(0)
+        if len(batch) == 2:
+            raise interrupted.pop()
+
+    def begin(_: Sequence[Submission], over: Callable[[object, BaseException | None], None]) -> bool:
+        if not alone or not interrupted:
+            return False
+        loop.call_soon(over, None, interrupted.pop())
+        return True
+
+    async def submit() -> None:
+        await group.submit(plain(), loop.create_future())
+
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        group = SubmitGroup(send, loop, begin)
+        runner.run(submit())
+        met = [loop.create_task(submit()) for _ in range(1 if alone else 2)]
+        waiting: list[asyncio.Task[None]] = []
+        loop.call_soon(lambda: waiting.append(loop.create_task(submit())))
+        with pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(asyncio.wait(met))
+
+        told = loop.run_until_complete(
+            asyncio.wait_for(asyncio.gather(*met, return_exceptions=True), PATIENCE_S)
+        )
+        loop.run_until_complete(waiting[0])  # it was not sent, and goes if the event loop goes on
+
+    assert [type(each) for each in told] == [OutcomeUnknown] * len(met)
 
 
 def test_each_event_loop_has_a_group_of_its_own(engine: AnyEngine) -> None:

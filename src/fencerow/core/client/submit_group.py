@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from weakref import WeakKeyDictionary, ref
 
 from fencerow.core.errors import DatabaseError, OutcomeUnknown, StorageFull
@@ -20,6 +20,7 @@ from fencerow.db.begun import Over
 IDS_SHOWN = 3
 GROUP_ROWS_MAX = 500
 GROUP_BYTES_MAX = 4 * 1024 * 1024
+INTERRUPTS = (KeyboardInterrupt, SystemExit)
 
 
 def in_doubt(ids: Sequence[str], why: str) -> OutcomeUnknown:
@@ -114,15 +115,14 @@ class SubmitGroup:
         """The one that was sent at once is stored, or is not."""
         member, self._alone = self._alone, None
         assert member is not None, "one was sent"
-        if isinstance(error, Exception):
-            _fail([member], error)
-        elif not member[1].done():
-            member[1].cancel() if error is not None else member[1].set_result(None)
+        _tell([member], error)
         drained, self._drained = self._drained, None
         if drained is not None:
             drained.set_result(None)
         if self._waiting and self._sending is None:
             self._sending = apart(self._send_all())
+        if isinstance(error, INTERRUPTS):
+            raise error  # it came while the answer was read, and is the event loop's
 
     async def _send_all(self) -> None:
         try:
@@ -130,11 +130,15 @@ class SubmitGroup:
                 batch = self._next_batch()
                 self._was_alone = len(batch) == 1
                 await self._send_batch(batch)
-        finally:
+        except INTERRUPTS:
+            self._sending = apart(self._send_all()) if self._waiting else None  # should the event loop go on
+            raise
+        except BaseException as error:
             self._sending = None
-            for _, stored in self._waiting:
-                stored.cancel()
+            _tell(self._waiting, error)
             self._waiting.clear()
+            raise
+        self._sending = None
 
     def _next_batch(self) -> list[Member]:
         few = len(self._waiting) <= GROUP_ROWS_MAX
@@ -168,17 +172,26 @@ class SubmitGroup:
             # One of them is bad. The batch was rolled back as a whole, so each may try alone.
             for member in batch:
                 await self._send_batch([member])
-        except BaseException:
-            for _, stored in batch:
-                stored.cancel()
+        except BaseException as error:
+            _tell(batch, error)
             raise
         else:
-            for _, stored in batch:
-                if not stored.done():
-                    stored.set_result(None)
+            _tell(batch, None)
 
 
-def _fail(batch: Sequence[Member], error: Exception) -> None:
+def _tell(batch: Iterable[Member], error: BaseException | None) -> None:
+    """How it ended. An interrupt of the program is no cancel of its callers: nobody knows what came of theirs."""
+    if isinstance(error, INTERRUPTS):
+        error = in_doubt([], f"the program was interrupted ({type(error).__name__})")
+    if isinstance(error, Exception):
+        _fail(batch, error)
+        return
+    for _, stored in batch:
+        if not stored.done():
+            stored.set_result(None) if error is None else stored.cancel()
+
+
+def _fail(batch: Iterable[Member], error: Exception) -> None:
     for submission, stored in batch:
         if not stored.done():
             stored.set_exception(_own(error, submission))
