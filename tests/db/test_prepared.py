@@ -24,6 +24,7 @@ from fencerow.db.wakeup_channel import WakeupChannel
 from fencerow.errors import OutcomeUnknown
 from fencerow.operators import looking
 from fencerow.testing.postgres import PostgresServer
+from fencerow.turns.handing import hand_over
 from fencerow_proof.network.proxy import FaultProxy
 from fencerow_proof.servers.pgbouncer import is_pooled
 from tests.db.work import seen
@@ -126,6 +127,22 @@ async def test_a_submit_that_fails_says_why_and_its_connection_goes_on(pg: Postg
     assert not are_told(again)
     async with pg._pools.aconnection() as connection:
         assert await (await connection.execute("SELECT 1")).fetchone() == (1,)
+
+
+async def test_a_transaction_keeps_plans_and_is_run_again_where_they_are_gone(pg: PostgresEngine) -> None:
+    for _ in range(2):
+        assert (await pg.arun(hand_over())).queued == []
+    async with pg._pools.aheld() as held:
+        held.wire.let_go()
+        found = await held.connection.execute(
+            "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%DELETE FROM%gate_arrivals%'"
+        )
+        assert await found.fetchone() == (1,)
+        await held.connection.execute("DEALLOCATE ALL")
+    await pg.arun(store.submit_gated([job := new_job(exclusive="k")]))
+
+    assert [each.id for each in (await pg.arun(hand_over())).queued] == [job.id]
+    assert not pg._pools.preparing.wanted
 
 
 @pytest.mark.parametrize("how", ["ended", "cancelled"])

@@ -172,6 +172,8 @@ class PostgresEngine:
     async def _aanswer(self, operation: Operation[Any], attempt: Try) -> Any:
         if operation.prepared and operation.patience_s is None:
             return await self._aprepared(operation, attempt)
+        if operation.keeps_plans and self._pools.preparing.wanted:
+            return await self._aplanned(operation, attempt)
         with translated(patience_s=operation.patience_s):
             async with self._pools.aconnection() as connection:
                 with self._pools.awatched(connection, limit_s=operation.patience_s) as watched:
@@ -203,6 +205,26 @@ class PostgresEngine:
                     return await arun(operation.start(), session.execute)
                 alone = PreparedSession(held, prepared, self._query, notifies=operation.tells is not None)
                 return await arun(operation.start(), alone.execute)
+
+    async def _aplanned(self, operation: Operation[Any], attempt: Try) -> Any:
+        """One transaction, whose statements are prepared where they may be, on a connection that stays at hand."""
+        with translated():
+            async with self._pools.aheld() as held:
+                prepared = self._pools.preparing.of(held.connection)
+                in_order = self._pools.preparing.wants_order(held.connection)
+                session: AsyncPostgresSession | PreparedSession = (
+                    AsyncPostgresSession(held.connection, self.queries, held.watched)
+                    if prepared is None
+                    else PreparedSession(held, prepared, partial(self._message, operation))
+                )
+                held.wire.let_go()
+                async with aown_transaction(held.connection, held.watched, in_order=in_order):
+                    try:
+                        result = await arun(operation.start(), session.execute)
+                    finally:
+                        held.wire.let_go()  # the driver itself sends what ends it
+                    attempt.committing = True
+                return result
 
     @doorway
     @contextmanager

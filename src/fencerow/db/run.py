@@ -72,7 +72,8 @@ class Operation(Generic[T]):
     `patience_s`: how long PostgreSQL may take for a statement of it, where that is not the engine's limit.
     `reads` names what one that writes nothing reads, see `operation`. `inside`: what it does lasts as long as the
     transaction, so it is refused on a connection that has none open. `prepared`: PostgreSQL plans its one statement
-    once for each connection, see `operation`. `walks`: its one statement walks an index from a place in it, see there.
+    once for each connection, see `operation`. `keeps_plans`: so it does with those of its transaction, see there.
+    `walks`: its one statement walks an index from a place in it, see there.
     `computes`: between its statements it computes for longer than an event
     loop may stand still. `tells`: wake-ups of what it stores, which its runner may send together with it.
     """
@@ -86,6 +87,7 @@ class Operation(Generic[T]):
     reads: str = "jobs"
     inside: bool = False
     prepared: bool = False
+    keeps_plans: bool = False
     walks: bool = False
     computes: bool = False
     tells: Tells | None = None
@@ -114,6 +116,7 @@ def operation(
     reads: str = "jobs",
     inside: bool = False,
     prepared: bool = False,
+    keeps_plans: bool = False,
     walks: bool = False,
     computes: bool = False,
 ) -> Callable[[Callable[P, Steps[T]]], Callable[P, Operation[T]]]:
@@ -131,10 +134,15 @@ def operation(
     there, they are simply sent again. Their one plan must serve an empty table and a full one, whatever the parameters
     are; tests/core/store/test_kept_plans.py looks at it.
 
+    `keeps_plans` is the same for the statements of one that is not `alone`, where a worker runs it many times a second
+    and most of what they cost would be their plans. It must be `repeatable`: it is run again where one was not as
+    prepared. tests/turns/test_kept_plans.py looks at those of turns.
+
     `walks` is for a statement, also `alone`, that reads the first few of many rows in the order of an index. Behind
     statistics of an idle queue PostgreSQL would read and sort them all. Through a pooler it is told so with each.
     """
     assert alone or not (prepared or walks)
+    assert not keeps_plans or (repeatable and not alone)
 
     def decorate(function: Callable[P, Steps[T]]) -> Callable[P, Operation[T]]:
         @wraps(function)
@@ -149,6 +157,7 @@ def operation(
                 reads,
                 inside,
                 prepared,
+                keeps_plans,
                 walks,
                 computes,
             )

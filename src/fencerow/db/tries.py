@@ -44,7 +44,11 @@ def tries(operation: Operation[T], preparing: Preparing) -> Generator[Try | Paus
             if number == TRIES_MAX:
                 raise (_doubtful if doubt else _contended)(error, operation.name) from error
         except psycopg.Error as error:
-            if operation.prepared and number < TRIES_MAX and preparing.failed(error):
+            if (
+                (operation.prepared or operation.keeps_plans)
+                and number < TRIES_MAX
+                and preparing.failed(error)
+            ):
                 continue
             if not connection_lost(error):
                 if doubt:  # the server took nothing of this try, which says nothing of the one before

@@ -53,7 +53,7 @@ class HandedOver(msgspec.Struct, frozen=True):
     last: int = 0  # the highest of the arrivals that were taken
 
 
-@operation(repeatable=True)
+@operation(repeatable=True, keeps_plans=True)
 def hand_over(gates: Iterable[str] = (), *, due: Due = OWN, after: int = 0) -> Steps[HandedOver]:
     """Give free turns to those who wait for them, at gates where somebody came or left, and at these `gates`.
 

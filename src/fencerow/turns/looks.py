@@ -26,7 +26,7 @@ class TurnsWanted(NamedTuple):
         return self.arrived or (self.due_us is not None and self.due_us <= 0)
 
 
-@operation(alone=True, repeatable=True, writes="")
+@operation(alone=True, repeatable=True, writes="", prepared=True)
 def turns_wanted(after: int = 0) -> Steps[TurnsWanted]:
     """Whether a gate is to be looked at, or when one will be. `after`: of arrivals only those behind this one count."""
     ((arrived, due_us),) = yield from execute("turns_wanted", after=after)
