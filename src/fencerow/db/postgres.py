@@ -215,7 +215,7 @@ class PostgresEngine:
                 session: AsyncPostgresSession | PreparedSession = (
                     AsyncPostgresSession(held.connection, self.queries, held.watched)
                     if prepared is None
-                    else PreparedSession(held, prepared, partial(self._message, operation))
+                    else PreparedSession(held, prepared, self._query, notifies=False)
                 )
                 held.wire.let_go()
                 async with aown_transaction(held.connection, held.watched, in_order=in_order):
