@@ -63,6 +63,17 @@ async def test_a_statement_without_an_answer_is_an_unknown_outcome(
     assert await run(far, store.resubmit([job])) == ([job.id] if deaf else [])
 
 
+async def test_what_is_at_hand_when_its_engine_is_closed_is_watched_still(
+    far: PostgresEngine, silence: Silence
+) -> None:
+    await in_the_loop(far, store.submit([new_job()]))
+    await asyncio.to_thread(far.close)
+    silence.fall()
+    async with asyncio.timeout(SOON_S):
+        with pytest.raises(OutcomeUnknown):
+            await in_the_loop(far, store.submit([new_job()]))
+
+
 @both
 async def test_what_may_be_repeated_comes_through_by_itself(
     far: PostgresEngine, silence: Silence, run: Runner

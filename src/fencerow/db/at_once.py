@@ -11,21 +11,19 @@ from psycopg.errors import InsufficientPrivilege
 from psycopg.pq.abc import PGresult
 
 from fencerow.db.begun import Over
-from fencerow.db.faults import not_permitted, translated
+from fencerow.db.faults import as_ours, not_permitted
 from fencerow.db.held import HeldConnection
 from fencerow.db.loop_pool import LoopPool
 from fencerow.db.pools import Pools
 from fencerow.db.prepared import PreparedMessage, WakeUpBehind, broken_off, is_told
 from fencerow.db.queries import Query
 from fencerow.db.run import Operation, Statement, Steps, Tells
-from fencerow.db.tries import Try
 from fencerow.db.wakeup_channel import WakeupChannel
 
 
 def sent_at_once(
     pools: Pools,
     operation: Operation[Any],
-    attempt: Try,
     query_of: Callable[[Statement], Query],
     wakeups: WakeupChannel,
     over: Over,
@@ -46,7 +44,6 @@ def sent_at_once(
         if not is_known:
             pools.end(pool, held)
     if is_known:
-        attempt.committing = True
         sent.send()
     return is_known
 
@@ -74,7 +71,7 @@ class SentStatement:
         self._pools = pools
         self._pool = pool
         self._held = held
-        self._prepared = pools.preparing.of(held.connection)
+        self._prepared = held.prepared if pools.preparing.wanted else None
         self._steps = steps
         self._tells = tells
         self._wakeups = wakeups
@@ -119,8 +116,9 @@ class SentStatement:
         result: Any = None
         failure: BaseException | None = None
         try:
-            with translated():
-                result = self._result(results, error)
+            result = self._result(results, error)
+        except Error as raised:
+            failure = as_ours(raised)
         except BaseException as raised:
             failure = raised
         self._pools.end(self._pool, self._held, failure)

@@ -81,13 +81,21 @@ def translated(*, around_user_code: bool = False, patience_s: float | None = Non
     except psycopg.Error as error:
         if around_user_code and isinstance(error, ABOUT_TABLES):
             raise
-        known = fault(error)
-        if known is None:
+        known = as_ours(error)
+        if known is error:
             raise
-        known.__cause__ = error
         if patience_s is not None and math.isfinite(patience_s) and isinstance(error, pg.QueryCanceled):
             raise _impatient(patience_s) from known
         raise known from error
+
+
+def as_ours(error: psycopg.Error) -> Exception:
+    """What `translated` raises in its place."""
+    known = fault(error)
+    if known is None:
+        return error
+    known.__cause__ = error
+    return known
 
 
 def _impatient(patience_s: float) -> Busy:

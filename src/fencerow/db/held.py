@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import math
+import select
 import time
+from collections.abc import MutableMapping
 from typing import Any, Final
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, BaseConnection
 
+from fencerow.db.prepared import PreparedStatements
 from fencerow.db.watchdog import Watched
 from fencerow.db.wire import ConnectionWire
 
@@ -22,22 +25,41 @@ HELD_S: Final = (
 
 
 class HeldConnection:
-    """One connection with its wire, and watched while it is in use."""
+    """One connection with its wire, and watched while an answer is due."""
 
-    __slots__ = ("connection", "since", "used_at", "watched", "wire")
+    __slots__ = ("_ear", "_used_at", "connection", "prepared", "since", "used_at", "watched", "wire")
 
     def __init__(
-        self, connection: AsyncConnection[Any], watched: Watched, loop: asyncio.AbstractEventLoop
+        self,
+        connection: AsyncConnection[Any],
+        prepared: PreparedStatements | None,
+        watched: Watched,
+        used_at: MutableMapping[BaseConnection[Any], float],
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
-        """`watched` is closed with it."""
+        """`watched` is begun, and ended and closed with it: a lock for each statement would cost more than its wait.
+
+        `used_at`: where it is noted when it was used last.
+        """
         self.connection = connection
+        self.prepared = prepared
         self.wire = ConnectionWire(connection.pgconn, loop)
         self.watched = watched
         self.since = self.used_at = time.monotonic()
+        self._used_at = used_at
+        self._ear = select.poll()
+        self._ear.register(watched.descriptor, select.POLLIN)
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether there is something to read, or it was closed by the other end. Never waits."""
+        return bool(self._ear.poll(0))
 
     def let_go(self) -> AsyncConnection[Any]:
         """The connection, for whoever waits by the driver's own ways."""
         self.wire.let_go()
+        self._used_at[self.connection] = self.used_at
+        self.watched.end()
         self.watched.close()
         return self.connection
 
@@ -111,5 +133,4 @@ class AtHand:
         for held in tuple(self.begun):
             held.wire.give_up(tell=tell)
             if not tell:
-                held.watched.end()
                 held.let_go()

@@ -19,7 +19,7 @@ from fencerow.db.loop_pool import LoopPool, LoopPools
 from fencerow.db.pool_log import OURS
 from fencerow.db.pool_wait import aobtained
 from fencerow.db.service import soon
-from fencerow.db.thread_pools import RECONNECT_S, REFUSES_WRITES, ThreadPools
+from fencerow.db.thread_pools import IDLE_S, RECONNECT_S, REFUSES_WRITES, ThreadPools
 from fencerow.db.watchdog import Watchdog, Watched
 
 ANSWER_S = 0.005  # between two looks of who closes
@@ -109,7 +109,6 @@ class Pools(ThreadPools):
         pool = await self._open_apool(for_user=False)
         held = await self._ataken(pool) or await self._aheld(pool)
         try:
-            held.watched.begin()
             yield held
         except REFUSES_WRITES:
             held.wire.close()
@@ -122,7 +121,7 @@ class Pools(ThreadPools):
     async def _ataken(self, pool: LoopPool) -> HeldConnection | None:
         """One that is at hand."""
         while (held := pool.at_hand.take()) is not None:
-            if not self._is_doubtful(held.connection):
+            if not self._is_held_doubtful(held):
                 return held
             await self._aput_back(pool, held.let_go())  # it comes from the pool when it has answered
         return None
@@ -139,10 +138,23 @@ class Pools(ThreadPools):
     async def _aheld(self, pool: LoopPool) -> HeldConnection:
         connection = await self._aobtained(pool, for_user=False)
         try:
-            return HeldConnection(connection, self.awatched(connection), asyncio.get_running_loop())
-        except BaseException:  # no descriptor may be left
+            watched = self.awatched(connection)
+            try:
+                watched.begin()
+                prepared, loop = self.preparing.of(connection), asyncio.get_running_loop()
+                return HeldConnection(connection, prepared, watched, self._used_at, loop)
+            except BaseException:  # no descriptor may be left
+                watched.end()
+                watched.close()
+                raise
+        except BaseException:
             await self._aput_back(pool, connection)
             raise
+
+    def _is_held_doubtful(self, held: HeldConnection) -> bool:
+        """`_is_doubtful` of what is at hand."""
+        idle_s = time.monotonic() - held.used_at
+        return idle_s > IDLE_S or held.used_at <= self._watchdog.gave_up_at or held.is_readable
 
     def begin(self) -> tuple[LoopPool, HeldConnection] | None:
         """What is at hand in this event loop and need not be asked first, watched; `end` it. None: see `aheld`."""
@@ -154,10 +166,9 @@ class Pools(ThreadPools):
         held = pool.at_hand.take()
         if held is None:
             return self._begin_behind(pool)
-        if self._is_doubtful(held.connection):
+        if self._is_held_doubtful(held):
             self._tidy(self._aput_back(pool, held.let_go()))
             return None
-        held.watched.begin()
         pool.at_hand.begun.add(held)
         return pool, held
 
@@ -195,8 +206,7 @@ class Pools(ThreadPools):
 
     def _is_kept(self, pool: LoopPool, held: HeldConnection) -> bool:
         """It is in use no more: whether it is at hand again, else it must be put back."""
-        held.watched.end()
-        self._used_at[held.connection] = time.monotonic()
+        held.watched.rest()
         return pool.at_hand.keep(held, is_fit=held.connection not in self._cancelled)
 
     def _tidy(self, work: Coroutine[Any, Any, None]) -> None:

@@ -144,15 +144,26 @@ class PostgresEngine:
 
         Who waits for it may be cancelled, which changes nothing here.
         """
-        requests = tries(operation, self._pools.preparing)
-        begin, beside = partial(self._begin_try, operation), partial(self._go_on, operation)
-        begun: TasklessRun[Try, T] = TasklessRun(requests, over, begin=begin, beside=beside)
-        return begin(next(requests), begun.answered)
+
+        def answered(result: Any, error: BaseException | None) -> None:
+            """Only what failed needs the policy: it has tried once."""
+            if error is None:
+                over(result, None)
+                return
+            requests = tries(operation, self._pools.preparing)
+            attempt = next(requests)
+            assert isinstance(attempt, Try), "the first is no pause"
+            attempt.committing = True
+            begin, beside = partial(self._begin_try, operation), partial(self._go_on, operation)
+            TasklessRun(requests, over, begin=begin, beside=beside).answered(None, error)
+
+        return sent_at_once(self._pools, operation, self._query, self._wakeups, answered)
 
     def _begin_try(self, operation: Operation[Any], attempt: Try | Pause, over: Over) -> bool:
-        return isinstance(attempt, Try) and sent_at_once(
-            self._pools, operation, attempt, self._query, self._wakeups, over
-        )
+        if isinstance(attempt, Pause):
+            return False
+        attempt.committing = sent_at_once(self._pools, operation, self._query, self._wakeups, over)
+        return attempt.committing
 
     def _query(self, statement: Statement) -> Query:
         return statement.query or self.queries[statement.name]
@@ -195,8 +206,8 @@ class PostgresEngine:
         with translated():
             async with self._pools.aheld() as held:
                 attempt.committing = True
-                prepared = self._pools.preparing.of(held.connection)
-                if prepared is None:
+                prepared = held.prepared
+                if prepared is None or not self._pools.preparing.wanted:
                     held.wire.let_go()
                     in_order = self._pools.preparing.wants_order(held.connection) and operation.walks
                     session = AsyncPostgresSession(

@@ -192,8 +192,9 @@ def values(query: Query, params: Mapping[str, Any]) -> list[bytes | None]:
     Raises:
         psycopg.DataError: a text has a null character, where a C string would end.
     """
-    given = [params[name] for name in query.parameters]
-    return [None if each is None else WRITERS[type(each)](each) for each in given]
+    return [
+        None if (each := params[name]) is None else WRITERS[type(each)](each) for name in query.parameters
+    ]
 
 
 def _names(result: PGresult) -> list[str]:

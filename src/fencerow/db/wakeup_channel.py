@@ -52,6 +52,9 @@ class WakeupChannel:
             sender.close(1.0)
 
     def _sending(self) -> WakeupSender:
+        sender = self._sender
+        if sender is not None and os.getpid() == self._pid:
+            return sender  # nearly always; it spares the lock
         self._check_process()
         with self._lock:
             if self._sender is None:

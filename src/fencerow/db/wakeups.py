@@ -83,8 +83,10 @@ class WakeupSender:
     def taken_along(self, messages: list[str]) -> list[str] | None:
         """These and all that waits, if it is time to send: for whoever has a message on its way to the server anyway.
         He posts again what could not be sent. None: they are to be posted, and gather."""
+        now = time.monotonic()
+        if now < self._rests_until:  # nearly always in a stream; it spares the lock
+            return None
         with self._changed:
-            now = time.monotonic()
             if self._busy or self._closed or self._hurried or now < self._rests_until:
                 return None
             taken = list(dict.fromkeys((*self._waiting, *messages)))
@@ -94,6 +96,8 @@ class WakeupSender:
             return taken
 
     def post(self, messages: list[str]) -> None:
+        if self._resting and self._waiting.keys() >= set(messages):
+            return  # whoever takes them from there sends them later than now
         with self._changed:
             if self._closed:
                 return

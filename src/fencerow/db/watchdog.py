@@ -29,7 +29,7 @@ OVERRUN_S = LOOK_S + CANCEL_S + 0.5  # how long after its limit a wait has ended
 
 
 class Watched:
-    """One connection while it is in use; `busy` before each wait for the server, `rest` after it.
+    """One connection while it is in use or at hand; `busy` before each wait for the server, `rest` after it.
 
     Holds a duplicate of the socket's descriptor: the driver may close its own at any moment, and the number
     would then belong to somebody else.
@@ -43,6 +43,11 @@ class Watched:
         self.limit_s = limit_s
         self._cancel = cancel
         self.due = math.inf
+
+    @property
+    def descriptor(self) -> int:
+        """The duplicate, until `close`."""
+        return self._fd
 
     def busy(self) -> None:
         """The server has a whole limit's time to answer from now on."""
