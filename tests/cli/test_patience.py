@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from fencerow import Config
+from fencerow.cli.patience import reach_patiently
+from fencerow.core.config import PostgresUrl
+from fencerow.db import probe
 from fencerow.db.probe import lets_somebody_in
+from fencerow.errors import Unavailable
 from fencerow.testing.postgres import PostgresServer
 from tests.cli.conftest import Cli, command
 from tests.conftest import ROLE
@@ -69,3 +74,18 @@ def test_a_server_that_starts_is_known_by_its_code_in_any_language() -> None:
 
         assert not lets_somebody_in(f"postgresql://app@127.0.0.1:{port}/app?sslmode=disable")
         assert os.waitpid(pid, 0)[1] == 0
+
+
+def test_a_pooler_whose_server_is_away_is_no_server_that_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = ["FATAL: server login has been failing, try again later (server_login_retry)"] * 3
+
+    def reach(_url: str, _timeout_s: float) -> None:
+        if said:
+            raise Unavailable("no connection", said.pop())
+
+    monkeypatch.setattr(probe, "reach_postgres", reach)
+    monkeypatch.setattr(probe, "lets_somebody_in", lambda _url: True)
+
+    reach_patiently(PostgresUrl("postgresql://app@pooler/app"), Config())
+
+    assert said == []

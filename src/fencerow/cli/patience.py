@@ -16,6 +16,8 @@ from fencerow.db.text import amount
 
 log = logging.getLogger("fencerow.worker")
 
+# What PgBouncer says of the server behind it, in this language everywhere. It lets people in all the same.
+AWAY_BEHIND = ("server_login_retry", "pgbouncer cannot connect to server")
 PAUSES_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -34,7 +36,7 @@ def reach_patiently(url: PostgresUrl, config: CoreConfig) -> None:
             reach_postgres(url.conninfo, config.connect_timeout_s)
         except Unavailable as error:
             left_s = began + config.start_patience_s - time.monotonic()
-            was_up, was_up_before = lets_somebody_in(url.conninfo), was_up
+            was_up, was_up_before = _answers(error) and lets_somebody_in(url.conninfo), was_up
             if left_s <= 0 or (was_up and was_up_before):
                 raise
             tries += 1
@@ -49,3 +51,8 @@ def reach_patiently(url: PostgresUrl, config: CoreConfig) -> None:
         log.info(
             "the server answers after %.1f s and %s", waited_s, amount(tries, "failed try", "failed tries")
         )
+
+
+def _answers(error: Unavailable) -> bool:
+    """Whether there may be a server behind what answered."""
+    return not any(each in error.why for each in AWAY_BEHIND)
