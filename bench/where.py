@@ -99,14 +99,14 @@ class Counted:
             ask(*given)
 
         setattr(ConnectionWire, "ask", asked)  # noqa: B010 (a stand-in)
-        message_of = PostgresEngine._message
+        query_of = PostgresEngine._query
 
-        def message(engine: PostgresEngine, operation: Any, statement: Statement) -> Any:
-            self.queries[statement.name] = statement.query or engine.queries[statement.name]
+        def query(engine: PostgresEngine, statement: Statement) -> Query:
+            self.queries[statement.name] = found = query_of(engine, statement)
             self.statements[statement.name] += 1
-            return message_of(engine, operation, statement)
+            return found
 
-        setattr(PostgresEngine, "_message", message)  # noqa: B010
+        setattr(PostgresEngine, "_query", query)  # noqa: B010
 
     def _around(self, owner: Any, *, awaits: bool) -> Callable[..., Any]:
         original = owner.execute
