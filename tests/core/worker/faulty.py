@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar
 
+from fencerow.db.begun import Over
+from fencerow.db.engine import Begins
 from fencerow.db.run import Operation
 from fencerow.errors import OutcomeUnknown, Unavailable
 from tests.kit.jobs import AnyEngine
@@ -25,6 +29,9 @@ class Faulty:
         self.commit_reply_lost = 0
         self.seen: list[str] = []
         self.struck: list[str] = []
+        self.begun: list[str] = []  # sent at once, without a task
+        self._late: list[asyncio.Task[None]] = []
+        self.held_back: asyncio.Event | None = None  # answers to what is begun wait for it
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
@@ -50,6 +57,33 @@ class Faulty:
 
     async def arun(self, operation: Operation[T]) -> T:
         return self._after(operation, await self._before(operation)._engine.arun(operation))
+
+    def begin(self, operation: Operation[T], over: Over) -> bool:
+        """As `arun`, where the engine beneath can send it at once."""
+        if not isinstance(self._engine, Begins) or operation.name in self._broken:
+            return False  # `arun` meets it
+
+        def answered(result: Any, error: BaseException | None) -> None:
+            try:
+                result = result if error is not None else self._after(operation, result)
+            except OutcomeUnknown as lost:
+                result, error = None, lost
+            if self.held_back is None:
+                over(result, error)
+            else:
+                self._late.append(
+                    asyncio.create_task(self._told(self.held_back, partial(over, result, error)))
+                )
+
+        begun = self._engine.begin(operation, answered)
+        if begun:
+            self.seen.append(operation.name)
+            self.begun.append(operation.name)
+        return begun
+
+    async def _told(self, go: asyncio.Event, over: Callable[[], object]) -> None:
+        await go.wait()
+        over()
 
     @asynccontextmanager
     async def asession(self, *, idle_s: float | None = None) -> AsyncIterator[Any]:

@@ -345,6 +345,9 @@ class Slow:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
+    def begin(self, *_: Any) -> bool:
+        return False  # all goes by `arun`
+
     async def arun(self, operation: Operation[Any]) -> Any:
         answer = await self._engine.arun(operation)
         if operation.name == self._name and answer:

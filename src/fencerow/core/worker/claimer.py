@@ -25,11 +25,13 @@ from fencerow.core.telemetry import Fact
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.brought import BoundedClaim, brought
 from fencerow.core.worker.dispatch import Dispatch
+from fencerow.core.worker.hinted import HintedClaims
 from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.life import Life
 from fencerow.core.worker.marks import QueueView
 from fencerow.core.worker.pool import PREFETCH_MAX, Pool
 from fencerow.core.worker.roster import Roster
+from fencerow.core.worker.suspect_claims import SuspectClaims
 from fencerow.db.clock import CarriedClock
 from fencerow.db.due import OWN, Due
 from fencerow.db.portion import Portion, is_too_much
@@ -77,10 +79,22 @@ class Claimer:
         self._margin_s = margin_s
         self._labels = parsed_labels(site.config.labels)
         self._turn = deque(pool.queues)
-        # In turns: where there is room for one, neither kind of suspects may keep the other from it.
-        self._here_first = False
+        self._suspects = SuspectClaims(
+            pool,
+            lease,
+            clock,
+            handlers,
+            roster.suspects,
+            dispatch.stays_here,
+            self._claim_within,
+            self._accept,
+            margin_s=margin_s,
+        )
         self.paused = False
-        self.claiming_since: float | None = None  # when the claim in flight was sent
+        self._claiming_since: float | None = None  # when the claim in flight was sent
+        self._is_looking = False  # the loop is in the middle of a tick
+        self.hinted = HintedClaims(site.engine, pool.look.woken)
+        pool.look.claims_at_once = self._claims_at_once
         self._untold_us: int | None = None  # what was due before then is found now, and nobody had told of it
         self.portion = Portion(f"claims from {' '.join(pool.queues)}", PREFETCH_MAX)
 
@@ -88,8 +102,21 @@ class Claimer:
         """Serve the queues that the pool serves now."""
         self._turn = deque(self.pool.queues)
 
+    @property
+    def claiming_since(self) -> float | None:
+        """When the claim in flight was sent, by the loop or by a hint."""
+        return self.hinted.since if self._claiming_since is None else self._claiming_since
+
     async def tick(self) -> float:
         """Claim once for each queue that may hold something; returns the pause until the next look."""
+        await self.hinted.answered()
+        self._is_looking = True
+        try:
+            return await self._look()
+        finally:
+            self._is_looking = False
+
+    async def _look(self) -> float:
         for attempt in self.pool.take_stale():
             self._life.release(attempt, "waited too long for a slot")
         if self.paused or self._dispatch.is_withheld:
@@ -122,7 +149,7 @@ class Claimer:
             wanted = self.pool.wanted()
         due_at = view.suspects.due_at
         if due_at is not None and time.monotonic() >= due_at and self._may_claim():
-            await self._claim_suspects(view)
+            await self._suspects.claim(view)
             await asyncio.sleep(0)  # a free slot takes it; if it runs alone, nothing else is claimed
             wanted = self.pool.wanted()
         while wanted > 0 and (holder := self._lease.holder) is not None and self._may_claim():
@@ -168,16 +195,7 @@ class Claimer:
 
         def claim(limit: int) -> Operation[list[Claimed]]:
             lanes[:] = view.next(limit)
-            return store.claim(
-                view.queue,
-                lanes,
-                holder=holder,
-                names=self._names,
-                limit=limit,
-                margin_s=self._margin_s,
-                due=self._due(),
-                bounded=view.limit.is_there,
-            )
+            return self._claim_from(view, lanes, holder, limit)
 
         if not view.has_more:
             return None
@@ -189,6 +207,41 @@ class Claimer:
         jobs = view.claimed(jobs, asked, began, lanes)
         self._accept(view.queue, jobs, holder, time.monotonic() - began, line_us)
         return min(wanted, asked) - len(jobs)
+
+    def _claim_from(
+        self, view: QueueView, lanes: Sequence[Mark], holder: str, limit: int
+    ) -> Operation[list[Claimed]]:
+        return store.claim(
+            view.queue,
+            lanes,
+            holder=holder,
+            names=self._names,
+            limit=limit,
+            margin_s=self._margin_s,
+            due=self._due(),
+            bounded=view.limit.is_there,
+        )
+
+    def _claims_at_once(self, view: QueueView) -> bool:
+        """A hint came: claim in this very turn. False: something is to be done first, or nothing may be claimed."""
+        wanted, holder = min(self.pool.wanted(), self.portion.rows), self._lease.holder
+        if self._is_looking or not self.hinted.is_free or wanted <= 0 or holder is None:
+            return False
+        if not view.is_plain() or not self._may_claim():
+            return False
+        self._untold_us = None
+        lanes, began = view.next(wanted), time.monotonic()
+
+        def brought(jobs: list[Claimed]) -> None:
+            self._accept(view.queue, jobs, holder, time.monotonic() - began)
+
+        def noted(jobs: list[Claimed]) -> float:
+            view.heads.took(jobs)
+            view.claimed(jobs, wanted, began, lanes)
+            return view.pause_s(time.monotonic())
+
+        claim = self._claim_from(view, lanes, holder, wanted)
+        return self.hinted.begin(claim, brought, noted, self._not_known)
 
     async def _claim_passed_over(self, view: QueueView, *, locked_only: bool = False) -> None:
         """Wait for rows that somebody had locked: a job whose row submits lock again and again must not starve.
@@ -256,59 +309,20 @@ class Claimer:
         """Whether a job that is claimed now could start here: else it would only be released, again and again."""
         return not self.paused and not self._dispatch.is_withheld and self._lease.holds()
 
-    async def _claim_suspects(self, view: QueueView) -> None:
-        """As many as may run at once where child processes run them; one at a time of those that run in here."""
-        suspects = self._roster.suspects
-        apart, here = suspects.sorted_out(self._handlers, self._dispatch.stays_here)
-        held = suspects.held
-        room = min(suspects.room(), self.pool.wanted())
-        kinds = [(apart, room), (here, min(room, 1))]
-        if self._here_first:
-            kinds.reverse()
-        found = 0
-        for names, at_most in kinds:
-            if names and found < room:
-                found += await self._suspects_of(view, names, held, min(found + at_most, room))
-        if found:
-            self._here_first = not self._here_first
-        # One suspect seldom comes alone: the next is asked for as soon as one has ended, without a sweep.
-        elif not suspects.held:
-            view.suspects.due_at = None
-
-    async def _suspects_of(self, view: QueueView, names: list[str], held: int, more: int) -> int:
-        """Claim until this worker, which runs `held`, runs so many `more`."""
-        holder = self._lease.holder
-        if holder is None:
-            return 0
-        began = time.monotonic()
-
-        def claim(limit: int) -> Operation[list[Claimed]]:
-            return store.claim_suspect(
-                view.queue,
-                view.suspects.marks(),
-                holder=holder,
-                names=names,
-                margin_s=self._margin_s,
-                at_most=held + more,
-                limit=limit,
-                due=self._clock.due(),
-                bounded=view.limit.is_there,
-            )
-
-        jobs, _ = await self._claim_within(view, more, claim)
-        self._accept(view.queue, jobs, holder, time.monotonic() - began)
-        return len(jobs)
-
     async def _claim(self, claim: Operation[T]) -> T:
-        self.claiming_since = time.monotonic()
+        self._claiming_since = time.monotonic()
         try:
             return await self._engine.arun(claim)
         except BaseException as error:
-            if not isinstance(error, Busy) and not is_too_much(error):  # of these nothing was stored
-                self._roster.started.doubt()  # it may have claimed all the same
+            self._not_known(error)
             raise
         finally:
-            self.claiming_since = None
+            self._claiming_since = None
+
+    def _not_known(self, error: BaseException) -> None:
+        """A claim failed of this."""
+        if not isinstance(error, Busy) and not is_too_much(error):  # of these nothing was stored
+            self._roster.started.doubt()  # it may have claimed all the same
 
     def _accept(
         self, queue: str, jobs: Sequence[Claimed], holder: str, duration_s: float, line_us: int | None = None

@@ -46,7 +46,8 @@ class Claims:
         self._loops = loops
         self._margin_s = margin_s
         self.claimers: dict[Claimer, Loop] = {}
-        self._dismissed: list[Loop] = []  # they serve nothing any more; some may still wait for an answer
+        # They serve nothing any more; some may still wait for an answer.
+        self._dismissed: list[tuple[Claimer, Loop]] = []
 
     def open(self, queues: Sequence[str], slots: int) -> Pool:
         """Serve these queues, which nobody serves here, with slots of their own."""
@@ -92,7 +93,8 @@ class Claims:
             else:
                 del self.claimers[claimer]
                 self._loops.dismiss(loop)
-                self._dismissed = [each for each in (*self._dismissed, loop) if each in self._loops.tasks]
+                dismissed = (*self._dismissed, (claimer, loop))
+                self._dismissed = [each for each in dismissed if each[1] in self._loops.tasks]
 
     def look_again(self) -> None:
         """Hints may have been lost: sweep every queue at once."""
@@ -126,6 +128,10 @@ class Claims:
 
     async def answered(self) -> None:
         """Wait until the loops, told to stop, have the answers that are under way, but not for ever."""
-        tasks = self._loops.tasks_of([*self.claimers.values(), *self._dismissed])
-        if tasks:
-            await asyncio.wait(tasks, timeout=ANSWER_S)
+        waited_for: list[asyncio.Future[None]] = []
+        for claimer, loop in (*self.claimers.items(), *self._dismissed):
+            waited_for += self._loops.tasks_of([loop])
+            if (hinted := claimer.hinted.under_way()) is not None:
+                waited_for.append(hinted)
+        if waited_for:
+            await asyncio.wait(waited_for, timeout=ANSWER_S)

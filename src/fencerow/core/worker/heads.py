@@ -40,6 +40,10 @@ class Heads:
             if job.run_at_us <= self._due_us.get(lane, -1):
                 del self._due_us[lane]
 
+    def any_passed_over(self) -> bool:
+        """Whether any lane's first job is to be asked for by itself."""
+        return not self._passed.isdisjoint(self._due_us)
+
     def passed_over(self) -> list[Key]:
         """The lanes whose first job is to be asked for by itself, the most urgent first."""
         return sorted(self._passed & self._due_us.keys(), reverse=True)[:ASKED_MAX]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fencerow.core.model.lane import ANYBODYS, STRICT, Ageing
 from fencerow.core.worker.marks import QueueView
@@ -16,6 +16,8 @@ class QueueLook:
         self.views: dict[str, QueueView] = {}
         self._ageing = ageing
         self.woken = asyncio.Event()  # the claimer's loop waits for it
+        # The claimer's: whether it claims what a hint told of at once, so that its loop need not be woken.
+        self.claims_at_once: Callable[[QueueView], bool] = _never
         self._poll_max_s = poll_max_s
 
     def follow(self, queues: Sequence[str]) -> None:
@@ -34,7 +36,8 @@ class QueueLook:
         view = self.views.get(queue)
         if view is not None:
             view.hint(priority, run_at_us, lane)
-            self.woken.set()
+            if not (view.has_more and self.claims_at_once(view)):
+                self.woken.set()
 
     def made_room(self) -> None:
         """Jobs have ended: where a limit was full, look at once."""
@@ -55,3 +58,7 @@ class QueueLook:
     def is_idle(self) -> bool:
         """Whether a look from the beginning found nothing due in any queue."""
         return all(view.is_idle() for view in self.views.values())
+
+
+def _never(_view: QueueView) -> bool:
+    return False

@@ -130,8 +130,9 @@ class QueueView:
         self._hinted_at = now
         from_us = self._stored_us(key, now) if run_at_us is None else run_at_us - 1
         lowered = Mark(priority, from_us, NIL, key[1])
-        earlier, _ = self._hinted.get(key_of(lowered), (lowered, now))
-        self._hinted[key_of(lowered)] = min(earlier, lowered, key=_place), now
+        told = self._hinted.get(key)
+        earliest = lowered if told is None or _place(lowered) < _place(told[0]) else told[0]
+        self._hinted[key] = earliest, now
         self._lower(lowered)
         self._dry = False
 
@@ -158,8 +159,8 @@ class QueueView:
         others. A mark lies at the first job of its lane or just before it, so its instant is that job's, as far as is
         known.
         """
-        if self._dry:
-            return []
+        if self._dry or len(self._marks) == 1:  # nearly always
+            return [] if self._dry else list(self._marks.values())
         first: dict[int, int] = {}
         for mark in self._marks.values():
             first[mark.priority] = min(mark.run_at_us, first.get(mark.priority, mark.run_at_us))
@@ -200,6 +201,13 @@ class QueueView:
         """Whether something is thought to be due."""
         return not self._dry
 
+    def is_plain(self) -> bool:
+        """Whether one claim may take all that is known to be due, and nothing is to be done before it: hints were heard
+        all the time, there is no limit, no suspect, no share in turn, and no job that claims passed over."""
+        if self._sweep_at <= 0 or self.limit.is_there or self.suspects.due_at is not None:
+            return False
+        return SHARE not in {lane for _, lane in self._marks} and not self.heads.any_passed_over()
+
     def next(self, wanted: int) -> list[Mark]:
         """The lanes from which the next claim takes up to so many jobs, each with its mark and a number.
 
@@ -212,7 +220,7 @@ class QueueView:
         shared = {mark.priority for mark in marks if mark.lane == SHARE}
         for mark in marks:
             if mark.priority not in shared or label_of(mark.lane) is not None:
-                lanes.append(replace(mark, count=wanted))
+                lanes.append(Mark(mark.priority, mark.run_at_us, mark.id, mark.lane, wanted))
             elif lanes:
                 break  # behind labels come the shares of the same priority, and not what is less urgent
             else:
