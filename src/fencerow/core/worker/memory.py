@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import threading
 
 STATM = "/proc/self/statm"
 
@@ -14,3 +16,36 @@ def resident_bytes() -> int | None:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return None
+
+
+class Settled:
+    """Whether what lay in memory when the first worker of this process began is left out of garbage collections.
+
+    It is there for as long as the worker, and to look through all of it keeps every thread from work for tens of
+    milliseconds: a start now and then came so much later. Cycles that become garbage among it are kept until the last
+    worker ends. An application that freezes for itself is left alone. From any thread.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._workers = 0
+        self._is_ours = False
+
+    def begin(self) -> None:
+        """One more worker is at work."""
+        with self._lock:
+            self._workers += 1
+            if self._workers == 1 and gc.get_freeze_count() == 0:
+                gc.freeze()
+                self._is_ours = True
+
+    def end(self) -> None:
+        """One that began has ended."""
+        with self._lock:
+            self._workers -= 1
+            if self._workers == 0 and self._is_ours:
+                gc.unfreeze()
+                self._is_ours = False
+
+
+SETTLED = Settled()
