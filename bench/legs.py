@@ -2,9 +2,10 @@
 
     python bench/legs.py [jobs] [postgres|sqlite] [folder]
 
-One job at a time, to an idle worker in another process, on a private server with fsync (or a file on disk). Each leg is
-the time from the moment before it to its own: its median, its 90th and its 99th percentile in microseconds. The
-clock is one that the processes of a machine share.
+One job at a time, from an event loop to an idle worker in another process, on a private server with fsync (or a file on
+disk). Each leg is the time from the moment before it to its own: its median, its 90th and its 99th percentile in
+microseconds. The clock is one that the processes of a machine share. A server that answers at once may take the very
+processor of whoever sends: then its time is in the leg of the sending, and the one behind is as much shorter.
 
 In a folder in memory the disk is left out. On a machine with other load, put the command behind `chrt -f 50`.
 """
@@ -31,24 +32,22 @@ from fencerow.bench.place import BenchDatabase, private_postgres, private_sqlite
 from fencerow.core.worker.claimer import Claimer
 from fencerow.core.worker.wakeups import WakeUps
 from fencerow.db.postgres import PostgresEngine
+from fencerow.db.prepared import PreparedStatements
 from fencerow.db.sqlite import SqliteEngine
+from fencerow.db.wire import ConnectionWire
 
 WARM = 50
 PAUSE_S = (0.008, 0.016)
 SHARES = (0.5, 0.9, 0.99)
 LEGS = (
-    ("inserted", "the insert is committed"),
-    ("posted", "its wake-up is handed over"),
-    ("sending", "the sender has it"),
-    ("heard", "the event loop has heard"),
-    ("claiming", "the claim is sent"),
-    ("claimed", "the claim is answered"),
+    ("sent", "the submit is sent"),
+    ("heard", "the worker has heard"),
+    ("claiming", "its claim is made"),
+    ("asking", "the claim is sent"),
+    ("brought", "the claim is answered"),
     ("started", "the handler's first line"),
 )
-ASIDE = (
-    ("sent", "sending", "the sender's own round trip"),
-    ("returned", "called", "the whole call of submit"),
-)
+ASIDE = (("returned", "called", "the whole call of submit"),)
 
 
 class Stamps:
@@ -60,63 +59,55 @@ class Stamps:
     def now(self, kind: str) -> None:
         self.latest[kind] = time.monotonic_ns()
 
-    def around(self, owner: Any, name: str, before: str | None, after: str | None) -> None:
-        """Stamp each call of a plain function of a class."""
+    def before(
+        self, owner: Any, name: str, kind: str, *, when: Callable[..., bool] = lambda *_: True
+    ) -> None:
+        """Stamp each call of a function of a class, before it."""
         original: Callable[..., Any] = getattr(owner, name)
 
         @wraps(original)
         def stamped(*args: Any, **kwargs: Any) -> Any:
-            if before:
-                self.now(before)
-            result = original(*args, **kwargs)
-            if after:
-                self.now(after)
-            return result
+            if when(*args):
+                self.now(kind)
+            return original(*args, **kwargs)
 
         setattr(owner, name, stamped)
 
 
-def submitting(place: BenchDatabase, count: int) -> list[dict[str, int]]:
+async def submitting(config: Config, count: int) -> None:
     """Submit so many jobs one by one and tell the moments of each."""
-    stamps, found = Stamps(), []
-    engine = PostgresEngine if place.kind == "postgres" else SqliteEngine
-    stamps.around(engine, "run", None, "inserted")
-    stamps.around(engine, "wake", "posted", "sent" if engine is SqliteEngine else None)
-    if engine is PostgresEngine:
-        stamps.around(engine, "_notify", "sending", "sent")
-    app = App(config=place.config)
+    stamps, found = Stamps(), list[dict[str, int]]()
+    stamps.before(ConnectionWire, "ask", "sent")
+    app = App(config=config)
 
     @app.job(name="noop", queue="bench")
     async def noop() -> None: ...
 
-    try:
+    async with app:
         for _ in range(count):
-            time.sleep(random.uniform(*PAUSE_S))
+            await asyncio.sleep(random.uniform(*PAUSE_S))
             stamps.now("called")
-            noop.submit()
+            await noop.asubmit()
             stamps.now("returned")
-            time.sleep(0.03)
             found.append(dict(stamps.latest))
-    finally:
-        app.close()
-    return found
+            await asyncio.sleep(0.02)
+    print(json.dumps(found), flush=True)
 
 
 async def working(config: Config) -> None:
     """Run them, until nobody writes to us any more, and tell the moments of each."""
     stamps, found = Stamps(), list[dict[str, int]]()
-    stamps.around(WakeUps, "hear", "heard", None)
-    claim = Claimer._claim
-
-    async def stamped(self: Claimer, operation: Any) -> Any:
-        sent = time.monotonic_ns()
-        jobs = await claim(self, operation)
-        if jobs:
-            stamps.latest["claiming"] = sent
-            stamps.now("claimed")
-        return jobs
-
-    Claimer._claim = stamped  # type: ignore[method-assign]
+    stamps.before(WakeUps, "hear", "heard")
+    engine = PostgresEngine if str(config.url).startswith("postgres") else SqliteEngine
+    name = "begin" if engine is PostgresEngine else "arun"
+    stamps.before(engine, name, "claiming", when=lambda _, operation, *__: operation.name == "claim")
+    stamps.before(
+        PreparedStatements,
+        "send",
+        "asking",
+        when=lambda _, __, message, *___: "claimed" in str(message.query),
+    )
+    stamps.before(Claimer, "_accept", "brought", when=lambda _, __, jobs, *___: bool(jobs))
     app = App(config=config)
 
     @app.job(name="noop", queue="bench")
@@ -131,27 +122,25 @@ async def working(config: Config) -> None:
     print(json.dumps(found), flush=True)
 
 
-@contextmanager
-def worker(place: BenchDatabase) -> Iterator[subprocess.Popen[str]]:
+def process(place: BenchDatabase, *role: str) -> subprocess.Popen[str]:
     environ = {**os.environ, "FENCEROW_URL": str(place.config.url), "FENCEROW_SCHEMA": place.config.schema}
-    with subprocess.Popen(
-        [sys.executable, __file__, "worker"],
+    return subprocess.Popen(
+        [sys.executable, __file__, *role],
         env=environ,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        yield process
+    )
 
 
 def measured(place: BenchDatabase, count: int) -> Iterator[tuple[str, list[float]]]:
     """Each leg with its percentiles, in microseconds."""
-    with worker(place) as process:
+    with process(place, "worker") as worker:
+        assert worker.stdout is not None
+        worker.stdout.readline()
         time.sleep(0.5)
-        ours = submitting(place, count + WARM)
-        theirs = json.loads(process.communicate()[0])
+        ours = json.loads(process(place, "submit", str(count + WARM)).communicate()[0])
+        theirs = json.loads(worker.communicate()[0])
     moments = [mine | its for mine, its in zip(ours, theirs, strict=True)][WARM:]
     kinds = ["called", *(kind for kind, _ in LEGS if all(kind in each for each in moments))]
     told = dict(LEGS)
@@ -176,8 +165,11 @@ def place_of(kind: str, folder: Path | None) -> Iterator[BenchDatabase]:
 
 
 def main() -> None:
-    if sys.argv[1:] == ["worker"]:
+    if sys.argv[1:2] == ["worker"]:
         asyncio.run(working(Config.load(os.environ)))
+        return
+    if sys.argv[1:2] == ["submit"]:
+        asyncio.run(submitting(Config.load(os.environ), int(sys.argv[2])))
         return
     count, kind, *folder = [*sys.argv[1:], *("300", "postgres")[len(sys.argv) - 1 :]]
     with place_of(kind, Path(folder[0]) if folder else None) as place:
