@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,10 +11,12 @@ import pytest
 from fencerow import App, Client, InvalidInput
 from fencerow.core.errors import DeclarationError, OlderWorkers
 from fencerow.core.model import rules
+from fencerow.core.model.job import NewJob
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Requeue, Success
 from fencerow.db.postgres import PostgresEngine
+from fencerow.db.run import Operation
 from fencerow.limits import Limit, Rate
 from fencerow.limits.errors import UnknownLimit
 from fencerow.limits.limits import declare
@@ -255,7 +258,7 @@ REFUSED = [
 def test_a_limit_that_binds_nobody_cannot_be_named(engine: AnyEngine, name: str, fix: str) -> None:
     define(engine, Limit("plain", at_once=1), Limit("mail", at_once=1, per_key=True))
     job = new_job(limits=("plain", name))
-    ways = [store.submit_gated, store.resubmit]
+    ways: list[Callable[[list[NewJob]], Operation[list[str]]]] = [store.submit_gated, store.resubmit]
     if engine.dialect == "postgres":
         ways.append(store.submit_by_copy)
     for way in ways:

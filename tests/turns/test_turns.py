@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from fencerow.core.model.job import NewJob
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Failure, Requeue, Success
 from fencerow.core.store.claims import Mark
 from fencerow.db.due import Due
+from fencerow.db.run import Operation
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.limits import Limit, limits
 from fencerow.operators import queues as queue_rows
@@ -227,7 +230,7 @@ def test_whatever_way_it_was_submitted_a_job_waits_at_its_gate(engine: AnyEngine
     plain: dict[str, Any] = {"limits": ("only",)}
     for limit in (Limit("x", at_once=1, per_key=True), Limit("only", at_once=1)):
         engine.run(limits.define(limit, actor=None, reason=None))
-    ways = [store.submit_gated, store.resubmit]
+    ways: list[Callable[[list[NewJob]], Operation[list[str]]]] = [store.submit_gated, store.resubmit]
     if engine.dialect == "postgres":
         ways.append(store.submit_by_copy)
     for way in ways:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from fencerow.core.model.job import NewJob
 from fencerow.db.run import Steps, execute
+from fencerow.turns import at_submit
 from fencerow.turns.limiting import refuse_unknown_limits
 
 
@@ -27,6 +28,14 @@ class Gates:
         wait_s = None if job.affinity is None else template.affinity_wait_s
         key = (job.exclusive, template.exclusive_at_once, template.strict)
         return job.gate, *key, limits, job.share, job.affinity, wait_s
+
+    def free(self, jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
+        """The first of each key where nobody is."""
+        return (yield from at_submit.free(jobs))
+
+    def turned(self, jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
+        """It locks the rows of their gates."""
+        return (yield from at_submit.turned(jobs))
 
     def come(self, jobs: Sequence[NewJob]) -> Steps[None]:
         """Say that new jobs come to their gates.

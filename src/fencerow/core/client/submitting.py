@@ -222,25 +222,30 @@ def _form_of(jobs: Sequence[NewJob], *, may_copy: bool) -> Form:
     return Form.GATED if any(job.writes_more for job in jobs) else Form.ROWS
 
 
-def _first(jobs: Sequence[NewJob], form: Form) -> Operation[list[str]]:
-    """How jobs are stored that nobody can have stored before."""
+def _first(jobs: Sequence[NewJob], form: Form, tells: Tells | None) -> Operation[list[str]]:
+    """How jobs are stored that nobody can have stored before. With `tells` the transaction is one of ours."""
     match form:
         case Form.ROWS:
             return store.submit(jobs)
         case Form.ARRAYS:
             return store.submit(jobs, by_arrays=True)
-        case Form.COPY:
-            return store.submit_by_copy(jobs)
-        case Form.GATED:
-            return store.submit_gated(jobs)
+        case Form.COPY | Form.GATED:
+            told = None if tells is None else partial(_tell_stored, tells)
+            return (store.submit_by_copy if form is Form.COPY else store.submit_gated)(jobs, told=told)
 
 
 def _tells(jobs: Sequence[NewJob], form: Form) -> Tells | None:
-    """Whom to wake, where that is known before: of plain jobs that one statement stores."""
-    if len(jobs) >= COPY_ROWS_MIN:
+    """Whom to wake, where that is known before: of plain jobs that one statement stores. Of those that need turns it is
+    told once more when they are stored."""
+    if len(jobs) >= COPY_ROWS_MIN and not any(job.needs_turn for job in jobs):
         return None
     hints = hints_of(jobs[:1] if form is Form.ARRAYS else jobs)  # those that are alike are in one lane
     return Tells(hints) if hints else None
+
+
+def _tell_stored(tells: Tells, jobs: Sequence[NewJob]) -> None:
+    """Whom to wake for jobs as they were stored, of which some may have their turns."""
+    tells.messages = hints_of(jobs)
 
 
 def storing_plain(
@@ -262,10 +267,12 @@ def storing_plain(
         OutcomeUnknown: the database did not come back in time. Submit again with the same ids, or look.
     """
     try:
-        first = _first(jobs, form)
+        first = _first(jobs, form, tells)
         first.tells = tells
         yield joining(first, connection)
     except OutcomeUnknown as error:
+        if tells is not None:  # nobody knows which of the two stores them
+            tells.messages = [*tells.messages, *hints_of(jobs)]
         yield from _insisting(store.resubmit(jobs), [job.id for job in jobs], patience_s, error)
     return [SubmitResult(job.id) for job in jobs]
 

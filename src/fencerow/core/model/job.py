@@ -104,7 +104,8 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     `exclusive` is the key of which few jobs run at a time, `limits` are the limits that it names. With one of them the
     job waits for its turn. `share`: whose it is, where a queue is divided between several. `affinity`: the label that a
     worker must carry to take it, for as long as the template says. `terms`: what else was agreed on, by the names of
-    the wings that keep it, each as JSON data; None for nearly all jobs. Their row has none of it.
+    the wings that keep it, each as JSON data; None for nearly all jobs. Their row has none of it. `has_turn`: it has
+    its turn from its submit on, so it waits for none.
     """
 
     id: str
@@ -116,6 +117,7 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     share: str | None = None
     affinity: str | None = None
     terms: dict[str, Any] | None = None
+    has_turn: bool = False
 
     @property
     def is_named(self) -> bool:
@@ -131,7 +133,7 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     @property
     def needs_turn(self) -> bool:
         """Whether it is stored `waiting`, until it is its turn."""
-        return self.exclusive is not None or self.limits is not None
+        return (self.exclusive is not None or self.limits is not None) and not self.has_turn
 
     @property
     def writes_more(self) -> bool:
@@ -146,6 +148,8 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     @property
     def gate(self) -> str | None:
         """Where it waits for its turn first; None if it needs none."""
+        if self.has_turn:
+            return None
         if self.exclusive is not None:
             return f"key:{self.exclusive}"
         return f"limit:{self.limits[0]}" if self.limits else None

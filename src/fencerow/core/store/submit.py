@@ -6,7 +6,7 @@ document or, if they are many, as lines of COPY. What several have in common is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -28,11 +28,13 @@ from fencerow.db.run import (
 )
 
 NONE: frozenset[str] = frozenset()
+FREE_BYTES_MAX = 4 * 1024 * 1024  # of the arguments of jobs that a COPY leaves to an insert
 NULL = r"\N"
 BETWEEN = "\x01"
 # What the text form of COPY reserves, and what stands for it.
 ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 
+Told = Callable[[Sequence[NewJob]], object]
 Row = tuple[object, ...]  # id, size and arguments; and what a wing says of one of which it says more
 
 
@@ -55,10 +57,20 @@ def submit(jobs: Sequence[NewJob], *, by_arrays: bool = False) -> Steps[list[str
 
 
 @operation()
-def submit_gated(jobs: Sequence[NewJob]) -> Steps[list[str]]:
+def submit_gated(jobs: Sequence[NewJob], *, told: Told | None = None) -> Steps[list[str]]:
     """`submit` for jobs of which some wait, until a wing queues them, or have terms: their wings write what they keep
-    of them in the same transaction."""
-    return list((yield from store_jobs(jobs, _insert(jobs))))
+    of them in the same transaction.
+
+    `told`: the transaction is one of ours and has nothing else in it, so some may have their turn at once. It is told
+    with the jobs as they were stored. Locks then what it takes to give turns, and waits for who gives some.
+    """
+    free = [] if told is None else (yield from _free(jobs))
+    turned = {job.id: job for job in ((yield from gating().turned(free)) if free else [])}
+    stored = [turned.get(job.id, job) for job in jobs] if turned else jobs
+    ids = list((yield from store_jobs(stored, _insert(stored))))
+    if told is not None:
+        told(stored)
+    return ids
 
 
 def _insert(jobs: Sequence[NewJob]) -> Steps[list[str]]:
@@ -67,14 +79,32 @@ def _insert(jobs: Sequence[NewJob]) -> Steps[list[str]]:
 
 
 @operation()
-def submit_by_copy(jobs: Sequence[NewJob]) -> Steps[list[str]]:
+def submit_by_copy(jobs: Sequence[NewJob], *, told: Told | None = None) -> Steps[list[str]]:
     """`submit` for many jobs on PostgreSQL, on a connection of ours: several times as fast, a few round trips longer.
 
-    COPY takes rows as they are, so the time they count from is asked first.
+    COPY takes rows as they are, so the time they count from is asked first. `told` as in `submit_gated`: what may have
+    its turn at once is inserted behind the COPY, so that nobody waits for a client that is still sending its rows.
     """
     ((now_us, subscribed),) = yield from execute("before_copy")
     acceptance = Acceptance(as_int(now_us), bool(subscribed))
-    return list((yield from store_jobs(jobs, _copy(jobs, acceptance))))
+    free = [] if told is None else (yield from _free(jobs))
+    ahead = {job.id for job in free}
+    rest = [job for job in jobs if job.id not in ahead] if free else jobs
+    if rest:
+        yield from store_jobs(rest, _copy(rest, acceptance))
+    if free:
+        free = yield from gating().turned(free)
+        yield from store_jobs(free, _insert(free))
+    if told is not None:
+        told([*free, *rest])
+    return [job.id for job in jobs]
+
+
+def _free(jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
+    """None if they are too large to be sent again in one piece."""
+    needs_turn = any(job.needs_turn for job in jobs)
+    free = (yield from gating().free(jobs)) if needs_turn else []
+    return free if sum(job.args_bytes for job in free) <= FREE_BYTES_MAX else []
 
 
 def _copy(jobs: Sequence[NewJob], acceptance: Acceptance) -> Steps[list[str]]:

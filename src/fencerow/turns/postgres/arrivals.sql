@@ -18,39 +18,46 @@ WHERE EXISTS (SELECT 1
 
 -- name: take_arrivals
 -- Take arrivals, the oldest first, and name the gates to be looked at: those, and those where a job has become due. All
--- others of the same gates are taken with them, for one look serves them all.
+-- others of the gates that are named are taken with them, for one look serves them all.
 -- Behind :after, since the index has those that were taken for as long as somebody holds an old snapshot.
--- The gate of a key is not named where nobody waits, no turn is kept, and no instant is noted that may be over: there is nothing to
--- do. Whoever comes later leaves an arrival in the transaction in which he comes, and it is not among these. Each gate is looked up
--- by its name (OFFSET 0): joined, each is compared with each job that waits, where the planner believes that none does.
+-- The gate of a key is not named where no turn is kept, no instant is noted that may be over, and nobody waits or a job that lets
+-- nobody run beside itself has the turn: there is nothing to do. Whoever comes later leaves an arrival in the transaction in which he
+-- comes, and it is not among these. So does whoever gives that turn up, or passes it on to one that does, for the turn is not
+-- free in this snapshot. Each gate is looked up by its name (OFFSET 0): joined, each is compared with each job that waits, where the
+-- planner believes that none does.
 -- Guard: none; what is taken comes back if this transaction does not commit. Locked rows are taken by somebody else.
+-- Arrivals are never written again, so what is locked is found by its place.
 WITH first AS MATERIALIZED (
-    SELECT oldest.gate
+    SELECT oldest.ctid AS place, oldest.gate
     FROM fencerow.gate_arrivals AS oldest
     WHERE oldest.id > CAST(:after AS bigint)
     ORDER BY oldest.id
     LIMIT CAST(:limit AS integer)
     FOR UPDATE SKIP LOCKED
 ),
-taken AS (
-    DELETE FROM fencerow.gate_arrivals AS arrival
-    WHERE arrival.id = ANY(ARRAY(
-            SELECT same.id
-            FROM fencerow.gate_arrivals AS same
-            WHERE same.gate = ANY(ARRAY(SELECT first.gate FROM first))
-            LIMIT 20 * CAST(:limit AS integer)
-            FOR UPDATE SKIP LOCKED
-        ))
-    RETURNING arrival.gate, arrival.id
-),
 idle AS MATERIALIZED (
     SELECT left_gate.name
-    FROM (SELECT DISTINCT taken.gate AS name FROM taken) AS left_gate
+    FROM (SELECT DISTINCT first.gate AS name FROM first) AS left_gate
     WHERE starts_with(left_gate.name, 'key:')
-      AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS waiting
-                      WHERE waiting.gate = left_gate.name AND waiting.state = 'waiting' OFFSET 0)
+      AND (NOT EXISTS (SELECT 1 FROM fencerow.jobs AS waiting
+                       WHERE waiting.gate = left_gate.name AND waiting.state = 'waiting' OFFSET 0)
+           OR EXISTS (SELECT 1 FROM fencerow.jobs AS holder
+                      WHERE holder.exclusive = substr(left_gate.name, 5) AND holder.state IN ('queued', 'running')
+                        AND COALESCE(holder.exclusive_at_once, 1) = 1 OFFSET 0))
       AND NOT EXISTS (SELECT 1 FROM fencerow.gates AS gate
                       WHERE gate.name = left_gate.name AND num_nonnulls(gate.next_at, gate.kept_until) > 0 OFFSET 0)
+),
+beside AS MATERIALIZED (
+    SELECT same.ctid AS place
+    FROM fencerow.gate_arrivals AS same
+    WHERE same.gate = ANY(ARRAY(SELECT first.gate FROM first WHERE NOT first.gate IN (SELECT idle.name FROM idle)))
+    LIMIT 20 * CAST(:limit AS integer)
+    FOR UPDATE SKIP LOCKED
+),
+taken AS (
+    DELETE FROM fencerow.gate_arrivals AS arrival
+    WHERE arrival.ctid = ANY(ARRAY(SELECT first.place FROM first UNION SELECT beside.place FROM beside))
+    RETURNING arrival.gate, arrival.id
 )
 SELECT CASE WHEN NOT taken.gate IN (SELECT idle.name FROM idle) THEN taken.gate END, taken.id FROM taken
 UNION ALL

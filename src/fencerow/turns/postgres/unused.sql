@@ -1,5 +1,9 @@
 -- Turns that nobody uses go on.
 
+-- fragment: its turn came
+-- When its turn came: with its submit, if nobody gave it one later.
+COALESCE(turned.turned_at, turned.submitted_at)
+
 -- name: find_unused_turns
 -- Turns at these gates that nobody uses and that are to go on, with the reason: the gate is one of those that have stopped;
 -- or a job of another queue could have the turn, and the queue of the job is paused, or nobody has claimed it for so long and
@@ -38,14 +42,14 @@ SELECT turned.id, held.gate,
 FROM held
 JOIN fencerow.jobs AS turned ON turned.id = held.id
 WHERE turned.state IS NOT DISTINCT FROM 'queued'
-  AND NOT (turned.strict AND COALESCE(turned.claimed_at >= turned.turned_at, false))
+  AND NOT (turned.strict AND COALESCE(turned.claimed_at >= {{its turn came}}, false))
   AND (held.gate = ANY(CAST(:stopped AS text[]))
        OR (EXISTS (SELECT 1 FROM fencerow.queues AS queue
                    WHERE queue.name = turned.queue AND queue.paused_at IS NOT NULL)
-           OR turned.turned_at
+           OR {{its turn came}}
               NOT BETWEEN (SELECT fencerow.now()) - fencerow.seconds(CAST(:unclaimed_s AS double precision))
                       AND (SELECT fencerow.now()) + fencerow.seconds(CAST(:unclaimed_s AS double precision))
-              AND COALESCE(turned.claimed_at < turned.turned_at, true))
+              AND COALESCE(turned.claimed_at < {{its turn came}}, true))
           AND EXISTS (SELECT 1 FROM wanted WHERE wanted.gate = held.gate AND wanted.queue <> turned.queue))
 FOR UPDATE OF turned SKIP LOCKED;
 

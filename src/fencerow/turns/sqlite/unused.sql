@@ -1,5 +1,9 @@
 -- Turns that nobody uses go on.
 
+-- fragment: its turn came
+-- When its turn came: with its submit, if nobody gave it one later.
+COALESCE(turned.turned_at, turned.submitted_at)
+
 -- name: find_unused_turns
 -- Turns at these gates that nobody uses and that are to go on, with the reason: the gate is one of those that have stopped;
 -- or a job of another queue could have the turn, and the queue of the job is paused, or nobody has claimed it for so long and
@@ -43,13 +47,13 @@ SELECT turned.id, held.gate,
 FROM held
 CROSS JOIN fencerow.jobs AS turned ON turned.rowid = held.job
 WHERE +turned.state = 'queued'
-  AND NOT (turned.strict AND COALESCE(turned.claimed_at >= turned.turned_at, 0))
+  AND NOT (turned.strict AND COALESCE(turned.claimed_at >= {{its turn came}}, 0))
   AND (held.gate IN (SELECT value FROM json_each(:stopped))
        OR (EXISTS (SELECT 1 FROM fencerow.queues AS queue
                    WHERE queue.name = turned.queue AND queue.paused_at IS NOT NULL)
-           OR turned.turned_at NOT BETWEEN fencerow.now() - CAST(:unclaimed_s * 1000000 AS INTEGER)
+           OR {{its turn came}} NOT BETWEEN fencerow.now() - CAST(:unclaimed_s * 1000000 AS INTEGER)
                                        AND fencerow.now() + CAST(:unclaimed_s * 1000000 AS INTEGER)
-              AND COALESCE(turned.claimed_at < turned.turned_at, 1))
+              AND COALESCE(turned.claimed_at < {{its turn came}}, 1))
           AND held.gate IN (SELECT wanted.gate FROM wanted)
           AND (held.gate, turned.queue) NOT IN (SELECT wanted.gate, min(wanted.queue)
                                                 FROM wanted

@@ -1,0 +1,47 @@
+-- Turns that come with a submit: of the first job of a key of which no job is live. See turns/at_submit.py.
+
+-- fragment: nobody has a turn
+-- A turn is not stored: the jobs of a key that are queued or running have its turns. Here and below each gate is looked up by its name
+-- (OFFSET 0), as in take_arrivals.
+NOT EXISTS (SELECT 1 FROM fencerow.jobs AS holder
+            WHERE holder.exclusive = substr(place.gate, 5) AND holder.state IN ('queued', 'running') OFFSET 0)
+
+-- name: free_gates
+-- Those of these gates of keys where nobody has a turn and nobody waits, who would go first, and that are of no paused queue. Where a queue is
+-- passed over others go first, and there are none. Locks nothing, so it only tells where to try.
+SELECT place.gate
+FROM unnest(CAST(:gates AS text[]), CAST(:queues AS text[])) AS place (gate, queue)
+WHERE {{nobody has a turn}}
+  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS waiting
+                  WHERE waiting.gate = place.gate AND waiting.state = 'waiting' OFFSET 0)
+  AND place.queue <> ALL(ARRAY(SELECT queue.name FROM fencerow.queues AS queue WHERE queue.paused_at IS NOT NULL));
+
+-- name: lock_free_gates
+-- Lock those of these gates that nobody has locked, until the transaction ends. What has no row gets one, in the order in which gates are
+-- locked, and waits only for who makes the same row. Where a turn is kept for another, or an instant is noted, a look has more to say.
+-- Whether a turn was given by who had a lock is asked in a later statement (taken_gates).
+WITH made AS (
+    INSERT INTO fencerow.gates AS known (name)
+    SELECT place.gate
+    FROM unnest(CAST(:gates AS text[])) AS place (gate)
+    ORDER BY place.gate COLLATE "C"
+    ON CONFLICT (name) DO NOTHING
+    RETURNING known.name
+),
+there AS (
+    SELECT gate.name
+    FROM fencerow.gates AS gate
+    WHERE gate.name = ANY(CAST(:gates AS text[]))
+      AND (SELECT count(*) FROM made) >= 0
+      AND num_nonnulls(gate.next_at, gate.kept_until) = 0
+    FOR UPDATE SKIP LOCKED
+)
+SELECT made.name FROM made
+UNION ALL
+SELECT there.name FROM there;
+
+-- name: taken_gates
+-- Those of these gates of keys where somebody has a turn. They are locked, so nobody gets one meanwhile.
+SELECT place.gate
+FROM unnest(CAST(:gates AS text[])) AS place (gate)
+WHERE NOT {{nobody has a turn}};

@@ -1,0 +1,144 @@
+"""Races of a submit that gives the first of a key its turn at once, under the lock of the gate.
+
+That no key has more turns than it allows is an invariant: it is looked at after each order of every race.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from fencerow.core.model.job import NewJob
+from fencerow.core.store import store
+from fencerow_proof.arena.actor import Script, doing
+from fencerow_proof.arena.race import Scenario
+from tests.proof.race.conftest import Cut, Race, in_modes
+from tests.proof.race.named import named
+from tests.proof.race.people import FIRST, JOB, OTHER_JOB, THIRD_JOB, acting, of_a_key, register
+from tests.proof.race.test_passed_on import NO_ARRIVAL, ends
+from tests.proof.race.test_turns import HAND_OVER, LOOK, goes_to, one_has_it, waiting, with_names
+
+
+def whoever(_stored: Sequence[NewJob]) -> None:
+    """Nobody is woken here."""
+
+
+def comes_alone(job_id: str) -> Script:
+    """It may have its turn at once."""
+    yield store.submit_gated([of_a_key(job_id)], told=whoever)
+
+
+def comes(job_id: str) -> Script:
+    """In the transaction of somebody, who may hold no gate."""
+    yield store.submit_gated([of_a_key(job_id)])
+
+
+def nobody() -> Script:
+    """A setup: a key that nobody has ever named."""
+    yield register(FIRST)
+
+
+two_come = Scenario(
+    "submit at once × submit at once × hand_over",
+    nobody,
+    [
+        acting("client", lambda: comes_alone(JOB)),
+        acting("other", lambda: comes_alone(OTHER_JOB)),
+        doing("first", HAND_OVER),
+    ],
+    goes_to(JOB, OTHER_JOB),
+)
+two_come_to_a_known_gate = Scenario(
+    "submit at once × submit at once at a known gate",
+    waiting(),
+    [acting("client", lambda: comes_alone(JOB)), acting("other", lambda: comes_alone(OTHER_JOB))],
+    goes_to(JOB, OTHER_JOB),
+)
+one_waits = Scenario(
+    "submit at once × submit × hand_over",
+    nobody,
+    [
+        acting("client", lambda: comes_alone(JOB)),
+        acting("other", lambda: comes(OTHER_JOB)),
+        doing("first", LOOK),
+    ],
+    goes_to(JOB, OTHER_JOB),
+)
+one_ends = Scenario(
+    "submit at once × succeed that passes on × hand_over",
+    one_has_it(of_a_key(JOB), of_a_key(OTHER_JOB)),
+    [
+        acting("client", lambda: comes_alone(THIRD_JOB)),
+        doing("worker", ends()),
+        doing("first", HAND_OVER),
+    ],
+    goes_to(OTHER_JOB),
+)
+the_last_ends = Scenario(
+    "submit at once × succeed × hand_over",
+    one_has_it(of_a_key(JOB)),
+    [
+        acting("client", lambda: comes_alone(OTHER_JOB)),
+        doing("worker", ends()),
+        doing("first", HAND_OVER),
+    ],
+    goes_to(OTHER_JOB),
+)
+
+
+@named(62)
+@pytest.mark.parametrize(
+    "raced", [two_come, two_come_to_a_known_gate, one_waits, one_ends, the_last_ends], ids=with_names
+)
+def test_a_turn_that_comes_with_a_submit_is_nobody_elses(race: Race, raced: Scenario) -> None:
+    race(raced)
+
+
+UNCOUNTED = Cut("taken_gates", ("WHERE NOT ", "WHERE false AND NOT "))
+UNLOCKED = Cut(
+    "lock_free_gates",
+    (
+        "SELECT there.name FROM there",
+        "SELECT place.gate FROM unnest(CAST(:gates AS text[])) AS place (gate)",
+    ),
+)
+
+
+@in_modes("held")
+@named(62)
+def test_two_have_it_where_a_submit_does_not_count_under_the_lock(race: Race) -> None:
+    race.turns_red(two_come_to_a_known_gate, UNCOUNTED)
+
+
+@in_modes("plain", "held")
+@named(62)
+def test_two_have_it_where_a_submit_does_not_need_the_lock(race: Race) -> None:
+    race.turns_red(two_come_to_a_known_gate, UNLOCKED)
+
+
+# A look passes over the gates where somebody has the turn who lets nobody run beside itself.
+
+
+comes_beside = Scenario(
+    "submit × succeed × hand_over × hand_over",
+    one_has_it(of_a_key(JOB)),
+    [
+        acting("client", lambda: comes(OTHER_JOB)),
+        doing("worker", ends()),
+        doing("first", HAND_OVER),
+        doing("second", HAND_OVER),
+    ],
+    goes_to(OTHER_JOB),
+)
+
+
+@named(62)
+def test_who_comes_beside_one_that_runs_alone_is_not_forgotten(race: Race) -> None:
+    race(comes_beside, share=0.4)
+
+
+@in_modes("held")
+@named(62)
+def test_who_comes_beside_one_that_ends_is_forgotten_where_the_end_leaves_no_arrival(race: Race) -> None:
+    race.turns_red(comes_beside, NO_ARRIVAL)
