@@ -1,10 +1,15 @@
-"""What is told of jobs that are queued again: one hint for each lane, and one for all gates."""
+"""What is told of jobs that are stored or queued again: one hint for each lane, and one for all gates."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from fencerow.core.model.wakeup import Arrived, Queued, encode
 from fencerow.core.store.attempts import Requeued
-from fencerow.core.store.hints import hints_of_queued
+from fencerow.core.store.hints import hints_of, hints_of_alike, hints_of_queued
+from tests.kit.jobs import new_job
 
 
 def test_each_lane_and_the_gates_are_told_once() -> None:
@@ -12,3 +17,23 @@ def test_each_lane_and_the_gates_are_told_once() -> None:
     at_gates = [Requeued(f"gate {at}", "q", 0, 1, waits=True) for at in range(2)]
 
     assert hints_of_queued([*jobs, *at_gates]) == [encode(Queued("q", 0, 98, "")), encode(Arrived())]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"priority": 7},
+        {"delay_s": 5.0},
+        {"run_at_us": 1},
+        {"share": "s"},
+        {"affinity": "gpu"},
+        {"exclusive": "k"},
+        {"limits": ("l",)},
+    ],
+    ids=str,
+)
+def test_of_jobs_that_are_alike_one_tells_what_all_do(said: dict[str, Any]) -> None:
+    job = new_job(**said)
+
+    assert hints_of_alike(job) == hints_of([job, job])

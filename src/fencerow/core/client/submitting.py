@@ -20,7 +20,7 @@ from fencerow.core.model.job import NewJob
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.submission import Submission, SubmitResult
 from fencerow.core.store import store
-from fencerow.core.store.hints import hints_of
+from fencerow.core.store.hints import hints_of, hints_of_alike
 from fencerow.core.store.storing import answered_each, once_each, storing_once
 from fencerow.core.store.submit import are_alike
 from fencerow.core.store.terms import is_settled
@@ -215,6 +215,8 @@ class Form(Enum):
 
 def _form_of(jobs: Sequence[NewJob], *, may_copy: bool) -> Form:
     """`may_copy`: the connection is one of ours, to PostgreSQL."""
+    if len(jobs) == 1:
+        return Form.GATED if jobs[0].writes_more else Form.ROWS
     if may_copy and are_alike(jobs):
         return Form.ARRAYS
     if may_copy and len(jobs) >= COPY_ROWS_MIN:
@@ -239,7 +241,7 @@ def _tells(jobs: Sequence[NewJob], form: Form) -> Tells | None:
     told once more when they are stored."""
     if len(jobs) >= COPY_ROWS_MIN and not any(job.needs_turn for job in jobs):
         return None
-    hints = hints_of(jobs[:1] if form is Form.ARRAYS else jobs)  # those that are alike are in one lane
+    hints = hints_of_alike(jobs[0]) if form is Form.ARRAYS or len(jobs) == 1 else hints_of(jobs)
     return Tells(hints) if hints else None
 
 

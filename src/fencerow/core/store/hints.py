@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.model.lane import family_of, lane_of
@@ -11,6 +12,19 @@ from fencerow.core.model.wakeup import Arrived, Queued, encode
 from fencerow.core.store.attempts import Requeued
 
 ARRIVED = encode(Arrived())
+
+
+def hints_of_alike(job: NewJob) -> list[str]:
+    """`hints_of` for jobs that are alike, of which this is one. Of those that are due at once it is always the same."""
+    template = job.template
+    if template.run_at_us is not None or job.is_named:
+        return hints_of([job])
+    return [] if template.delay_s > 0 else [_due_now(template.queue, template.priority)]
+
+
+@lru_cache(maxsize=1024)
+def _due_now(queue: str, priority: int) -> str:
+    return encode(Queued(queue, priority))
 
 
 def hints_of(jobs: Iterable[NewJob]) -> list[str]:
