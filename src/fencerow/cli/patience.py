@@ -12,6 +12,7 @@ from itertools import chain, repeat
 
 from fencerow.core.config import CoreConfig, PostgresUrl
 from fencerow.core.errors import Unavailable
+from fencerow.db.errors.base import line_of
 from fencerow.db.text import amount
 
 log = logging.getLogger("fencerow.worker")
@@ -42,7 +43,9 @@ def reach_patiently(url: PostgresUrl, config: CoreConfig) -> None:
             tries += 1
             if was_up:
                 continue  # perhaps it came up between the two looks; refused once more, it is us whom it refuses
-            log.warning("no job runs yet, and the server is tried for %.0f s more: %s", left_s, error)
+            log.warning(
+                "no job runs yet, and the server is tried for %.0f s more: %s", left_s, line_of(error)
+            )
         else:
             break
         time.sleep(min(left_s, pause_s * random.uniform(0.8, 1.2)))  # noqa: S311
