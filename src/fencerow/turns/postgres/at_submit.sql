@@ -1,20 +1,12 @@
 -- Turns that come with a submit: of the first job of a key of which no job is live. See turns/at_submit.py.
 
--- fragment: nobody has a turn
--- A turn is not stored: the jobs of a key that are queued or running have its turns. Here and below each gate is looked up by its name
--- (OFFSET 0), as in take_arrivals.
-NOT EXISTS (SELECT 1 FROM fencerow.jobs AS holder
-            WHERE holder.exclusive = substr(place.gate, 5) AND holder.state IN ('queued', 'running') OFFSET 0)
-
 -- name: free_gates
--- Those of these gates of keys where nobody has a turn and nobody waits, who would go first, and that are of no paused queue. Where a queue is
--- passed over others go first, and there are none. Locks nothing, so it only tells where to try.
-SELECT place.gate
-FROM unnest(CAST(:gates AS text[]), CAST(:queues AS text[])) AS place (gate, queue)
-WHERE {{nobody has a turn}}
-  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS waiting
-                  WHERE waiting.gate = place.gate AND waiting.state = 'waiting' OFFSET 0)
-  AND place.queue <> ALL(ARRAY(SELECT queue.name FROM fencerow.queues AS queue WHERE queue.paused_at IS NOT NULL));
+-- Those of these gates where to try, as far as a look without locks tells; none for a role that may not lock gates.
+SELECT free.gate
+FROM fencerow.free_gates(
+    CAST(:gates AS text[]), CAST(:queues AS text[]),
+    has_column_privilege(CAST($$fencerow.gates$$ AS regclass), 'name', 'UPDATE')
+) AS free (gate);
 
 -- name: lock_free_gates
 -- Lock those of these gates that nobody has locked, until the transaction ends. What has no row gets one, in the order in which gates are
@@ -41,7 +33,9 @@ UNION ALL
 SELECT there.name FROM there;
 
 -- name: taken_gates
--- Those of these gates of keys where somebody has a turn. They are locked, so nobody gets one meanwhile.
+-- Those of these gates of keys where somebody has a turn, which is stored nowhere: jobs of the key that are queued or running have it. They
+-- are locked, so nobody gets one meanwhile. Each gate is looked up by its name (OFFSET 0), as in take_arrivals.
 SELECT place.gate
 FROM unnest(CAST(:gates AS text[])) AS place (gate)
-WHERE NOT {{nobody has a turn}};
+WHERE EXISTS (SELECT 1 FROM fencerow.jobs AS holder
+              WHERE holder.exclusive = substr(place.gate, 5) AND holder.state IN ('queued', 'running') OFFSET 0);

@@ -27,3 +27,24 @@ CREATE TABLE fencerow.gate_arrivals (
     gate text NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX gate_arrivals_gate ON fencerow.gate_arrivals (gate);  -- a look takes all arrivals of its gates
+
+-- Those of these gates of keys where a submit may try to give a turn: nobody has one and nobody waits, who would go first, and the
+-- queue of the job is not paused. Where a queue is passed over others go first, and there are none. It locks nothing. A
+-- role that may not lock gates gives no turns and may not read here either: so this is a function, which looks at may_lock first.
+-- A turn is not stored: the jobs of a key that are queued or running have its turns. Each gate is looked up by its name (OFFSET
+-- 0), by a plan of this call: one that is kept would be that of an empty table.
+CREATE FUNCTION fencerow.free_gates(gates text[], queues text[], may_lock boolean) RETURNS SETOF text LANGUAGE plpgsql VOLATILE
+    SET plan_cache_mode = force_custom_plan AS $$
+BEGIN
+    IF NOT may_lock THEN
+        RETURN;
+    END IF;
+    RETURN QUERY
+    SELECT place.gate
+    FROM unnest(gates, queues) AS place (gate, queue)
+    WHERE NOT EXISTS (SELECT 1 FROM fencerow.jobs AS holder
+                      WHERE holder.exclusive = substr(place.gate, 5) AND holder.state IN ('queued', 'running') OFFSET 0)
+      AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS waiting
+                      WHERE waiting.gate = place.gate AND waiting.state = 'waiting' OFFSET 0)
+      AND place.queue <> ALL(ARRAY(SELECT queue.name FROM fencerow.queues AS queue WHERE queue.paused_at IS NOT NULL));
+END $$;
