@@ -522,6 +522,14 @@ def gated_again() -> Script:
     yield from turns_given()
 
 
+APART = (new_job(exclusive="j"), new_job(OTHER_JOB, exclusive="k"))
+
+
+def apart_again() -> Script:
+    yield store.resubmit(APART)
+    yield from turns_given()
+
+
 LINED = tuple(of_the_line(each) for each in BOTH)
 TAKER = "00000000-0000-4000-8000-000000000999"
 TAKE = handovers.take(handovers.TakeOf("bot", TAKER, 60.0), limit=2)
@@ -565,6 +573,7 @@ CASES: list[Case] = [
     reading(unique_keys_of([JOB])),
     # turns
     Case("submit_gated", workers, store.submit_gated(GATED), gated_again, (JOB, OTHER_JOB)),
+    Case("submit_gated, with turns", workers, store.submit_gated(APART, told=len), apart_again, BOTH),
     Case("hand_over", waiting, handing.hand_over(), turns_given, (JOB, OTHER_JOB)),
     Case(
         "succeed_alone that passes its turn on",
