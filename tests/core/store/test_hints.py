@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from fencerow.core.model.wakeup import Arrived, Queued, encode
@@ -37,3 +38,11 @@ def test_of_jobs_that_are_alike_one_tells_what_all_do(said: dict[str, Any]) -> N
     job = new_job(**said)
 
     assert hints_of_alike(job) == hints_of([job, job])
+
+
+def test_of_new_jobs_those_with_their_turn_are_told_as_plain_ones() -> None:
+    waits = new_job(exclusive="k")
+    has_turn = msgspec.structs.replace(waits, has_turn=True)
+
+    assert hints_of([waits]) == [encode(Arrived())]
+    assert hints_of([has_turn]) == hints_of([new_job()]) != []
