@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISREG
 
 from fencerow.db.errors import ConfigError, UnsafeFileSystem
 
@@ -86,12 +87,12 @@ def refuse_hard_links(path: Path) -> None:
         ConfigError: there is another name; remove all but one.
     """
     try:
-        names = path.stat().st_nlink
-    except FileNotFoundError:
-        return
-    if names > 1:
+        found = path.stat()
+    except OSError:
+        return  # there is none, or whoever opens it says what is wrong
+    if S_ISREG(found.st_mode) and found.st_nlink > 1:
         raise ConfigError(
-            f"{path} has {names} names (hard links)",
+            f"{path} has {found.st_nlink} names (hard links)",
             "its journal and the file of its workers lie beside one name: who comes by another one damages the file",
             f"stop all programs that use it, and remove all names but one: find MOUNT -samefile {path}; a symbolic "
             "link may lead there",
