@@ -60,12 +60,13 @@ async def submitted(engine: PostgresEngine, heard: Heard, holding: psycopg.Conne
     """A job is stored, and its caller told, while its wake-up waits for the lock."""
     client = JobsClient(engine)
     await one_after_the_other(client)
-    await asyncio.to_thread(engine.flush, PATIENCE_S)
     await engine._pools.aanswered(PATIENCE_S)
+    engine.wake(["all before"])
+    await asyncio.to_thread(engine.flush, PATIENCE_S)
+    while await asyncio.to_thread(heard.get, timeout=PATIENCE_S) != "all before":
+        pass
     holding.execute("SELECT pg_advisory_xact_lock(4711)")
     engine._wakeups._sending()._rests_until = 0.0  # its time has come
-    while not heard.empty():
-        heard.get()
     async with asyncio.timeout(PATIENCE_S):
         await client.asubmit([one := plain()])
     assert begun(engine) == 1, "its connection is in use for the wake-up"

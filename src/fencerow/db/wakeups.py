@@ -76,6 +76,7 @@ class WakeupSender:
         self._busy = False
         self._closed = False
         self._resting = False
+        self._is_stream = False  # more than one was posted since the last send
         self._hurried = 0  # how many wait in `flush`
         self._rest_s = REST_S_MIN
         self._rests_until = 0.0
@@ -92,15 +93,17 @@ class WakeupSender:
             taken = list(dict.fromkeys((*self._waiting, *messages)))
             self._rest_s = self._next_rest_s()
             self._rests_until = now + self._rest_s
-            self._waiting = {}
+            self._waiting, self._is_stream = {}, False
             return taken
 
     def post(self, messages: list[str]) -> None:
         if self._resting and self._waiting.keys() >= set(messages):
+            self._is_stream = True
             return  # whoever takes them from there sends them later than now
         with self._changed:
             if self._closed:
                 return
+            self._is_stream = bool(self._waiting)
             self._waiting.update(dict.fromkeys(messages))
             try:
                 self._service.need()
@@ -152,12 +155,12 @@ class WakeupSender:
                 self._rest()
             if not self._waiting:
                 return None
-            batch, self._waiting = list(self._waiting), {}
+            batch, self._waiting, self._is_stream = list(self._waiting), {}, False
             self._busy = True
             return batch
 
     def _rest(self) -> None:
-        """Let messages gather, unless somebody flushes. A little longer than whoever could take them along waits."""
+        """Let messages gather, unless somebody flushes. A stream is given a moment more, to take them along."""
         if time.monotonic() >= self._rests_until:
             return
         self._resting = True
@@ -167,7 +170,7 @@ class WakeupSender:
         self._rest_s = self._next_rest_s()
 
     def _left_s(self) -> float:
-        return self._rests_until + LONGER_S - time.monotonic()
+        return self._rests_until + (LONGER_S if self._is_stream else 0.0) - time.monotonic()
 
     def _next_rest_s(self) -> float:
         return min(2 * self._rest_s, REST_S_MAX) if self._waiting else REST_S_MIN
