@@ -16,13 +16,12 @@ from fencerow.core.client.base import ClientBase
 from fencerow.core.client.submit_group import SubmitGroups, in_doubt
 from fencerow.core.errors import DatabaseError, FencerowError, InvalidInput, OutcomeUnknown
 from fencerow.core.errors.bare import bare
-from fencerow.core.model.job import NewJob
+from fencerow.core.model.job import NewJob, are_alike
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.submission import Submission, SubmitResult
 from fencerow.core.store import store
 from fencerow.core.store.hints import hints_of, hints_of_alike
 from fencerow.core.store.storing import answered_each, once_each, storing_once
-from fencerow.core.store.submit import are_alike
 from fencerow.core.store.terms import is_settled
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.db.apart import apart

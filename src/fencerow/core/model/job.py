@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self, overload
 
@@ -153,6 +154,24 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
         if self.exclusive is not None:
             return f"key:{self.exclusive}"
         return f"limit:{self.limits[0]}" if self.limits else None
+
+
+def are_alike(jobs: Sequence[NewJob]) -> bool:
+    """Whether they are several of one template, and wings say nothing of them: they write no more than their rows."""
+    if len(jobs) < 2:
+        return False
+    template = jobs[0].template
+    # Written out, in a list: asked of each, by a property and in a generator, it takes three times as long.
+    unlike = [
+        job.template is not template
+        or job.terms is not None
+        or job.exclusive is not None
+        or job.limits is not None
+        or job.share is not None
+        or job.affinity is not None
+        for job in jobs
+    ]
+    return True not in unlike
 
 
 class KeyClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

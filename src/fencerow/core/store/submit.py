@@ -197,24 +197,6 @@ def as_parameters(job: NewJob) -> dict[str, Param]:
     }
 
 
-def are_alike(jobs: Sequence[NewJob]) -> bool:
-    """Whether they are several of one template, and wings say nothing of them: they write no more than their rows."""
-    if len(jobs) < 2:
-        return False
-    template = jobs[0].template
-    # Written out, in a list: asked of each, by a property and in a generator, it takes three times as long.
-    unlike = [
-        job.template is not template
-        or job.terms is not None
-        or job.exclusive is not None
-        or job.limits is not None
-        or job.share is not None
-        or job.affinity is not None
-        for job in jobs
-    ]
-    return True not in unlike
-
-
 def as_arrays(jobs: Sequence[NewJob]) -> dict[str, Param]:
     """The parameters of `submit_alike`: the template's, and arrays as the text in which PostgreSQL reads them.
 

@@ -203,7 +203,7 @@ class QueueView:
 
     def is_plain(self) -> bool:
         """Whether one claim may take all that is known to be due, and nothing is to be done before it: hints were heard
-        all the time, there is no limit, no suspect, no share in turn, and no job that claims passed over."""
+        all the time, there is no limit, no suspect, no lane that takes turns, and no job that claims passed over."""
         if self._sweep_at <= 0 or self.limit.is_there or self.suspects.due_at is not None:
             return False
         return SHARE not in {lane for _, lane in self._marks} and not self.heads.any_passed_over()

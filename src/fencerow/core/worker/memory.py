@@ -18,7 +18,7 @@ def resident_bytes() -> int | None:
         return None
 
 
-class Settled:
+class FrozenMemory:
     """Whether what lay in memory when the first worker of this process began is left out of garbage collections.
 
     It is there for as long as the worker, and to look through all of it keeps every thread from work for tens of
@@ -48,4 +48,4 @@ class Settled:
                 self._is_ours = False
 
 
-SETTLED = Settled()
+FROZEN_MEMORY = FrozenMemory()

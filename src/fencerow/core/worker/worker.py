@@ -26,7 +26,7 @@ from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.assembly import Assembly, check_children, connections, described, shared
 from fencerow.core.worker.blocking import is_in
 from fencerow.core.worker.idling import until_idle as until_idle_now
-from fencerow.core.worker.memory import SETTLED
+from fencerow.core.worker.memory import FROZEN_MEMORY
 from fencerow.core.worker.middleware import NO_MIDDLEWARE, Middleware
 from fencerow.core.worker.ordered import ServedChange, not_registered, ordering_of
 from fencerow.core.worker.shutdown import drain_s, tasks_ended
@@ -136,7 +136,7 @@ class LoopWorker:
             raise
         parts.start()
         self._started = True
-        SETTLED.begin()
+        FROZEN_MEMORY.begin()
         self.telemetry.emit(Fact.WORKER_STARTED, worker=self.name)
         text = "worker %s serves %s with %s known, and waits for jobs"
         log.info(text, self.name, described(parts.roster.pools), amount(len(self._handlers), "job"))
@@ -331,7 +331,7 @@ class LoopWorker:
         reason = "died" if parts.fatal.happened() else "asked to stop"
         parts.fatal.rule_out()
         self.telemetry.emit(Fact.WORKER_STOPPED, worker=self.name, reason=reason)
-        SETTLED.end()
+        FROZEN_MEMORY.end()
         self._stopped.set()
         self._ended.set()
         log.info("worker %s has stopped; ended: %s", self.name, parts.acker.tally.told())
