@@ -84,3 +84,43 @@ def run(connection: psycopg.Connection[Any], engine: PostgresEngine, name: str) 
         (each["Actual Rows"] + each.get("Rows Removed by Filter", 0)) * each["Actual Loops"] for each in found
     )
     return int(sum(rows))
+
+
+KEYED = """
+INSERT INTO "fencerow".jobs (id, queue, name, state, run_at, attempts_max, crashes_max, snoozes_max, submitted_at,
+                             args_bytes, args, exclusive, gate)
+SELECT CAST(lpad(to_hex(n), 32, '0') AS uuid), 'mail', 'send', CASE WHEN n % 2 = 0 THEN 'queued' ELSE 'waiting' END,
+       clock_timestamp(), 3, 3, 48, clock_timestamp(), 2, '{}', CAST(n / 2 AS text),
+       CASE WHEN n % 2 = 1 THEN 'key:' || n / 2 END
+FROM generate_series(1, 20000) AS n
+"""
+LOOKED_AT = """
+SELECT sum(pg_stat_get_xact_tuples_returned(place.oid))
+FROM (SELECT CAST('fencerow.jobs' AS regclass) AS oid
+      UNION ALL SELECT indexrelid FROM pg_index WHERE indrelid = CAST('fencerow.jobs' AS regclass)) AS place
+"""
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_submit_walks_over_no_crowd_that_came_after_its_plans(pg: PostgresEngine, kept: bool) -> None:
+    """The plans of its functions are kept by the server, whether or not it was told to keep those of statements."""
+    if kept and is_pooled(pg.conninfo):
+        pytest.skip("nothing is prepared through a pooler")
+    gates = [f"key:{number}" for number in (3, 70, 90_000)]
+    asked = "SELECT * FROM fencerow.lock_free_turns(ARRAY(SELECT fencerow.free_gates(%s, %s, true)))"
+    counted = "SELECT * FROM fencerow.lock_free_turns(%s)"
+    with psycopg.connect(pg.conninfo, autocommit=True) as connection:
+        if kept:
+            connection.execute(MEET, (connection.info.backend_pid,))
+        for table in ("jobs", "gates", "queues"):
+            connection.execute(f"ALTER TABLE fencerow.{table} SET (autovacuum_enabled = false)".encode())
+            connection.execute(f"ANALYZE fencerow.{table}".encode())
+        for _ in range(10):  # from the sixth on the server may keep a plan for all values
+            connection.execute(asked, (gates, ["mail"] * 3))
+        connection.execute(KEYED)
+        with connection.transaction():
+            ((before,),) = connection.execute(LOOKED_AT).fetchall()
+            assert connection.execute(asked, (gates, ["mail"] * 3)).fetchall() == [("key:90000",)]
+            assert connection.execute(counted, (gates,)).fetchall() == [("key:90000",)]
+            ((after,),) = connection.execute(LOOKED_AT).fetchall()
+    assert after - before < 20

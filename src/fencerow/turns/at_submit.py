@@ -15,24 +15,37 @@ from fencerow.core.model.job import NewJob
 from fencerow.db.run import Steps, execute, first_column
 
 
+def turned(jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
+    """These jobs, with its turn the first of each key whose gate could be locked and where nobody is."""
+    firsts = _firsts(jobs)
+    if not firsts:
+        return list(jobs)
+    free = set(first_column((yield from execute("free_turns", **_places(firsts)))))
+    return _given(jobs, {job.id for job in firsts if job.gate in free})
+
+
 def free(jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
-    """The first of each key of which no job is live, as far as a look without locks tells."""
+    """The first of each key where nobody is, as far as a look without locks tells."""
     firsts = _firsts(jobs)
     if not firsts:
         return []
-    gates, queues = [str(job.gate) for job in firsts], [job.template.queue for job in firsts]
-    found = set(first_column((yield from execute("free_gates", gates=gates, queues=queues))))
+    found = set(first_column((yield from execute("free_gates", **_places(firsts)))))
     return [job for job in firsts if job.gate in found]
 
 
-def turned(jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
-    """These jobs, of which no two have one key, those with their turn whose gate could be locked and is free."""
+def turned_of_free(jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
+    """What `free` found, with their turn those whose gate could be locked and is free still."""
     gates = [str(job.gate) for job in jobs]
-    locked = first_column((yield from execute("lock_free_gates", gates=gates)))
-    # In a later statement than the locks: what was given by who had one of them is seen now.
-    taken = first_column((yield from execute("taken_gates", gates=locked))) if locked else []
-    given = set(locked).difference(taken)
-    return [msgspec.structs.replace(job, has_turn=True) if job.gate in given else job for job in jobs]
+    free = set(first_column((yield from execute("lock_free_turns", gates=gates))))
+    return _given(jobs, {job.id for job in jobs if job.gate in free})
+
+
+def _places(jobs: Sequence[NewJob]) -> dict[str, list[str]]:
+    return {"gates": [str(job.gate) for job in jobs], "queues": [job.template.queue for job in jobs]}
+
+
+def _given(jobs: Sequence[NewJob], ids: set[str]) -> list[NewJob]:
+    return [msgspec.structs.replace(job, has_turn=True) if job.id in ids else job for job in jobs]
 
 
 def _firsts(jobs: Iterable[NewJob]) -> list[NewJob]:

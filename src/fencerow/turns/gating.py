@@ -29,13 +29,17 @@ class Gates:
         key = (job.exclusive, template.exclusive_at_once, template.strict)
         return job.gate, *key, limits, job.share, job.affinity, wait_s
 
+    def turned(self, jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
+        """The first of each key where nobody is. It locks the rows of their gates."""
+        return (yield from at_submit.turned(jobs))
+
     def free(self, jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
         """The first of each key where nobody is."""
         return (yield from at_submit.free(jobs))
 
-    def turned(self, jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
+    def turned_of_free(self, jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
         """It locks the rows of their gates."""
-        return (yield from at_submit.turned(jobs))
+        return (yield from at_submit.turned_of_free(jobs))
 
     def come(self, jobs: Sequence[NewJob]) -> Steps[None]:
         """Say that new jobs come to their gates.

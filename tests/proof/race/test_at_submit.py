@@ -5,13 +5,15 @@ That no key has more turns than it allows is an invariant: it is looked at after
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import psycopg
 import pytest
 
 from fencerow.core.model.job import NewJob
 from fencerow.core.store import store
 from fencerow_proof.arena.actor import Script, doing
+from fencerow_proof.arena.postgres import PostgresArena
 from fencerow_proof.arena.race import Scenario
 from tests.proof.race.conftest import Cut, Race, in_modes
 from tests.proof.race.named import named
@@ -95,26 +97,42 @@ def test_a_turn_that_comes_with_a_submit_is_nobody_elses(race: Race, raced: Scen
     race(raced)
 
 
-UNCOUNTED = Cut("taken_gates", ("WHERE NOT ", "WHERE false AND NOT "))
-UNLOCKED = Cut(
-    "lock_free_gates",
-    (
-        "SELECT there.name FROM there",
-        "SELECT place.gate FROM unnest(CAST(:gates AS text[])) AS place (gate)",
-    ),
-)
+LOCKING = "fencerow.lock_free_turns("
+HELD_BY = "EXISTS (SELECT FROM fencerow.jobs AS one WHERE one.gate IS NULL AND one.exclusive = substr(mine.name, 5))"
+UNCOUNTED = ("WHERE NOT EXISTS (", "WHERE true OR NOT EXISTS (")
+IN_ONE_SNAPSHOT = ("FROM there) AS mine;", f"FROM there) AS mine WHERE NOT {HELD_BY};")
+UNLOCKED = ("SELECT there.name FROM there", "SELECT place.gate FROM unnest(gates) AS place (gate)")
+
+
+def altered(url: str, *changes: tuple[str, str]) -> Cut:
+    """The function that locks and counts, with another text, in place of ours."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        asked = "SELECT pg_get_functiondef(CAST('fencerow.lock_free_turns' AS regproc))"
+        ((text,),) = connection.execute(asked).fetchall()
+        for old, new in ((LOCKING, other := "fencerow.lock_otherwise("), *changes):
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        connection.execute(text.encode())
+    return Cut("free_turns", (LOCKING, other))
 
 
 @in_modes("held")
 @named(62)
-def test_two_have_it_where_a_submit_does_not_count_under_the_lock(race: Race) -> None:
-    race.turns_red(two_come_to_a_known_gate, UNCOUNTED)
+@pytest.mark.parametrize(
+    "changes", [(UNCOUNTED,), (UNCOUNTED, IN_ONE_SNAPSHOT)], ids=["not at all", "in the snapshot of the lock"]
+)
+def test_two_have_it_where_a_submit_does_not_count_behind_the_lock(
+    race: Race, arenas: Mapping[str, PostgresArena], changes: Sequence[tuple[str, str]]
+) -> None:
+    race.turns_red(two_come_to_a_known_gate, altered(arenas["held"].url, *changes))
 
 
 @in_modes("plain", "held")
 @named(62)
-def test_two_have_it_where_a_submit_does_not_need_the_lock(race: Race) -> None:
-    race.turns_red(two_come_to_a_known_gate, UNLOCKED)
+def test_two_have_it_where_a_submit_does_not_need_the_lock(
+    race: Race, arenas: Mapping[str, PostgresArena]
+) -> None:
+    race.turns_red(two_come_to_a_known_gate, altered(arenas[race.mode].url, UNLOCKED))
 
 
 # A look passes over the gates where somebody has the turn who lets nobody run beside itself.

@@ -30,16 +30,20 @@ class Gating(Protocol):
         """The same where a COPY brings it: where it waits first, then the columns themselves."""
         ...
 
-    def free(self, jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
-        """Those of new jobs that seem to have their turn at once, as far as a look without locks tells."""
-        ...
-
     def turned(self, jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
-        """What `free` found in this transaction, those with their turn (`has_turn`) that get it at once.
+        """These new jobs, those with their turn (`has_turn`) that get it at once.
 
         Locks what it takes to give turns until the transaction ends, so that is to be one of ours, and short. It comes
         before all other locks.
         """
+        ...
+
+    def free(self, jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
+        """Those of new jobs that seem to have their turn at once, as far as a look without locks tells."""
+        ...
+
+    def turned_of_free(self, jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
+        """`turned` of what `free` found in this transaction."""
         ...
 
     def come(self, jobs: Sequence[NewJob]) -> Steps[None]:

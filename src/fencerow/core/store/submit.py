@@ -28,7 +28,7 @@ from fencerow.db.run import (
 )
 
 NONE: frozenset[str] = frozenset()
-FREE_BYTES_MAX = 4 * 1024 * 1024  # of the arguments of jobs that a COPY leaves to an insert
+FREE_BYTES_MAX = 4 * 1024 * 1024  # of the arguments of jobs that are sent while gates are locked
 NULL = r"\N"
 BETWEEN = "\x01"
 # What the text form of COPY reserves, and what stands for it.
@@ -64,9 +64,8 @@ def submit_gated(jobs: Sequence[NewJob], *, told: Told | None = None) -> Steps[l
     `told`: the transaction is one of ours and has nothing else in it, so some may have their turn at once. It is told
     with the jobs as they were stored. Locks then what it takes to give turns, and waits for who gives some.
     """
-    free = [] if told is None else (yield from _free(jobs))
-    turned = {job.id: job for job in ((yield from gating().turned(free)) if free else [])}
-    stored = [turned.get(job.id, job) for job in jobs] if turned else jobs
+    may_turn = told is not None and any(job.needs_turn for job in jobs) and _are_small(jobs)
+    stored = (yield from gating().turned(jobs)) if may_turn else jobs
     ids = list((yield from store_jobs(stored, _insert(stored))))
     if told is not None:
         told(stored)
@@ -93,7 +92,7 @@ def submit_by_copy(jobs: Sequence[NewJob], *, told: Told | None = None) -> Steps
     if rest:
         yield from store_jobs(rest, _copy(rest, acceptance))
     if free:
-        free = yield from gating().turned(free)
+        free = yield from gating().turned_of_free(free)
         yield from store_jobs(free, _insert(free))
     if told is not None:
         told([*free, *rest])
@@ -104,7 +103,12 @@ def _free(jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
     """None if they are too large to be sent again in one piece."""
     needs_turn = any(job.needs_turn for job in jobs)
     free = (yield from gating().free(jobs)) if needs_turn else []
-    return free if sum(job.args_bytes for job in free) <= FREE_BYTES_MAX else []
+    return free if _are_small(free) else []
+
+
+def _are_small(jobs: Iterable[NewJob]) -> bool:
+    """Whether they are soon sent, while gates are locked."""
+    return sum(job.args_bytes for job in jobs) <= FREE_BYTES_MAX
 
 
 def _copy(jobs: Sequence[NewJob], acceptance: Acceptance) -> Steps[list[str]]:

@@ -32,9 +32,9 @@ CREATE INDEX gate_arrivals_gate ON fencerow.gate_arrivals (gate);  -- a look tak
 -- queue of the job is not paused. Where a queue is passed over others go first, and there are none. It locks nothing. A
 -- role that may not lock gates gives no turns and may not read here either: so this is a function, which looks at may_lock first.
 -- A turn is not stored: the jobs of a key that are queued or running have its turns. Each gate is looked up by its name (OFFSET
--- 0), by a plan of this call: one that is kept would be that of an empty table.
+-- 0), by an index also where the plan was kept from a time when the table was empty.
 CREATE FUNCTION fencerow.free_gates(gates text[], queues text[], may_lock boolean) RETURNS SETOF text LANGUAGE plpgsql VOLATILE
-    SET plan_cache_mode = force_custom_plan AS $$
+    SET enable_seqscan = off AS $$
 BEGIN
     IF NOT may_lock THEN
         RETURN;
@@ -47,4 +47,42 @@ BEGIN
       AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS waiting
                       WHERE waiting.gate = place.gate AND waiting.state = 'waiting' OFFSET 0)
       AND place.queue <> ALL(ARRAY(SELECT queue.name FROM fencerow.queues AS queue WHERE queue.paused_at IS NOT NULL));
+END $$;
+
+-- Lock those of these gates of keys that nobody has locked, until the transaction ends, and tell which of them have their turn free.
+-- What has no row gets one, in the order in which gates are locked, and waits only for who makes the same row. Where a turn is
+-- kept for another, or an instant is noted, a look has more to say.
+-- It counts in a statement behind the locks, and as the function is VOLATILE that has a later snapshot: what was given by who had a lock is seen.
+CREATE FUNCTION fencerow.lock_free_turns(gates text[]) RETURNS SETOF text LANGUAGE plpgsql VOLATILE
+    SET enable_seqscan = off AS $$
+DECLARE
+    locked text[];
+BEGIN
+    IF cardinality(gates) = 0 THEN
+        RETURN;
+    END IF;
+    WITH made AS (
+        INSERT INTO fencerow.gates AS known (name)
+        SELECT place.gate
+        FROM unnest(gates) AS place (gate)
+        ORDER BY place.gate COLLATE "C"
+        ON CONFLICT (name) DO NOTHING
+        RETURNING known.name
+    ),
+    there AS (
+        SELECT gate.name
+        FROM fencerow.gates AS gate
+        WHERE gate.name = ANY(gates)
+          AND (SELECT count(*) FROM made) >= 0
+          AND num_nonnulls(gate.next_at, gate.kept_until) = 0
+        FOR UPDATE SKIP LOCKED
+    )
+    SELECT array_agg(mine.name)
+    INTO locked
+    FROM (SELECT made.name FROM made UNION ALL SELECT there.name FROM there) AS mine;
+    RETURN QUERY
+    SELECT place.gate
+    FROM unnest(locked) AS place (gate)
+    WHERE NOT EXISTS (SELECT 1 FROM fencerow.jobs AS holder
+                      WHERE holder.exclusive = substr(place.gate, 5) AND holder.state IN ('queued', 'running') OFFSET 0);
 END $$;
