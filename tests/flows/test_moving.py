@@ -204,16 +204,15 @@ def test_a_job_that_a_stranger_has_locked_is_waited_for_and_those_behind_it_are_
     with app_on(pg) as app:
         shop = Shop(app)
         handle = cancelled_chain(shop, pg)
-        monkeypatch.setattr(
-            moving,
-            "revive_portion",
-            lambda *given, **more: replace(revive_portion(*given, **more), patience_s=0.2),
-        )
-
         with psycopg.connect(pg.conninfo) as stranger:
             row = "SELECT 1 FROM fencerow.finished_jobs WHERE id = %s FOR UPDATE"
             stranger.execute(row, [handle.job_named("a").id])
-            with pytest.raises(Busy):
+            with monkeypatch.context() as impatient, pytest.raises(Busy):
+                impatient.setattr(
+                    moving,
+                    "revive_portion",
+                    lambda *given, **more: replace(revive_portion(*given, **more), patience_s=0.2),
+                )
                 handle.revive()
             assert set(states(handle).values()) == {"cancelled"}
             stranger.rollback()
