@@ -135,6 +135,18 @@ def test_it_can_submit_as_is_printed_for_it_and_no_other_way(role_url: str, besi
     assert refused == {name for name, (may, *_) in WAYS.items() if besides not in may}
 
 
+@pytest.mark.parametrize("role_url", ["plain"], indirect=True)
+def test_it_submits_too_where_it_may_not_read_when_something_came_again(
+    role_url: str, server: PostgresServer, shared: str
+) -> None:
+    with server.connect(shared) as connection:
+        connection.execute("REVOKE SELECT ON SEQUENCE fencerow.repeats_until FROM submitter_plain")
+    with App(role_url) as app:
+        refused = [name for name in ("plain", "bulk", "exclusive") if is_refused(app, name, *WAYS[name][1:])]
+
+    assert refused == []
+
+
 @pytest.mark.parametrize(("role_url", "may"), [("flows", True), ("all", False)], indirect=["role_url"])
 def test_it_submits_flows_as_is_printed_for_it_and_ends_none(role_url: str, may: bool) -> None:
     with App(role_url) as app:

@@ -316,12 +316,14 @@ def test_missing_privileges_are_seen(
         connection.execute("REVOKE DELETE ON fencerow.keys FROM app")
         connection.execute("REVOKE INSERT ON fencerow.jobs, fencerow.keys FROM app")
         connection.execute("REVOKE UPDATE ON ALL TABLES IN SCHEMA fencerow FROM app")
+        connection.execute("REVOKE ALL ON ALL SEQUENCES IN SCHEMA fencerow FROM app")
 
     found = finding(cli("doctor", "--json"), "privileges")
 
     assert found["found"].startswith("the role app lacks ")
     assert re.search(r"(lacks|;) INSERT, UPDATE on jobs", found["found"])
     assert "INSERT, UPDATE, DELETE on keys" in found["found"]
+    assert "; SELECT, UPDATE on repeats_until" in found["found"]  # of those of columns nobody needs anything
     assert re.search(r"UPDATE on (\w+, ){3}\w+ and \d+ more", found["found"]), "not each table by itself"
 
 

@@ -28,23 +28,27 @@ SELECT CAST(json_build_object(
        ) AS text);
 
 -- name: missing_privileges
--- How many tables the schema has, and those on which this role lacks something that a worker needs.
+-- How many tables the schema has, and those on which this role lacks something that a worker needs; so with sequences that
+-- stand alone. What a column counts up needs no privilege.
 SELECT CAST(json_build_object(
            'role', current_user,
-           'tables', count(*),
+           'tables', count(*) FILTER (WHERE lacking.kind <> 'S'),
            'missing', COALESCE(json_agg(json_build_object('table', lacking.name, 'missing', lacking.missing)
                                         ORDER BY lacking.name) FILTER (WHERE lacking.missing IS NOT NULL), '[]')
        ) AS text)
-FROM (SELECT part.relname AS name,
+FROM (SELECT part.relname AS name, part.relkind AS kind,
              (SELECT string_agg(wanted.privilege, ', ')
               FROM unnest(CASE WHEN part.relname = 'schema_migrations' THEN ARRAY['SELECT']
+                               WHEN part.relkind = 'S' THEN ARRAY['SELECT', 'UPDATE']
                                ELSE ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE'] END) AS wanted (privilege)
               WHERE NOT has_table_privilege(part.oid, wanted.privilege)) AS missing
       FROM pg_class AS part
       JOIN pg_namespace AS space ON space.oid = part.relnamespace
       -- Partitions are reached through their parent, whose privileges count. What is under way is the migrator's alone.
-      WHERE space.nspname = :schema AND part.relkind IN ('r', 'p') AND NOT part.relispartition
-        AND part.relname <> 'schema_work') AS lacking;
+      WHERE space.nspname = :schema AND part.relkind IN ('r', 'p', 'S') AND NOT part.relispartition
+        AND part.relname <> 'schema_work'
+        AND NOT EXISTS (SELECT 1 FROM pg_depend AS owned
+                        WHERE part.relkind = 'S' AND owned.objid = part.oid AND owned.deptype IN ('a', 'i'))) AS lacking;
 
 -- name: hidden_sessions
 -- Sessions of others whose transaction this role may not see: their state comes back empty.
