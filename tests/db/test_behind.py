@@ -15,6 +15,7 @@ from fencerow.core.model.submission import Submission
 from fencerow.core.store import store
 from fencerow.db import prepared
 from fencerow.db.postgres import PostgresEngine
+from fencerow.db.prepared import NOTIFIES
 from fencerow.db.queries import Query
 from fencerow_proof.servers.pgbouncer import is_pooled
 from tests.conftest import postgres_engine
@@ -40,7 +41,6 @@ def held_up(pg: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wake-up behind a submit waits for a lock of the test's. The thread's does not."""
     if is_pooled(pg.conninfo):
         pytest.skip("nothing is prepared through a pooler")
-    monkeypatch.setattr(prepared, "NOTIFY", HELD)
     monkeypatch.setattr(prepared, "NOTIFIES", Query("notify", (HELD,), ("channel", "messages")))
 
 
@@ -119,6 +119,24 @@ async def test_one_that_is_lost_is_sent_again(
         await engine._pools.aanswered(PATIENCE_S)
         assert begun(engine) == 0
     finally:
+        await engine.aclose()
+
+
+async def test_one_that_waits_for_a_lock_holds_nothing_up_behind_it(
+    postgres_url: str, heard: Heard, holding: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server ends its wait, and the thread sends it."""
+    text = NOTIFIES.statements[0].replace("pg_notify(", "pg_advisory_xact_lock(4711), pg_notify(")
+    monkeypatch.setattr(prepared, "NOTIFIES", Query("notify", (text,), ("channel", "messages")))
+    engine = PostgresEngine(postgres_url, store.postgres_queries(), statement_timeout_s=2 * PATIENCE_S)
+    try:
+        client = await submitted(engine, heard, holding)
+        async with asyncio.timeout(PATIENCE_S):
+            await client.asubmit([two := plain()])
+        assert seen(engine, two.job.id)
+        assert await hears(heard)
+    finally:
+        holding.rollback()
         await engine.aclose()
 
 

@@ -34,7 +34,10 @@ NOTIFY = """
 SELECT set_config('synchronous_commit', 'off', true), pg_notify(:channel, message)
 FROM unnest(CAST(:messages AS text[])) AS message
 """
-NOTIFIES = Query("notify", (NOTIFY,), ("channel", "messages"))
+# Behind another statement it waits no longer for the lock that all commits with a NOTIFY in them share: who holds that
+# while a standby is away would keep what was sent behind this for as long. The thread sends it then, and may wait.
+NOTIFY_BEHIND = NOTIFY.replace("SELECT ", "SELECT set_config('lock_timeout', '250ms', true), ")
+NOTIFIES = Query("notify", (NOTIFY_BEHIND,), ("channel", "messages"))
 TAKES_TWO = capabilities.has_pipeline()
 
 
@@ -114,7 +117,7 @@ class PreparedStatements:
             if behind is None:
                 wire.ask(then)
                 return
-            pgconn.send_query_prepared(self._names[NOTIFY], behind.given)
+            pgconn.send_query_prepared(self._names[NOTIFIES.statements[0]], behind.given)
             pgconn.pipeline_sync()
             wire.ask(then, behind.then)
         except BaseException:
@@ -124,7 +127,7 @@ class PreparedStatements:
     def knows(self, query: Query, *, notifies: bool) -> bool:
         """Whether it is prepared here, and a wake-up as well."""
         known = self._names
-        return query.statements[0] in known and (not notifies or NOTIFY in known)
+        return query.statements[0] in known and (not notifies or NOTIFIES.statements[0] in known)
 
     def rows(self, message: PreparedMessage, results: list[PGresult], error: BaseException | None) -> Rows:
         """The rows that a message brought.
