@@ -47,6 +47,17 @@ def test_nor_limits_that_are_no_list_in_a_file(lite: SqliteEngine) -> None:
             session.connection.execute("UPDATE fencerow_jobs SET limits = ? WHERE id = ?", (value, job_id))
 
 
+def test_one_that_names_no_limit_waits_apart_and_stops_nobody_beside_it(engine: AnyEngine) -> None:
+    engine.run(limits.define(Limit("a", at_once=9), actor="ada", reason=None))
+    before, forged, behind = submit(engine, *(new_job(limits=("a",)) for _ in range(3)))
+    rows(engine, f"UPDATE {{jobs}} SET limits = NULL WHERE id = '{forged}'")
+
+    given = engine.run(handing.hand_over()).queued
+
+    assert sorted(each.id for each in given) == sorted([before, behind])
+    assert read(engine, forged).gate == "unreadable"
+
+
 def test_one_that_cannot_be_read_waits_apart_and_is_told(engine: AnyEngine) -> None:
     engine.run(limits.define(Limit("a", at_once=1), actor="ada", reason=None))
     forged, healthy = submit(engine, *(new_job(limits=("a",)) for _ in range(2)))

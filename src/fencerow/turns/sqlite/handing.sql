@@ -212,7 +212,7 @@ first (gate, priority, id, run_at, alone) AS MATERIALIZED (
     WHERE {{is open}}
 ),
 line (id, place, goes) AS (
-    SELECT first.id, row_number() OVER earlier, min(first.alone) OVER earlier
+    SELECT first.id, row_number() OVER earlier, min(COALESCE(first.alone, 0)) OVER earlier
     FROM first
     WINDOW earlier AS (PARTITION BY first.gate ORDER BY first.priority DESC, first.run_at, first.id ROWS UNBOUNDED PRECEDING)
 )
