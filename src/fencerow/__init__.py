@@ -19,7 +19,7 @@ The guide: docs/guide.md.
 from typing import TYPE_CHECKING
 
 # First: it refuses where the rest could not work.
-import fencerow.core.model.platforms  # pyright: ignore[reportUnusedImport]
+import fencerow.db.platforms  # pyright: ignore[reportUnusedImport]
 
 # isort: split
 import fencerow.wings  # noqa: F401  # pyright: ignore[reportUnusedImport]

@@ -15,7 +15,7 @@ from fencerow.core.app.job_options import HandlingOptions
 from fencerow.core.app.submitter import Submittable
 from fencerow.core.config import CoreConfig, Defaults
 from fencerow.core.lazy import lazily
-from fencerow.core.model.packing import PLAIN, Packing, PayloadSeal, PayloadSign
+from fencerow.core.model.packing import PLAIN, Packing
 from fencerow.core.telemetry import Telemetry
 from fencerow.declaring import Declare, DeclaredJob, Handles
 from fencerow.flows.settings import FlowSettings
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from fencerow.options import GivenOptions
     from fencerow.payloads.outside.owner import OwnStore
     from fencerow.payloads.outside.store import PayloadStore
+    from fencerow.payloads.seals import PayloadSeal, PayloadSign
     from fencerow.schedules.appside import AppSchedules, Program
     from fencerow.schedules.declared import Declarations, Entities
     from fencerow.schedules.options import ScheduleOptions

@@ -33,6 +33,7 @@ from fencerow.web.wing import WING as WEB
 
 if TYPE_CHECKING:
     from fencerow.config import Config
+    from fencerow.core.model.habits import OthersWords
     from fencerow.job import Job
 
 WINGS = (
@@ -76,4 +77,10 @@ def _job() -> type[Job]:
     return Job
 
 
-build(WINGS, _config, _job)  # whoever imports anything of the package has imported this before
+def _words() -> OthersWords:
+    from fencerow.theirs import WORDS
+
+    return WORDS
+
+
+build(WINGS, _config, _job, _words)  # whoever imports anything of the package has imported this before

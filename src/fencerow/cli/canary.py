@@ -10,9 +10,9 @@ from fencerow.command.documents import plain
 from fencerow.command.layout import Column
 from fencerow.command.options import asked, usual_options
 from fencerow.core.client.base import ClientBase
-from fencerow.core.main_loop import run_main
 from fencerow.core.model.person import Person, Via
 from fencerow.db.errors import exits
+from fencerow.db.main_loop import run_main
 from fencerow.doctor.canary.sending import send
 from fencerow.doctor.canary.trial import Trial
 from fencerow.web.maintenance.client import MaintenanceVerbs

@@ -13,8 +13,8 @@ from fencerow.cli.worker import log_options
 from fencerow.command.database import asked_app, prepared, resolved
 from fencerow.command.options import app_option, asked, database_options
 from fencerow.config import Config
-from fencerow.core.main_loop import run_main
 from fencerow.db.errors import exits
+from fencerow.db.main_loop import run_main
 
 if TYPE_CHECKING:
     from fencerow.web.gateway.server import Serves

@@ -11,9 +11,9 @@ from fencerow.cli.signals import Signals
 from fencerow.core.app import JobsApp
 from fencerow.core.background.loop import WorkerDied
 from fencerow.core.errors import FencerowError, TooManyHung
-from fencerow.core.main_loop import run_main
 from fencerow.core.worker.plain import Worker
 from fencerow.db.errors import exits
+from fencerow.db.main_loop import run_main
 from fencerow.operators import looking
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)

@@ -15,8 +15,8 @@ from fencerow.command.app_loading import load_app, loaded
 from fencerow.command.database import prepared
 from fencerow.command.options import app_option, asked, database_options
 from fencerow.core.errors import InvalidInput
-from fencerow.core.main_loop import run_main
 from fencerow.db.errors import exits
+from fencerow.db.main_loop import run_main
 
 if TYPE_CHECKING:
     from fencerow.web.gateway.route import Route

@@ -14,15 +14,10 @@ The procedure is a generator, so that a traceback names it.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial, wraps
+from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from fencerow.core.errors import WrongCall
-from fencerow.core.locator import Locator, acheck_tables, check_tables
-from fencerow.db.blocking import refuse_in_loop
-from fencerow.db.borrow import borrowed
-from fencerow.db.run import Pause, Request, Runner, WakeUp, arun, run
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -109,53 +104,3 @@ def _result(annotation: str) -> str:
     """`T` of the text `Procedure[T]`."""
     _, _, result = annotation.partition("[")
     return result[:-1]
-
-
-@dataclass(frozen=True, slots=True)
-class CheckTables:
-    """A request of a procedure in a place: `check_tables`."""
-
-
-LocatorRequest = Request | CheckTables
-LocatorProcedure = Generator[LocatorRequest | Pause, Any, T]
-
-
-class LocatorVerbs:
-    """Verbs that run in a place: in the transaction that is open on the caller's `connection`, or in their own.
-
-    Each has an async twin with an `a` before its name. A refusal or an error costs only our part of a lent
-    connection's transaction.
-
-    Every verb raises, besides what is said at each:
-        UnusableConnection: the connection is closed, busy, failed, of the other kind, or to another database.
-        RetryTransaction: roll the transaction back and run all of it again.
-        BlockingCall: without a connection, inside a running event loop.
-    """
-
-    def __init__(self, place: Locator) -> None:
-        self._place = place
-
-    def _run(self, procedure: LocatorProcedure[T], connection: object | None = None) -> T:
-        if connection is None:
-            refuse_in_loop()
-        return run(procedure, partial(self._answer, self._runs_on(connection)))
-
-    async def _arun(self, procedure: LocatorProcedure[T], connection: object | None = None) -> T:
-        return await arun(procedure, partial(self._aanswer, self._runs_on(connection)))
-
-    def _runs_on(self, connection: object | None) -> Runner:
-        return self._place.engine if connection is None else borrowed(connection, self._place.engine)
-
-    def _answer(self, runner: Runner, request: LocatorRequest) -> Any:
-        if isinstance(request, WakeUp):
-            return self._place.engine.wake(request.messages)
-        if isinstance(request, CheckTables):
-            return check_tables(self._place)
-        return runner.run(request)
-
-    async def _aanswer(self, runner: Runner, request: LocatorRequest) -> Any:
-        if isinstance(request, WakeUp):
-            return self._place.engine.wake(request.messages)
-        if isinstance(request, CheckTables):
-            return await acheck_tables(self._place)
-        return await runner.arun(request)

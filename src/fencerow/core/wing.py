@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fencerow.core.composed import compose
+from fencerow.core.model.habits import understand
 from fencerow.core.offered import Offer, offer
 from fencerow.core.schema import rooms
 from fencerow.core.store.gating import gate_by
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from fencerow.core.chore import Chore, Site
     from fencerow.core.config import CoreConfig, Settings
     from fencerow.core.finding import Finding
+    from fencerow.core.model.habits import OthersWords
     from fencerow.core.model.person import Person
     from fencerow.core.offered import Options
     from fencerow.core.store.gating import Gating
@@ -133,13 +135,17 @@ _wings: tuple[Wing, ...] = ()
 
 
 def build(
-    wings: Sequence[Wing], config: Callable[[], type[CoreConfig]], job: Callable[[], type[Job]]
+    wings: Sequence[Wing],
+    config: Callable[[], type[CoreConfig]],
+    job: Callable[[], type[Job]],
+    words: Callable[[], OthersWords],
 ) -> None:
-    """Said once, by the package itself when it is imported: these are all there are, this has their settings, and this
-    the verbs that they give a running job."""
+    """Said once, by the package itself when it is imported: these are all there are, this has their settings, this
+    the verbs that they give a running job, and these are what other systems call it all."""
     global _wings
     _wings = tuple(wings)
     compose(config)
+    understand(words)
     give(job)
     for wing in wings:
         rooms.add_packages(wing.queries)

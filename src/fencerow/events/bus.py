@@ -10,7 +10,7 @@ import fencerow.events.consumers as consumers
 import fencerow.events.groups as groups
 import fencerow.events.lag as lag
 from fencerow.core.model.wakeup import Placed, encode
-from fencerow.core.verb import LocatorVerbs, averb, verb
+from fencerow.core.verb import averb, verb
 from fencerow.db.engine import Engine
 from fencerow.db.run import Procedure, Steps, WakeUp, as_int, ask, execute, operation, text_or_none
 from fencerow.events.asides import Parked
@@ -18,6 +18,7 @@ from fencerow.events.consumers import Partition, Stored
 from fencerow.events.errors import EventNotFound
 from fencerow.events.groups import Group, GroupStart, Replayed
 from fencerow.events.lag import Lag, Retention
+from fencerow.located import LocatorVerbs
 
 WAKE_UP = encode(Placed())
 

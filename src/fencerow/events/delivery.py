@@ -11,8 +11,8 @@ from typing import Any
 
 from fencerow.core.log_fields import handled
 from fencerow.core.model.value import run_whole
-from fencerow.core.threads import Threads
 from fencerow.db.strikes import Striker, arrived
+from fencerow.db.threads import Threads
 from fencerow.events.declared import Consumer, PartitionPage
 from fencerow.events.errors import DeliveryTimeout
 from fencerow.events.event import Event

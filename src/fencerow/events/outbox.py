@@ -18,12 +18,13 @@ from typing import Any
 import msgspec
 
 from fencerow.core.errors import InvalidPayload
-from fencerow.core.locator import Locator, acheck_tables, arun, check_tables, run
+from fencerow.core.locator import Locator, acheck_tables, check_tables
 from fencerow.core.model.labels import encode_headers
 from fencerow.core.model.value import PAYLOAD_BYTES_MAX, Misfit, ValueType, check_size
 from fencerow.core.model.wakeup import Published, encode
 from fencerow.db.run import Operation, Steps, as_int, execute, joining, operation
 from fencerow.events.topics import BUCKETS, bucket_of, check_key, check_own_topic
+from fencerow.located import arun, run
 
 ANYTHING = ValueType.of(Any, "an event's data")
 WAKE_UP = encode(Published())

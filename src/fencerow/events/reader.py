@@ -14,8 +14,8 @@ from fencerow.core.config import CoreConfig
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.ids import new_id
 from fencerow.core.telemetry import Telemetry
-from fencerow.core.threads import Threads
 from fencerow.db.engine import Engine
+from fencerow.db.threads import Threads
 from fencerow.events.declared import Consumer
 from fencerow.events.delivery import ConsumerCalls
 from fencerow.events.drainer import Drainer

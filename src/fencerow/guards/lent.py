@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TypeVar
 
 from fencerow.core.errors import UnusableConnection
-from fencerow.core.locator import Locator, arun, run
+from fencerow.core.locator import Locator
 from fencerow.core.store.running import Running, running
 from fencerow.db.borrow import borrowed
 from fencerow.db.run import Operation
+from fencerow.located import arun, run
 
 T = TypeVar("T")
 

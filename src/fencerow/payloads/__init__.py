@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from fencerow.core.lazy import lazily
 
 if TYPE_CHECKING:
-    from fencerow.core.model.packing import PayloadSeal, PayloadSign
     from fencerow.payloads.outside.folder import FolderStore
     from fencerow.payloads.outside.s3 import S3Store
     from fencerow.payloads.outside.store import PayloadStore, StoredObject
     from fencerow.payloads.seal import Seal
+    from fencerow.payloads.seals import PayloadSeal, PayloadSign
     from fencerow.payloads.secret import Secret
     from fencerow.payloads.sign import Sign
 else:
@@ -23,8 +23,8 @@ else:
             "PayloadStore": "fencerow.payloads.outside.store",
             "S3Store": "fencerow.payloads.outside.s3",
             "StoredObject": "fencerow.payloads.outside.store",
-            "PayloadSeal": "fencerow.core.model.packing",
-            "PayloadSign": "fencerow.core.model.packing",
+            "PayloadSeal": "fencerow.payloads.seals",
+            "PayloadSign": "fencerow.payloads.seals",
             "Seal": "fencerow.payloads.seal",
             "Secret": "fencerow.payloads.secret",
             "Sign": "fencerow.payloads.sign",

@@ -9,7 +9,8 @@ import msgspec
 
 from fencerow.core.errors import DeclarationError, PayloadAltered
 from fencerow.core.model.packed import Bound, SealedPayload, SignedPayload, altered, plain_fingerprint
-from fencerow.core.model.packing import Packing, PayloadSeal, PayloadSign, packed_here
+from fencerow.core.model.packing import Packing, packed_here
+from fencerow.payloads.seals import PayloadSeal, PayloadSign
 
 
 class SealedPacking(Packing):

@@ -17,7 +17,6 @@ import msgspec
 
 from fencerow.core.composed import config_type
 from fencerow.core.errors import InvalidInput, NotImportable
-from fencerow.core.main_loop import run_main
 from fencerow.core.model.classify import leaves
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import Claimed
@@ -33,6 +32,7 @@ from fencerow.core.worker.follow_ups import AsStored
 from fencerow.core.worker.lines import JobLines
 from fencerow.core.worker.memory import resident_bytes
 from fencerow.db.engine import Engine
+from fencerow.db.main_loop import run_main
 from fencerow.processes.forwarding import Forwarding, forward_all
 from fencerow.processes.origin import DeclaredInModule, load
 from fencerow.processes.wire import (

@@ -12,10 +12,10 @@ import pytest
 
 import fencerow
 from fencerow import App, Config, Retry
-from fencerow.core.model.theirs import ELSEWHERE, OURS
 from fencerow.core.worker.ordered import ServedChange, ordering_of
 from fencerow.errors import WrongCall
 from fencerow.limits import Limit
+from fencerow.theirs import ELSEWHERE, OURS
 from fencerow.web.webhooks.endpoint import EndpointOptions, EndpointWanted, wanted_of
 
 

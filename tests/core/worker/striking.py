@@ -17,9 +17,9 @@ from dis import opname
 from types import CodeType, FrameType
 from typing import Any
 
-from fencerow.core.threads import Threads
 from fencerow.core.worker.attempt import AskedToStop
 from fencerow.db.strikes import Striker
+from fencerow.db.threads import Threads
 from tests.kit.pace import PATIENCE_S
 
 OURS = "/fencerow/"

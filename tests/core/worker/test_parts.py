@@ -18,13 +18,13 @@ from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed, QueueLane
 from fencerow.core.store.claims import NIL
 from fencerow.core.telemetry import Telemetry
-from fencerow.core.threads import Threads
 from fencerow.core.worker import marks as marks_module
 from fencerow.core.worker.attempt import AskedToStop, Attempt
 from fencerow.core.worker.marks import QueueView
 from fencerow.core.worker.on_loop import OnLoop, noticed
 from fencerow.core.worker.pool import STALE_S
 from fencerow.db.strikes import Striker
+from fencerow.db.threads import Threads
 from fencerow.errors import Busy, SchemaMissing, Unavailable
 from tests.core.worker.stage import handler, pool_of, until
 from tests.kit.pace import PATIENCE_S

@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from fencerow.core.errors import WrongCall
+from fencerow.core.model.habits import words_of_others
 from fencerow.core.model.signature import name_of
-from fencerow.core.model.theirs import ELSEWHERE, OURS, ours_for
 
 NEAR: Final = 0.8  # of two words, from 0 to 1: a letter or two are other ones, are missing, or changed places
 NEARER: Final = 0.9
@@ -90,10 +90,11 @@ def name_of_call(called: Callable[..., Any], given: Sequence[object]) -> str:
 
 def _meant(name: str, known: Sequence[str], elsewhere: Mapping[str, tuple[str, str]]) -> tuple[str, str]:
     """Why, and what to write: for the word itself, or for the nearest that is one of ours or of another system."""
-    for word in (name, *_near(name, known, {*elsewhere, *OURS, *ELSEWHERE})):
+    theirs = words_of_others()
+    for word in (name, *_near(name, known, {*elsewhere, *theirs.all})):
         if word in known:
             return f"did you mean {word}?", "correct or remove it"
-        if meant := elsewhere.get(word) or ours_for(word, known):
+        if meant := elsewhere.get(word) or theirs.meant(word, known):
             return meant
     if not known:
         return "it takes nothing", "remove it"

@@ -14,11 +14,9 @@ from typing import Any, TypeVar, cast
 
 from fencerow.core.config import CoreConfig
 from fencerow.core.errors import LeaseLost, OutcomeUnknown
-from fencerow.core.main_loop import ends_process
 from fencerow.core.store import store
 from fencerow.core.store.running import Running, running
 from fencerow.core.telemetry import Telemetry
-from fencerow.core.threads import Ending, Threads
 from fencerow.core.worker.attempt import Attempt, Interrupt, OutOfTime, left_behind, thread_raiser
 from fencerow.core.worker.context import Job
 from fencerow.core.worker.deciding import Committed, Decider, Decision
@@ -27,7 +25,9 @@ from fencerow.core.worker.middleware import Middleware
 from fencerow.core.worker.on_loop import OnLoop
 from fencerow.core.worker.transaction import JobTransaction
 from fencerow.db.engine import Engine
+from fencerow.db.main_loop import ends_process
 from fencerow.db.strikes import Striker
+from fencerow.db.threads import Ending, Threads
 
 log = logging.getLogger("fencerow.worker")
 

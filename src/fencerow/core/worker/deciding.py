@@ -29,11 +29,11 @@ from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import MovedJob, Requeued
 from fencerow.core.telemetry import Fact, Telemetry
-from fencerow.core.threads import NoThread
 from fencerow.core.worker.attempt import Attempt, Interrupt, OutOfTime
 from fencerow.core.worker.lines import FAULT_CODE
 from fencerow.db.engine import Engine
 from fencerow.db.text import said_of
+from fencerow.db.threads import NoThread
 from fencerow.db.trouble import is_shortage, is_trouble
 
 log = logging.getLogger("fencerow.worker")

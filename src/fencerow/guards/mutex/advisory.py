@@ -5,10 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from fencerow.core.errors import Busy, InvalidInput, RetryTransaction, UnusableConnection
-from fencerow.core.locator import Locator, arun, run
+from fencerow.core.locator import Locator
 from fencerow.db.locks import lock_number
 from fencerow.db.run import Steps, execute, operation
 from fencerow.db.text import check_text
+from fencerow.located import arun, run
 
 NAMESPACE = "advisory"
 NAMESPACE_LENGTH_MAX = 100

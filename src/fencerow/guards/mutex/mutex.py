@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 import fencerow.guards.mutex.mutexes as mutexes
 from fencerow.core.answering import answer
 from fencerow.core.errors import InvalidInput
-from fencerow.core.locator import Locator, acheck_tables, arun, check_tables, run
+from fencerow.core.locator import Locator, acheck_tables, check_tables
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.store.running import Running, running
@@ -28,6 +28,7 @@ from fencerow.guards.mutex.nesting import left, refuse_nested
 from fencerow.guards.mutex.taking import MutexTake, TakeInFlight, taking
 from fencerow.guards.mutex.terms import DEFERRALS_MAX, terms_of
 from fencerow.guards.settings import GuardSettings
+from fencerow.located import arun, run
 
 
 @answer

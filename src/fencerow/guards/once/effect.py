@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, cast
 
-from fencerow.core.locator import Locator, acheck_tables, arun, check_tables, run
+from fencerow.core.locator import Locator, acheck_tables, check_tables
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.signature import return_annotation
@@ -24,6 +24,7 @@ from fencerow.guards.once.errors import OnceMisuse
 from fencerow.guards.once.reserving import OnceKey, Reserved, Turn, reserve_once
 from fencerow.guards.once.run import OnceRun, afree_unmarked, agive_back, free_unmarked, give_back, giving
 from fencerow.guards.pauses import pauses
+from fencerow.located import arun, run
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -7,14 +7,15 @@ from typing import Any, TypeVar
 
 from fencerow.core.answering import answer
 from fencerow.core.errors import FencerowError
-from fencerow.core.locator import Locator, run
+from fencerow.core.locator import Locator
 from fencerow.core.model.value import ValueCodec
-from fencerow.core.verb import LocatorProcedure, LocatorVerbs, averb, verb
+from fencerow.core.verb import averb, verb
 from fencerow.db.run import Operation, joining
 from fencerow.db.strikes import sheltered
 from fencerow.guards.lent import arun_back, still_open
 from fencerow.guards.once.errors import OnceLost, OnceMisuse, OnceRunning
 from fencerow.guards.once.reserving import OnceKey, Reserved, Turn, end_once, release_once, renew_once
+from fencerow.located import LocatorProcedure, LocatorVerbs, run
 
 log = logging.getLogger("fencerow.once")
 

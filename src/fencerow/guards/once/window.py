@@ -10,13 +10,14 @@ from typing import Any
 
 from fencerow.core.answering import answer
 from fencerow.core.errors import Busy, FencerowError
-from fencerow.core.locator import Locator, acheck_tables, arun, check_tables, run
+from fencerow.core.locator import Locator, acheck_tables, check_tables
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.seconds import Seconds
 from fencerow.db.run import Operation, Steps, execute, joining, operation
 from fencerow.db.text import check_text
 from fencerow.guards.bounded import awithin, within
 from fencerow.guards.checked import check_key, check_seconds, fingerprint_of
+from fencerow.located import arun, run
 
 ROUNDS_MAX = 20
 VALUE_LENGTH_MAX = 1024

@@ -6,13 +6,14 @@ from functools import partial
 
 import fencerow.guards.replace.sources as sources
 from fencerow.core.errors import InvalidInput
-from fencerow.core.locator import Locator, check_tables, run
+from fencerow.core.locator import Locator, check_tables
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.seconds import Seconds
 from fencerow.guards.checked import STALE_S_MIN, check_key, check_seconds, owner_now
 from fencerow.guards.replace.deciding import WantedContent
 from fencerow.guards.replace.replacing import Replacing
 from fencerow.guards.replace.user_table import UserTable
+from fencerow.located import run
 
 VERSION_MAX = 2**63 - 1
 

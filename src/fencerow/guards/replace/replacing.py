@@ -12,9 +12,9 @@ from typing import Any, Self
 from uuid import UUID
 
 from fencerow.core.errors import FencerowError
-from fencerow.core.locator import Locator, run
+from fencerow.core.locator import Locator
 from fencerow.core.store.running import Running, running
-from fencerow.core.verb import CheckTables, LocatorProcedure, LocatorVerbs, averb, verb
+from fencerow.core.verb import averb, verb
 from fencerow.db.run import Operation, Pause, Steps
 from fencerow.db.strikes import sheltered
 from fencerow.guards.lent import arun_back, still_open
@@ -31,6 +31,7 @@ from fencerow.guards.replace.sources import (
     stamp_source,
 )
 from fencerow.guards.replace.user_table import KnownTable, Rows, UserTable
+from fencerow.located import CheckTables, LocatorProcedure, LocatorVerbs, run
 
 log = logging.getLogger("fencerow.once")
 

@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from fencerow.core.errors import SchemaMissing, SchemaTooOld
 from fencerow.core.locator import Locator
-from fencerow.core.verb import CheckTables, LocatorProcedure
 from fencerow.db.run import Operation, WakeUp
 from fencerow.guards.lent import running_on
 from fencerow.guards.transitions.checking import as_wrong_table, explained
@@ -19,6 +18,7 @@ from fencerow.guards.transitions.handing import HandedFence
 from fencerow.guards.transitions.machine import DeclaredTable
 from fencerow.guards.transitions.noting import Noting, Publisher
 from fencerow.guards.transitions.operations import Operations
+from fencerow.located import CheckTables, LocatorProcedure
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fencerow.core.answering import answer
 from fencerow.core.locator import Locator
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.core.verb import LocatorProcedure, averb, verb
+from fencerow.core.verb import averb, verb
 from fencerow.guards.names import table_name
 from fencerow.guards.transitions.ddl import constraint_sql, history_sql
 from fencerow.guards.transitions.declaring import Move, Names, Overdue, SubState, listed
@@ -20,6 +20,7 @@ from fencerow.guards.transitions.reaper import Reaper
 from fencerow.guards.transitions.trigger import trigger_sql
 from fencerow.guards.transitions.validating import machine, once, sub_machine, validate
 from fencerow.guards.transitions.verbs import MANY, Moves, positive
+from fencerow.located import LocatorProcedure
 
 
 @answer

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fencerow.core.verb import LocatorProcedure, LocatorVerbs, averb, verb
+from fencerow.core.verb import averb, verb
 from fencerow.guards.transitions.asking import ask, ask_many, ask_renewal
 from fencerow.guards.transitions.errors import InvalidMove
 from fencerow.guards.transitions.machine import Machine
 from fencerow.guards.transitions.outcome import Reaped, Record, Refusal, Stuck
 from fencerow.guards.transitions.procedures import MoveProcedures
+from fencerow.located import LocatorProcedure, LocatorVerbs
 
 MANY = 100
 

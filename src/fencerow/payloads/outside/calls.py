@@ -19,9 +19,9 @@ from typing import Any, Final, TypeVar
 
 from fencerow.core.client.base import waited
 from fencerow.core.errors import StoreUnavailable
-from fencerow.core.threads import UNCARRIED, NoThread
 from fencerow.db.blocking import refuse_in_loop
 from fencerow.db.strikes import SHELTER, sheltered
+from fencerow.db.threads import UNCARRIED, NoThread
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ import msgspec
 from fencerow.core.errors import ConfigError, DatabaseError, PayloadAltered, StoreUnavailable
 from fencerow.core.model.packed import Bound, OutsidePayload, fingerprint, outside_of, packed_of
 from fencerow.core.model.packing import Packing
-from fencerow.core.threads import NoThread
+from fencerow.db.threads import NoThread
 from fencerow.payloads.outside.names import What, is_name_of
 from fencerow.payloads.outside.owner import OwnStore
 from fencerow.payloads.outside.store import AddressingStore

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from fencerow.core.model.habits import OthersWords
+
 # What an option is called here: of these the first that is known where it was written.
 OURS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("countdown", "defer_by", "schedule_in", "delay"), ("delay_s", "after_s")),
@@ -125,7 +127,7 @@ ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
     ),
 }
 RENAMED: Final = "it has another name here"
-# Words that count less than ours: the number is another one too.
+# OthersWords that count less than ours: the number is another one too.
 COUNT_LESS: Final[Mapping[str, str]] = dict.fromkeys(
     ("max_retries", "retries", "retry"), "which counts the first attempt too: one more than the retries"
 )
@@ -137,3 +139,6 @@ def ours_for(name: str, known: Iterable[str]) -> tuple[str, str] | None:
     if ours is None:
         return ELSEWHERE.get(name)
     return RENAMED, ", ".join([f"write {ours}=", *([COUNT_LESS[name]] if name in COUNT_LESS else [])])
+
+
+WORDS: Final = OthersWords({*OURS, *ELSEWHERE}, ours_for)

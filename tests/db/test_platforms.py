@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.core.model.platforms import REFUSED, refuse_unsupported
+from fencerow.db.platforms import REFUSED, refuse_unsupported
 from fencerow.errors import UnsupportedPlatform
 
 

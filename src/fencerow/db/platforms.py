@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from fencerow.core.errors import UnsupportedPlatform
+from fencerow.db.errors import UnsupportedPlatform
 
 REFUSED = {"win32": "Windows", "cygwin": "Cygwin", "emscripten": "a browser", "wasi": "WASI"}
 
