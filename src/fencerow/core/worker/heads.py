@@ -59,6 +59,11 @@ def key_of(mark: Mark) -> Key:
     return mark.priority, mark.lane
 
 
+def earlier(mark: Mark, other: Mark | None) -> Mark:
+    """Of two in one lane the one that comes first; the other where they lie at the same place."""
+    return mark if other is None or (mark.run_at_us, mark.id) < (other.run_at_us, other.id) else other
+
+
 def reached(jobs: Sequence[Claimed], short: bool, lanes: Sequence[Mark]) -> list[Key]:
     """Of the lanes in whose order a claim took these jobs, those from which it took all that it could, or some."""
     in_order = [key_of(mark) for mark in lanes]

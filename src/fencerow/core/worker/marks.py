@@ -17,7 +17,7 @@ from fencerow.core.model.lane import ANYBODYS, SHARE, STRICT, SUSPECT, Ageing, f
 from fencerow.core.model.turns import LaneTurns, Ring
 from fencerow.core.store.claims import NIL, Mark
 from fencerow.core.worker.database_time import DatabaseTime
-from fencerow.core.worker.heads import Heads, Key, key_of, reached
+from fencerow.core.worker.heads import Heads, Key, earlier, key_of, reached
 from fencerow.core.worker.queue_limit import QueueLimit
 from fencerow.core.worker.suspect_lanes import SuspectLanes
 from fencerow.db.imprint import LastImprint
@@ -131,8 +131,7 @@ class QueueView:
         from_us = self._stored_us(key, now) if run_at_us is None else run_at_us - 1
         lowered = Mark(priority, from_us, NIL, key[1])
         told = self._hinted.get(key)
-        earliest = lowered if told is None or _place(lowered) < _place(told[0]) else told[0]
-        self._hinted[key] = earliest, now
+        self._hinted[key] = earlier(lowered, None if told is None else told[0]), now
         self._lower(lowered)
         self._dry = False
 
@@ -319,9 +318,8 @@ class QueueView:
             self._left_us[key] = mark.run_at_us
 
     def _lower(self, mark: Mark) -> None:
-        known = self._marks.get(key_of(mark))
-        if known is None or _place(known) > _place(mark):
-            self._marks[key_of(mark)] = mark
+        key = key_of(mark)
+        self._marks[key] = earlier(mark, self._marks.get(key))
         turns = self._turns.get(mark.priority)
         if turns is not None and mark.lane == SHARE:
             turns.restart()
@@ -350,7 +348,3 @@ class QueueView:
             return self.limit.pause_s(now)
         due = [at for at in (self._sweep_at, self._due_at) if at is not None]
         return max(0.0, min(due) - now)
-
-
-def _place(mark: Mark) -> tuple[int, str]:
-    return mark.run_at_us, mark.id
