@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from fencerow.core.model.state import FINAL, RULES, WORKER_RULES, JobMove, Rule, State
+from fencerow.core.model.state import FINAL, State
+from fencerow_proof.moves import RULES, WORKER_RULES, JobMove, Rule
 
 HEAD = """# The life of a job
 
 Every move is one guarded statement with exactly one winner. It changes the job only if the job is in a state *from*
 which the move is legal and if the guard holds. Otherwise it changes nothing.
 
-`tools/life_of_a_job.py` prints this page from the table in `src/fencerow/core/model/state.py`;
+`tools/life_of_a_job.py` prints this page from the table in `src/fencerow_proof/moves.py`;
 `dev.py check` compares them.
 """
 

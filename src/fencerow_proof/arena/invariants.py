@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 
-from fencerow.core.model.state import FINAL, RULES, State
+from fencerow.core.model.state import FINAL, State
 from fencerow.db.queries import qualified, split
 from fencerow.db.query_files import parse
 from fencerow.db.run import Rows, as_int
+from fencerow_proof.moves import RULES
 from fencerow_proof.sql import ANYTHING
 
 # Of an ephemeral job that succeeded its id is left.

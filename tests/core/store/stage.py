@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fencerow.core.model.state import JobMove, State
+from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Failure, Requeue, Stop, Success
 from fencerow.core.store.reap import Crash
@@ -16,6 +16,7 @@ from fencerow.operators.queues import pause_queue, resume_queue
 from fencerow.retention import disown as disowning
 from fencerow.testing.clock import DatabaseClock
 from fencerow.turns import affinity, handing
+from fencerow_proof.moves import JobMove
 from tests.kit.jobs import (
     AnyEngine,
     bury,

@@ -7,12 +7,13 @@ import inspect
 import pytest
 
 from fencerow.core.model.job import Claimed
-from fencerow.core.model.state import RULES, WORKER_RULES, JobMove, State, WorkerMove, WorkerState, legal
+from fencerow.core.model.state import State, WorkerState
 from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store import store
 from fencerow.core.store.reap import DEATHS_PER_CRASH
 from fencerow.operators import looking
 from fencerow.testing.clock import DatabaseClock
+from fencerow_proof.moves import RULES, WORKER_RULES, JobMove, WorkerMove, legal
 from tests.core.store import stage
 from tests.core.store.stage import Placed, bring, changed, dump, play, state_of
 from tests.kit.jobs import AnyEngine, bury, claim, new_job, read, register, running, submit

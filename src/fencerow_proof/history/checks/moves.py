@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from fencerow.core.model.state import FINAL, RULES, JobMove, State
+from fencerow.core.model.state import FINAL, State
 from fencerow_proof.history.acts import Act
 from fencerow_proof.history.final import Final, FinalRow, Noted
 from fencerow_proof.history.report import Report
+from fencerow_proof.moves import RULES, JobMove
 
 # What each kind of note says of the job's way. Other kinds change no state.
 MOVE_OF = {
