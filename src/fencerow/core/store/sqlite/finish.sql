@@ -70,12 +70,7 @@ SELECT job.id
   AND COALESCE(json_extract(json_extract(o.value, '$.error'), '$.code'), '') NOT IN ('failed_by_handler', 'snoozes_exhausted');
 {{when attempts have failed}}
 {{no room for the moved}};
-UPDATE fencerow.jobs
-SET state = 'failed',
-    failures = failures + 1,
-    error = json_extract(o.value, '$.error'),
-    ended_at = fencerow.now()
-{{outcomes under the fence of the row}}
+{{fail where they lie}}
 RETURNING id;
 
 -- name: requeue
@@ -135,12 +130,7 @@ RETURNING id;
 -- Fail attempts in their place among the live jobs, where the database refuses to move them to the finished ones:
 -- nothing else is written, so that nothing else can refuse it. They are moved later, one by one (archive).
 -- Guard: still running, under this holder, in this attempt.
-UPDATE fencerow.jobs
-SET state = 'failed',
-    failures = failures + 1,
-    error = json_extract(o.value, '$.error'),
-    ended_at = fencerow.now()
-{{outcomes under the fence of the row}}
+{{fail where they lie}}
 RETURNING id, awaited, (0{{who needs a turn}});
 
 -- name: unmoved

@@ -36,3 +36,12 @@ INSERT INTO fencerow.moved (id)
 SELECT job.id
 FROM json_each(:outcomes) AS o JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
 WHERE job.state = 'waiting';
+
+-- fragment: fail where they lie
+-- What ends attempts as failed, and leaves their rows among the live jobs. Guard: the fence of each.
+UPDATE fencerow.jobs
+SET state = 'failed',
+    failures = failures + 1,
+    error = json_extract(o.value, '$.error'),
+    ended_at = fencerow.now()
+{{outcomes under the fence of the row}}

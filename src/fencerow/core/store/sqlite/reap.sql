@@ -74,9 +74,8 @@ WHERE job.state = 'running'
 LIMIT 100;
 
 -- fragment: became
--- What the note says that the job became; one that goes back stands where it belongs.
-CASE WHEN json_extract(note.detail, '$.became') = 'queued' THEN 'queued'
-     ELSE json_extract(note.detail, '$.became') END
+-- What the note says that the job became.
+json_extract(note.detail, '$.became')
 
 -- name: reclaim
 -- Take running jobs back from dead holders, as suspects, but for those that had not begun: a worker begins the jobs of
@@ -135,12 +134,12 @@ SET state = {{became}},
     crashes = json_extract(note.detail, '$.crashes'),
     suspect = json_extract(note.detail, '$.begun'),
     run_at = min(run_at, fencerow.now()),
-    error = CASE WHEN json_extract(note.detail, '$.became') = 'failed'
+    error = CASE WHEN {{became}} = 'failed'
                  THEN json_object('type', 'CrashBudgetSpent', 'code', 'crashes_exhausted',
                                   'message', json_extract(note.detail, '$.message'))
                  ELSE error END,
-    ended_at = CASE WHEN json_extract(note.detail, '$.became') <> 'queued' THEN fencerow.now() END,
-    holder = CASE WHEN json_extract(note.detail, '$.became') <> 'queued' THEN holder END,
+    ended_at = CASE WHEN {{became}} <> 'queued' THEN fencerow.now() END,
+    holder = CASE WHEN {{became}} <> 'queued' THEN holder END,
     deadline_at = NULL
 FROM fencerow.job_events AS note
 WHERE note.job_id = fencerow.jobs.id
@@ -176,7 +175,7 @@ WHERE job.state = 'running'
 ORDER BY job.id
 LIMIT :limit;
 SELECT job.id,
-       CASE WHEN note.kind = 'timed_out' AND json_extract(note.detail, '$.became') = 'queued' AND (0{{whose turn is over}})
+       CASE WHEN note.kind = 'timed_out' AND {{became}} = 'queued' AND (0{{whose turn is over}})
             THEN 'waiting' ELSE {{became}} END, job.queue, job.priority,
        CASE WHEN note.kind = 'timed_out' THEN fencerow.now() + CAST(:delay_s * 1000000 AS INTEGER) ELSE min(job.run_at, fencerow.now()) END,
        job.attempt, job.holder, note.kind = 'timed_out'
@@ -199,10 +198,10 @@ WHERE worker.state = 'alive'
 {{when attempts have failed}}
 {{no room for the moved}};
 UPDATE fencerow.jobs
-SET state = CASE WHEN note.kind = 'timed_out' AND json_extract(note.detail, '$.became') = 'queued'
+SET state = CASE WHEN note.kind = 'timed_out' AND {{became}} = 'queued'
                       AND (0{{whose turn is over}})
                  THEN 'waiting' ELSE {{became}} END,
-    {{where it waits}} = CASE WHEN note.kind = 'timed_out' AND json_extract(note.detail, '$.became') = 'queued'
+    {{where it waits}} = CASE WHEN note.kind = 'timed_out' AND {{became}} = 'queued'
                      AND (0{{whose turn is over}})
                 THEN {{where it waits first}} END,
     failures = failures + (note.kind = 'timed_out'),
@@ -212,8 +211,8 @@ SET state = CASE WHEN note.kind = 'timed_out' AND json_extract(note.detail, '$.b
                  THEN json_object('type', 'AttemptTimeout', 'code', 'FR-403', 'message',
                                   'the attempt was past its time limit and its worker could not end it')
                  ELSE error END,
-    ended_at = CASE WHEN json_extract(note.detail, '$.became') <> 'queued' THEN fencerow.now() END,
-    holder = CASE WHEN json_extract(note.detail, '$.became') <> 'queued' THEN holder END,
+    ended_at = CASE WHEN {{became}} <> 'queued' THEN fencerow.now() END,
+    holder = CASE WHEN {{became}} <> 'queued' THEN holder END,
     deadline_at = NULL
 FROM fencerow.job_events AS note
 WHERE note.job_id = fencerow.jobs.id
