@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from psycopg.errors import UniqueViolation
 
 from fencerow.core.model.job import NewJob
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Success
+from fencerow.db.postgres import PostgresEngine
 from fencerow.limits import Limit, limits
 from fencerow.operators import queues as queue_rows
 from fencerow.testing.clock import DatabaseClock
@@ -24,6 +26,13 @@ def submitted(engine: AnyEngine, *jobs: NewJob, by_copy: bool = False) -> list[s
     way = store.submit_by_copy if by_copy and engine.dialect == "postgres" else store.submit_gated
     engine.run(way(jobs, told=told.append))
     return [job.id for job in told[0] if job.has_turn]
+
+
+def submitted_in_one(engine: AnyEngine, job: NewJob) -> bool:
+    """In one statement; whether it was told to have its turn."""
+    told: list[Sequence[NewJob]] = []
+    engine.run(store.submit_with_turn(job, told=told.append))
+    return told[0][0].has_turn
 
 
 def of_key(key: str = "k", **changes: Any) -> NewJob:
@@ -73,3 +82,16 @@ def test_a_turn_that_nobody_claims_goes_on(engine: AnyEngine, clock: DatabaseClo
     clock.advance(31.0)
     engine.run(handing.take_turns_back(["key:k"], unclaimed_s=30.0))
     assert hand_over(engine) == [second.id]
+
+
+def test_one_statement_stores_one_with_its_turn_or_where_it_waits(pg: PostgresEngine) -> None:
+    first, second, shared = of_key(), of_key(), of_key("other", share="a")
+    assert [submitted_in_one(pg, job) for job in (first, second, shared)] == [True, False, True]
+    assert states(pg, [first.id, second.id, shared.id]) == ["queued", "waiting", "queued"]
+    assert hand_over(pg) == []
+    holder = register(pg)
+    assert [job.id for job in claim(pg, holder)] == [first.id]
+    assert pg.run(store.succeed([Success(first.id, 1, "1")], holder=holder))
+    assert hand_over(pg) == [second.id]
+    with pytest.raises(UniqueViolation):
+        pg.run(store.submit_with_turn(shared, told=len))

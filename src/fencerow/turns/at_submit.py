@@ -7,12 +7,12 @@ hand-over, as it does where anything is less plain than that one runs at once, i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from fencerow.core.model.job import NewJob
-from fencerow.db.run import Steps, execute, first_column
+from fencerow.db.run import Param, Statement, Steps, execute, first_column
 
 
 def turned(jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
@@ -22,6 +22,17 @@ def turned(jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
         return list(jobs)
     free = set(first_column((yield from execute("free_turns", **_places(firsts)))))
     return _given(jobs, {job.id for job in firsts if job.gate in free})
+
+
+def stands_alone(job: NewJob) -> bool:
+    """Whether one statement stores it, with its turn or where it waits."""
+    return job.exclusive is not None and job.affinity is None and _is_plain(job)
+
+
+def alone(job: NewJob, params: Mapping[str, Param]) -> Statement:
+    """That statement, on PostgreSQL."""
+    own = {"gate": job.gate, "exclusive": job.exclusive, "share": job.share}
+    return Statement("submit_one_keyed", {**params, **own})
 
 
 def free(jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:

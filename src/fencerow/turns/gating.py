@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from fencerow.core.model.job import NewJob
-from fencerow.db.run import Steps, execute
+from fencerow.db.run import Param, Statement, Steps, execute
 from fencerow.turns import at_submit
 from fencerow.turns.limiting import refuse_unknown_limits
 
@@ -32,6 +32,14 @@ class Gates:
     def turned(self, jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
         """The first of each key where nobody is. It locks the rows of their gates."""
         return (yield from at_submit.turned(jobs))
+
+    def stands_alone(self, job: NewJob) -> bool:
+        """One of a key that needs no other turn and is due now."""
+        return at_submit.stands_alone(job)
+
+    def alone(self, job: NewJob, params: Mapping[str, Param]) -> Statement:
+        """It locks the row of its gate."""
+        return at_submit.alone(job, params)
 
     def free(self, jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
         """The first of each key where nobody is."""

@@ -52,6 +52,11 @@ def one_new(params: Params) -> list[Fact]:
     return [{"job": params["id"], **_given(params, ("queue", "name", "scope", "key"))}]
 
 
+def one_keyed(params: Params) -> list[Fact]:
+    """The one job of a submit, which needs the turn of its key."""
+    return [{**one_new(params)[0], **_turns(params, (params["exclusive"], None))}]
+
+
 def alike(params: Params) -> list[Fact]:
     """The jobs of a submit by arrays, which have all but their ids in common."""
     same = _given(params, ("queue", "name", "scope", "key"))

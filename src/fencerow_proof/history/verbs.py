@@ -205,6 +205,7 @@ _FENCE = ("holder", "attempt")
 VERBS: dict[str, Verb] = {
     "submit": Verb(asking.jobs, partial(_new, asking.jobs)),
     "submit_one": Verb(asking.one_new, partial(_new, asking.one_new), "submit"),
+    "submit_one_keyed": Verb(asking.one_keyed, partial(_new, asking.one_keyed), "submit"),
     "submit_alike": Verb(asking.alike, partial(_new, asking.alike), "submit"),
     "copy_jobs": Verb(asking.copied, partial(_new, asking.copied), "submit"),
     "copy_gated": Verb(asking.copied_gated, partial(_new, asking.copied_gated), "submit"),

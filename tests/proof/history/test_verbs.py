@@ -28,6 +28,7 @@ UNRECORDED = {
     **dict.fromkeys(
         (
             *("arrive", "lock_gates", "try_gates", "note_gates", "send_on", "take_arrivals", "forget_gates"),
+            *("free_gates", "free_turns"),
             *("arrive_at_limit", "arrive_of_queue", "forget_passed_queues", "keep_limit_state"),
             *("keep_turns", "keep_no_turns"),
         ),

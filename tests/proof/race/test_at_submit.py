@@ -31,6 +31,11 @@ def comes_alone(job_id: str) -> Script:
     yield store.submit_gated([of_a_key(job_id)], told=whoever)
 
 
+def comes_in_one(job_id: str) -> Script:
+    """The same in one statement, which is its transaction: PostgreSQL alone."""
+    yield store.submit_with_turn(of_a_key(job_id), told=whoever)
+
+
 def comes(job_id: str) -> Script:
     """In the transaction of somebody, who may hold no gate."""
     yield store.submit_gated([of_a_key(job_id)])
@@ -56,6 +61,32 @@ two_come_to_a_known_gate = Scenario(
     waiting(),
     [acting("client", lambda: comes_alone(JOB)), acting("other", lambda: comes_alone(OTHER_JOB))],
     goes_to(JOB, OTHER_JOB),
+)
+two_come_in_one = Scenario(
+    "submit in one × submit in one at a known gate",
+    waiting(),
+    [acting("client", lambda: comes_in_one(JOB)), acting("other", lambda: comes_in_one(OTHER_JOB))],
+    goes_to(JOB, OTHER_JOB),
+)
+one_ends_beside_one = Scenario(
+    "submit in one × succeed that passes on × hand_over",
+    one_has_it(of_a_key(JOB), of_a_key(OTHER_JOB)),
+    [
+        acting("client", lambda: comes_in_one(THIRD_JOB)),
+        doing("worker", ends()),
+        doing("first", HAND_OVER),
+    ],
+    goes_to(OTHER_JOB),
+)
+the_last_ends_beside_one = Scenario(
+    "submit in one × succeed × hand_over",
+    one_has_it(of_a_key(JOB)),
+    [
+        acting("client", lambda: comes_in_one(OTHER_JOB)),
+        doing("worker", ends()),
+        doing("first", HAND_OVER),
+    ],
+    goes_to(OTHER_JOB),
 )
 one_waits = Scenario(
     "submit at once × submit × hand_over",
@@ -97,6 +128,15 @@ def test_a_turn_that_comes_with_a_submit_is_nobody_elses(race: Race, raced: Scen
     race(raced)
 
 
+@in_modes("plain", "held")
+@named(62)
+@pytest.mark.parametrize(
+    "raced", [two_come_in_one, one_ends_beside_one, the_last_ends_beside_one], ids=with_names
+)
+def test_a_turn_that_comes_with_one_statement_is_nobody_elses(race: Race, raced: Scenario) -> None:
+    race(raced)
+
+
 LOCKING = "fencerow.lock_free_turns("
 HELD_BY = "EXISTS (SELECT FROM fencerow.jobs AS one WHERE one.gate IS NULL AND one.exclusive = substr(mine.name, 5))"
 UNCOUNTED = ("WHERE NOT EXISTS (", "WHERE true OR NOT EXISTS (")
@@ -104,27 +144,35 @@ IN_ONE_SNAPSHOT = ("FROM there) AS mine;", f"FROM there) AS mine WHERE NOT {HELD
 UNLOCKED = ("SELECT there.name FROM there", "SELECT place.gate FROM unnest(gates) AS place (gate)")
 
 
-def altered(url: str, *changes: tuple[str, str]) -> Cut:
+def altered(url: str, query: str, *changes: tuple[str, str]) -> Cut:
     """The function that locks and counts, with another text, in place of ours."""
     with psycopg.connect(url, autocommit=True) as connection:
         asked = "SELECT pg_get_functiondef(CAST('fencerow.lock_free_turns' AS regproc))"
         ((text,),) = connection.execute(asked).fetchall()
-        for old, new in ((LOCKING, other := "fencerow.lock_otherwise("), *changes):
+        for old, new in ((LOCKING, other := "fencerow.lock_free_turns_otherwise("), *changes):
             assert text.count(old) == 1, old
             text = text.replace(old, new)
         connection.execute(text.encode())
-    return Cut("free_turns", (LOCKING, other))
+    return Cut(query, (LOCKING, other))
+
+
+TWO_COME = [("free_turns", two_come_to_a_known_gate), ("submit_one_keyed", two_come_in_one)]
 
 
 @in_modes("held")
 @named(62)
+@pytest.mark.parametrize(("query", "raced"), TWO_COME)
 @pytest.mark.parametrize(
     "changes", [(UNCOUNTED,), (UNCOUNTED, IN_ONE_SNAPSHOT)], ids=["not at all", "in the snapshot of the lock"]
 )
 def test_two_have_it_where_a_submit_does_not_count_behind_the_lock(
-    race: Race, arenas: Mapping[str, PostgresArena], changes: Sequence[tuple[str, str]]
+    race: Race,
+    arenas: Mapping[str, PostgresArena],
+    changes: Sequence[tuple[str, str]],
+    query: str,
+    raced: Scenario,
 ) -> None:
-    race.turns_red(two_come_to_a_known_gate, altered(arenas["held"].url, *changes))
+    race.turns_red(raced, altered(arenas["held"].url, query, *changes))
 
 
 @in_modes("plain", "held")
@@ -132,7 +180,7 @@ def test_two_have_it_where_a_submit_does_not_count_behind_the_lock(
 def test_two_have_it_where_a_submit_does_not_need_the_lock(
     race: Race, arenas: Mapping[str, PostgresArena]
 ) -> None:
-    race.turns_red(two_come_to_a_known_gate, altered(arenas[race.mode].url, UNLOCKED))
+    race.turns_red(two_come_to_a_known_gate, altered(arenas[race.mode].url, "free_turns", UNLOCKED))
 
 
 # A look passes over the gates where somebody has the turn who lets nobody run beside itself.

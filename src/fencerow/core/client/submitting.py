@@ -22,6 +22,7 @@ from fencerow.core.model.submission import Submission, SubmitResult
 from fencerow.core.store import store
 from fencerow.core.store.hints import hints_of, hints_of_alike
 from fencerow.core.store.storing import answered_each, once_each, storing_once
+from fencerow.core.store.submit import may_turn_alone
 from fencerow.core.store.terms import is_settled
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.db.apart import apart
@@ -204,18 +205,21 @@ def _is_plain(submission: Submission) -> bool:
 
 
 class Form(Enum):
-    """How plain jobs are stored. `ARRAYS`: all of them are alike."""
+    """How plain jobs are stored. `ARRAYS`: all of them are alike. `TURN`: one job, which may have its turn at once."""
 
     ROWS = auto()
     ARRAYS = auto()
     COPY = auto()
     GATED = auto()
+    TURN = auto()
 
 
 def _form_of(jobs: Sequence[NewJob], *, may_copy: bool) -> Form:
     """`may_copy`: the connection is one of ours, to PostgreSQL."""
     if len(jobs) == 1:
-        return Form.GATED if jobs[0].writes_more else Form.ROWS
+        if not jobs[0].writes_more:
+            return Form.ROWS
+        return Form.TURN if may_copy and may_turn_alone(jobs[0]) else Form.GATED
     if may_copy and are_alike(jobs):
         return Form.ARRAYS
     if may_copy and len(jobs) >= COPY_ROWS_MIN:
@@ -230,6 +234,9 @@ def _first(jobs: Sequence[NewJob], form: Form, tells: Tells | None) -> Operation
             return store.submit(jobs)
         case Form.ARRAYS:
             return store.submit(jobs, by_arrays=True)
+        case Form.TURN:
+            assert tells is not None, "who gives its turn is told of it, if nobody else is"
+            return store.submit_with_turn(jobs[0], told=partial(_tell_stored, tells))
         case Form.COPY | Form.GATED:
             told = None if tells is None else partial(_tell_stored, tells)
             return (store.submit_by_copy if form is Form.COPY else store.submit_gated)(jobs, told=told)
@@ -269,7 +276,7 @@ def storing_plain(
     """
     try:
         first = _first(jobs, form, tells)
-        first.tells = tells
+        first.tells = None if form is Form.TURN else tells  # its answer says who is to be told
         yield joining(first, connection)
     except OutcomeUnknown as error:
         if tells is not None:  # nobody knows which of the two stores them

@@ -5,12 +5,12 @@ Said once, when the package is imported; see `core/wing.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from fencerow.core.model.job import NewJob
-    from fencerow.db.run import Steps
+    from fencerow.db.run import Param, Statement, Steps
 
 
 class Gating(Protocol):
@@ -36,6 +36,15 @@ class Gating(Protocol):
         Locks what it takes to give turns until the transaction ends, so that is to be one of ours, and short. It comes
         before all other locks.
         """
+        ...
+
+    def stands_alone(self, job: NewJob) -> bool:
+        """Whether `alone` stores this job, which needs a turn and comes alone."""
+        ...
+
+    def alone(self, job: NewJob, params: Mapping[str, Param]) -> Statement:
+        """What stores it on PostgreSQL, in a transaction of ours: with its turn, or at where it waits, and then says
+        that it comes. Its first row begins with whether it has its turn. `params`: those of `submit_one`."""
         ...
 
     def free(self, jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:

@@ -72,6 +72,19 @@ def submit_gated(jobs: Sequence[NewJob], *, told: Told | None = None) -> Steps[l
     return ids
 
 
+@operation(alone=True, prepared=True)
+def submit_with_turn(job: NewJob, *, told: Told) -> Steps[list[str]]:
+    """`submit_gated` in one statement, for a job that `may_turn_alone`, on PostgreSQL. `told` as there."""
+    ((has_turn, _),) = yield gating().alone(job, as_parameters(job))
+    told([msgspec.structs.replace(job, has_turn=True) if has_turn else job])
+    return [job.id]
+
+
+def may_turn_alone(job: NewJob) -> bool:
+    """Whether one statement stores it, with its turn or where it waits for that."""
+    return job.needs_turn and job.args_bytes <= FREE_BYTES_MAX and gating().stands_alone(job)
+
+
 def _insert(jobs: Sequence[NewJob]) -> Steps[list[str]]:
     yield from execute("submit", jobs=as_document(jobs))
     return [job.id for job in jobs]

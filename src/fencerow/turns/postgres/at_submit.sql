@@ -19,3 +19,34 @@ SELECT mine.gate FROM fencerow.lock_free_turns(CAST(:gates AS text[])) AS mine (
 -- Both at once. Each of the statements in them has a snapshot of its own.
 SELECT mine.gate
 FROM fencerow.lock_free_turns(ARRAY(SELECT free.gate FROM {{free for who may lock}})) AS mine (gate);
+
+-- name: submit_one_keyed
+-- submit_one for a job that needs the turn of its key and no other: it has that at once, as above, or comes to the gate.
+-- Guard: as in submit_one; and the turn is given under the lock of the gate, by who has counted behind it.
+WITH mine AS MATERIALIZED (
+    SELECT EXISTS (
+        SELECT 1
+        FROM fencerow.lock_free_turns(ARRAY(
+            SELECT free.gate
+            FROM fencerow.free_gates(
+                ARRAY[CAST(:gate AS text)], ARRAY[CAST(:queue AS text)],
+                has_column_privilege(CAST($$fencerow.gates$$ AS regclass), 'name', 'UPDATE')
+            ) AS free (gate)
+        ))
+    ) AS has_turn
+),
+come AS (
+    INSERT INTO fencerow.gate_arrivals (gate)
+    SELECT CAST(:gate AS text)
+    FROM mine
+    WHERE NOT mine.has_turn
+)
+INSERT INTO fencerow.jobs ({{new columns}}, state, {{where it waits}}, exclusive, exclusive_at_once, strict, share)
+SELECT
+    CAST(:id AS uuid), {{said once}}, CAST(:args_bytes AS integer), CAST(:args AS json),
+    {{said once of labels}},
+    CASE WHEN clock.has_turn THEN 'queued' ELSE 'waiting' END, CASE WHEN NOT clock.has_turn THEN CAST(:gate AS text) END,
+    CAST(:exclusive AS text), CAST(:exclusive_at_once AS integer), CAST(:strict AS boolean), CAST(:share AS text)
+FROM (SELECT mine.has_turn, fencerow.now() AS now FROM mine) AS clock
+RETURNING (SELECT mine.has_turn FROM mine),
+          CASE WHEN {{none came again}} THEN true ELSE fencerow.refuse_repeated(ARRAY[id]) END;
