@@ -23,13 +23,14 @@ class FrozenMemory:
 
     It is there for as long as the worker, and to look through all of it keeps every thread from work for tens of
     milliseconds: a start now and then came so much later. Cycles that become garbage among it are kept until the last
-    worker ends. An application that freezes for itself is left alone. From any thread.
+    worker ends. An application that freezes for itself is left alone, before a worker or while one runs: then what both
+    have frozen stays so. From any thread.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._workers = 0
-        self._is_ours = False
+        self._frozen: int | None = None  # how many objects there were behind our own freeze
 
     def begin(self) -> None:
         """One more worker is at work."""
@@ -37,15 +38,16 @@ class FrozenMemory:
             self._workers += 1
             if self._workers == 1 and gc.get_freeze_count() == 0:
                 gc.freeze()
-                self._is_ours = True
+                self._frozen = gc.get_freeze_count()
 
     def end(self) -> None:
         """One that began has ended."""
         with self._lock:
             self._workers -= 1
-            if self._workers == 0 and self._is_ours:
-                gc.unfreeze()
-                self._is_ours = False
+            if self._workers == 0 and self._frozen is not None:
+                if gc.get_freeze_count() <= self._frozen:  # more: the application has frozen since
+                    gc.unfreeze()
+                self._frozen = None
 
 
 FROZEN_MEMORY = FrozenMemory()
