@@ -1,11 +1,16 @@
 -- Turns that come with a submit: of the first job of a key of which no job is live. See turns/at_submit.py.
 
+-- fragment: may give turns
+-- Whether this role may do all that a turn needs: one that may not leaves it to a look.
+has_column_privilege(CAST($$fencerow.gates$$ AS regclass), 'name', 'INSERT')
+AND has_column_privilege(CAST($$fencerow.gates$$ AS regclass), 'name', 'UPDATE')
+AND has_table_privilege(CAST($$fencerow.gates$$ AS regclass), 'SELECT')
+AND has_table_privilege(CAST($$fencerow.jobs$$ AS regclass), 'SELECT')
+AND has_table_privilege(CAST($$fencerow.queues$$ AS regclass), 'SELECT')
+
 -- fragment: free for who may lock
--- Those of these gates where to try, as far as a look without locks tells; none for a role that may not lock gates.
-fencerow.free_gates(
-    CAST(:gates AS text[]), CAST(:queues AS text[]),
-    has_column_privilege(CAST($$fencerow.gates$$ AS regclass), 'name', 'UPDATE')
-) AS free (gate)
+-- Those of these gates where to try, as far as a look without locks tells; none for a role that may give no turns.
+fencerow.free_gates(CAST(:gates AS text[]), CAST(:queues AS text[]), {{may give turns}}) AS free (gate)
 
 -- name: free_gates
 -- The look alone, where much is sent before anything may be locked.
@@ -29,8 +34,7 @@ WITH mine AS MATERIALIZED (
         FROM fencerow.lock_free_turns(ARRAY(
             SELECT free.gate
             FROM fencerow.free_gates(
-                ARRAY[CAST(:gate AS text)], ARRAY[CAST(:queue AS text)],
-                has_column_privilege(CAST($$fencerow.gates$$ AS regclass), 'name', 'UPDATE')
+                ARRAY[CAST(:gate AS text)], ARRAY[CAST(:queue AS text)], {{may give turns}}
             ) AS free (gate)
         ))
     ) AS has_turn
