@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from fencerow.core.worker.memory import Settled
+from fencerow.core.worker.memory import FrozenMemory
 from fencerow.db.postgres import PostgresEngine
 from tests.core.worker.stage import working
 
@@ -28,7 +28,7 @@ def test_what_the_application_froze_meanwhile_stays_so() -> None:
     before = gc.get_freeze_count()
     gc.unfreeze()
     try:
-        settled = Settled()
+        settled = FrozenMemory()
         settled.begin()
         of_the_application = [[number] for number in range(1000)]
         gc.freeze()
