@@ -551,6 +551,7 @@ def passed_over() -> Operation[Any]:
 ON_POSTGRES: list[Case] = [
     Case("claim_passed_over", with_jobs(new_job()), passed_over(), unknown_jobs, (JOB,)),
     Case("submit_by_copy", workers, store.submit_by_copy(TWO), submit_again, (JOB, OTHER_JOB)),
+    Case("submit_with_turn", workers, store.submit_with_turn(APART[0], told=len), apart_again, (JOB,)),
 ]
 
 CASES: list[Case] = [
