@@ -52,6 +52,11 @@ def ended_idle(error: BaseException) -> bool:
     return isinstance(error, pg.IdleInTransactionSessionTimeout)
 
 
+def never_began(error: BaseException) -> bool:
+    """Whether the server ended a session that was silent, outside of a transaction: it never saw what was sent next."""
+    return isinstance(error, pg.IdleSessionTimeout)
+
+
 def _is_panic(error: BaseException) -> bool:
     """Whether the server went down by this error. A commit may be on its disk already: only recovery decides."""
     return isinstance(error, psycopg.Error) and error.diag.severity_nonlocalized == "PANIC"

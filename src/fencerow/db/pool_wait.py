@@ -1,44 +1,105 @@
-"""Waiting for a connection of a pool, in slices.
+"""Waiting for a connection of a pool that answers.
 
 The pool gives up reconnecting after a while and tries again only when somebody new asks. One who waited in a single
-long call would sleep on beside a server that is back.
+long call would sleep on beside a server that is back, so the wait is made of slices.
+
+Whether a connection answers is asked here and not by the pool: that rests for a second once it has found two that do
+not. A server that ends idle sessions ends all of them, and those that come in their place would grow old meanwhile.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from psycopg import AsyncConnection, Connection
+from psycopg import AsyncConnection, Connection, Error
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 WAIT_SLICE_S: Final = 0.5
 SLICE_S_MIN: Final = 0.01
+REST_S: Final = 0.2  # after more than were idle have failed: new ones fail, too
 
 
-def obtained(pool: ConnectionPool[Connection[Any]], wait_s: float) -> Connection[Any]:
-    """A connection, to be put back.
+def obtained(
+    pool: ConnectionPool[Connection[Any]], check: Callable[[Connection[Any]], None], wait_s: float
+) -> Connection[Any]:
+    """A connection that has passed the check, to be put back. One that fails it is replaced at once.
 
     Raises:
         PoolTimeout: the whole wait has passed.
     """
-    until = time.monotonic() + wait_s
+    until, failed = time.monotonic() + wait_s, 0
     while True:
-        left_s = until - time.monotonic()
+        connection = _taken(pool, until)
         try:
-            return pool.getconn(max(SLICE_S_MIN, min(WAIT_SLICE_S, left_s)))
-        except PoolTimeout:
-            if left_s <= WAIT_SLICE_S:
-                raise
+            check(connection)
+        except Error:
+            connection.close()
+            pool.putconn(connection)
+        except BaseException:
+            pool.putconn(connection)
+            raise
+        else:
+            return connection
+        failed += 1
+        time.sleep(_rest_s(failed, pool.max_size, until))
 
 
-async def aobtained(pool: AsyncConnectionPool[AsyncConnection[Any]], wait_s: float) -> AsyncConnection[Any]:
+async def aobtained(
+    pool: AsyncConnectionPool[AsyncConnection[Any]],
+    check: Callable[[AsyncConnection[Any]], Awaitable[None]],
+    wait_s: float,
+) -> AsyncConnection[Any]:
     """`obtained` for async code."""
-    until = time.monotonic() + wait_s
+    until, failed = time.monotonic() + wait_s, 0
+    while True:
+        connection = await _ataken(pool, until)
+        try:
+            await check(connection)
+        except Error:
+            await connection.close()
+            await pool.putconn(connection)
+        except BaseException:
+            await pool.putconn(connection)
+            raise
+        else:
+            return connection
+        failed += 1
+        await asyncio.sleep(_rest_s(failed, pool.max_size, until))
+
+
+def _taken(pool: ConnectionPool[Connection[Any]], until: float) -> Connection[Any]:
     while True:
         left_s = until - time.monotonic()
         try:
-            return await pool.getconn(max(SLICE_S_MIN, min(WAIT_SLICE_S, left_s)))
+            return pool.getconn(_slice_s(left_s))
         except PoolTimeout:
             if left_s <= WAIT_SLICE_S:
                 raise
+
+
+async def _ataken(pool: AsyncConnectionPool[AsyncConnection[Any]], until: float) -> AsyncConnection[Any]:
+    while True:
+        left_s = until - time.monotonic()
+        try:
+            return await pool.getconn(_slice_s(left_s))
+        except PoolTimeout:
+            if left_s <= WAIT_SLICE_S:
+                raise
+
+
+def _slice_s(left_s: float) -> float:
+    return max(SLICE_S_MIN, min(WAIT_SLICE_S, left_s))
+
+
+def _rest_s(failed: int, idle_max: int, until: float) -> float:
+    """How long to wait after so many that have failed.
+
+    Raises:
+        PoolTimeout: the whole wait has passed.
+    """
+    if time.monotonic() >= until:
+        raise PoolTimeout(f"none of {failed} connections answered")
+    return REST_S if failed > idle_max else 0.0

@@ -129,7 +129,9 @@ class Pools(ThreadPools):
     async def _aobtained(self, pool: LoopPool, for_user: bool) -> AsyncConnection[Any]:
         pool.at_hand.waiting += 1
         try:
-            return await aobtained(pool.pool, self._wait_s(for_user))
+            return await aobtained(
+                pool.pool, self._acheck if for_user else self._acheck_ours, self._wait_s(for_user)
+            )
         except PoolTimeout as error:
             raise self._unreachable() from error
         finally:
@@ -241,7 +243,6 @@ class Pools(ThreadPools):
                 open=False,
                 name=self._name,
                 reconnect_timeout=RECONNECT_S,
-                check=self._acheck if for_user else self._acheck_ours,
                 configure=partial(self._aconnected, opened),
             )
             pools[for_user] = LoopPool(pool)

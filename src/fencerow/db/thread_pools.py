@@ -75,7 +75,7 @@ class ThreadPools:
         """
         pool = self._open_pool(for_user)
         try:
-            connection = obtained(pool, self._wait_s(for_user))
+            connection = obtained(pool, self._check if for_user else self._check_ours, self._wait_s(for_user))
         except PoolTimeout as error:
             raise self._unreachable() from error
         # Neither begun nor ended here, unlike in the pool's own block: whoever opens a transaction ends it.
@@ -110,7 +110,6 @@ class ThreadPools:
                     open=True,
                     name=self._name,
                     reconnect_timeout=RECONNECT_S,
-                    check=self._check if for_user else self._check_ours,
                     configure=self._connected,
                 )
             return self._pools[for_user]
@@ -129,7 +128,7 @@ class ThreadPools:
         return self._watchdog.watch(fileno, None)
 
     def _check(self, connection: Connection[Any]) -> None:
-        """Called by the pool before it hands a connection out; an error makes it take another."""
+        """Before a connection of the pool is used; an error makes us take another."""
         if self._is_doubtful(connection):
             with self._watched_check(connection) as watched:
                 watched.busy()

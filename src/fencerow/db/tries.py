@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import psycopg
 
 from fencerow.db.errors import Busy, DatabaseError, OutcomeUnknown, ReadOnly, Unavailable
-from fencerow.db.faults import CONTENTION, connection_lost, ended_idle, first_line
+from fencerow.db.faults import CONTENTION, connection_lost, ended_idle, first_line, never_began
 from fencerow.db.preparing import Preparing
 from fencerow.db.run import Operation, Pause
 
@@ -50,6 +50,8 @@ def tries(operation: Operation[T], preparing: Preparing) -> Generator[Try | Paus
                 and preparing.failed(error)
             ):
                 continue
+            if never_began(error) and number < TRIES_MAX:
+                continue  # whether it may be repeated or not: on another connection
             if not connection_lost(error):
                 if doubt:  # the server took nothing of this try, which says nothing of the one before
                     raise _doubtful(error, operation.name) from error
