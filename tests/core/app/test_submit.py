@@ -264,6 +264,34 @@ async def test_a_chunk_is_stored_whole_or_not_at_all(app: App) -> None:
     assert len(await app.client.alist_jobs()) == 1
 
 
+@pytest.mark.parametrize("later", [False, True])
+async def test_options_of_using_hold_for_the_many_that_go_through_it(app: App, later: bool) -> None:
+    extract = declared(app)
+    urgent = extract.using(queue="urgent")
+    calls = [extract.call("a"), urgent.call("b"), extract.using(queue="urgent").call("c")]
+
+    async def coming() -> AsyncIterator[Any]:
+        for each in calls:
+            yield each
+
+    handles = await urgent.asubmit_many(coming() if later else calls)
+
+    assert [(await app.client.aget(each.id)).queue for each in handles] == ["urgent"] * 3
+
+
+async def test_a_call_with_other_options_than_those_it_goes_through_is_refused(app: App) -> None:
+    extract = declared(app)
+
+    @app.job
+    def other(path: str) -> None: ...
+
+    with pytest.raises(InvalidInput, match="other options"):
+        await extract.using(queue="urgent").asubmit_many([extract.using(priority=5).call("a")])
+    with pytest.raises(InvalidInput, match="'other' was given"):
+        await extract.using(queue="urgent").asubmit_many([other.call("a")])
+    assert await app.client.alist_jobs() == []
+
+
 async def test_none_of_many_is_none(app: App) -> None:
     assert await app.asubmit_many([]) == []
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
+from fencerow.core.app.options import SubmitOptions
 from fencerow.core.app.submission import Recipe
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.change import NewArguments
 from fencerow.core.model.submission import PreparedCall
 
+NOTHING: Final = SubmitOptions()
 R = TypeVar("R")  # what the job results in
 R_co = TypeVar("R_co", covariant=True)
 
@@ -33,6 +35,26 @@ def checked(call: Call[R]) -> Call[R]:
     if isinstance(call, Call):
         return call
     raise _no_call(call)
+
+
+def under(recipe: Recipe, call: Call[R]) -> Call[R]:
+    """The call with the options of `using(...)` that it is submitted through; where there are none, as it is.
+
+    Raises:
+        InvalidInput: it is of another job, or was made with other options, so that one of the two would be ignored.
+    """
+    made = checked(call).recipe
+    if made is recipe or recipe.options == NOTHING or made.options == recipe.options:
+        return call
+    if made.declaration is not recipe.declaration:
+        why = f"a call of {made.declaration.name!a} was given to using(...) of {recipe.declaration.name!a}"
+    elif made.options != NOTHING:
+        why = "the call was made with other options than those of using(...) that it is submitted through"
+    else:
+        return Call(recipe, call.args)
+    raise InvalidInput(
+        why, "only one of the two could count", "pass it to app.submit_many(...): its own count there"
+    )
 
 
 def stored_arguments(call: Call[Any]) -> NewArguments:

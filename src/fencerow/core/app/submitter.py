@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast
 
-from fencerow.core.app.calls import Call, achunks, checked, chunks, connection_of
+from fencerow.core.app.calls import Call, achunks, checked, chunks, connection_of, under
 from fencerow.core.app.foreign import OF_JOBS, no_attribute
 from fencerow.core.app.handlers import encode_json_data
 from fencerow.core.app.options import SubmitOptions
@@ -268,12 +268,21 @@ class Submittable(Generic[P, R]):
         return Call(Recipe(self._declaration, options), encoded)
 
     def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
-        """Submit many calls, each made by `call`: see `App.submit_many`."""
-        return self._submitter.submit_many(calls)
+        """Submit many calls, each made by `call`: see `App.submit_many`.
+
+        Options of `using` hold for all of them, also for those that were made by the job without any.
+
+        Raises:
+            InvalidInput: a call is of another job, or was made with other options than those of `using`. See
+                `App.submit_many`, also for others.
+        """
+        return self._submitter.submit_many(under(self._recipe, each) for each in calls)
 
     async def asubmit_many(self, calls: Iterable[Call[R]] | AsyncIterable[Call[R]]) -> list[Handle[R]]:
         """`submit_many` for async code; takes an async iterable too."""
-        return await self._submitter.asubmit_many(calls)
+        if isinstance(calls, Iterable):
+            return await self._submitter.asubmit_many(under(self._recipe, each) for each in calls)
+        return await self._submitter.asubmit_many(under(self._recipe, each) async for each in calls)
 
     if not TYPE_CHECKING:  # for a type checker such an attribute is missing, as it is
 
