@@ -12,6 +12,7 @@ from fencerow.core.model.lane import label_of
 from fencerow.core.model.state import State
 from fencerow.core.model.wanted import Stated
 from fencerow.db.run import Param
+from fencerow.turns.gates import LIMIT
 from fencerow_proof.history.recorder import Fact
 
 ESCAPED = re.compile(r"\\(.)")
@@ -23,7 +24,7 @@ def jobs(params: Params) -> list[Fact]:
     """The jobs of a submit."""
     fields = ("queue", "name", "scope", "key")
     return [
-        {"job": row[0], **_given(template, fields), **_turns(template, row[4:6]), **_label(row)}
+        {"job": row[0], **_given(template, fields), **_turns(template, row[3:6]), **_label(row)}
         for template in _document(params["jobs"])
         for row in template["jobs"]
     ]
@@ -36,15 +37,23 @@ def _label(row: Sequence[Any]) -> Fact:
 
 
 def _turns(template: Mapping[str, Any], turns: Sequence[Any]) -> Fact:
-    """What a job that waits for its turn says of it: its exclusive key, and the limits that it names."""
+    """What a job with turns says of them: the gate where it waits first, its exclusive key, and the limits it names.
+
+    One that is stored with its turn names no gate, and is queued.
+    """
     if not any(turns):
         return {}
-    key, limits = turns
+    gate, key, limits = turns
     known = {"exclusive": key, "limits": limits, **template}
     return {
-        "state": State.WAITING.value,
+        "state": stored_as(waits=gate is not None),
         **_given(known, ("exclusive", "limits", "exclusive_at_once", "strict")),
     }
+
+
+def stored_as(*, waits: bool) -> str:
+    """The state of a new job."""
+    return (State.WAITING if waits else State.QUEUED).value
 
 
 def one_new(params: Params) -> list[Fact]:
@@ -53,8 +62,9 @@ def one_new(params: Params) -> list[Fact]:
 
 
 def one_keyed(params: Params) -> list[Fact]:
-    """The one job of a submit, which needs the turn of its key."""
-    return [{**one_new(params)[0], **_turns(params, (params["exclusive"], None))}]
+    """The one job of a submit, which needs the turn of its key: only the answer tells whether it has that at once."""
+    turns = _given(params, ("exclusive", "exclusive_at_once", "strict"))
+    return [one_new(params)[0] | turns]
 
 
 def alike(params: Params) -> list[Fact]:
@@ -73,13 +83,15 @@ def copied_gated(params: Params) -> list[Fact]:
     """The same, and the last columns: state, gate, key, how many at once, strict, limits, share, label, wait."""
     found: list[Fact] = []
     for fact, line in zip(copied(params), str(params["lines"]).splitlines(), strict=True):
-        _, _, key, at_once, strict, limits, _, label, _ = (_uncopied(text) for text in line.split("\t")[-9:])
+        _, gate, key, at_once, strict, limits, _, label, _ = (
+            _uncopied(text) for text in line.split("\t")[-9:]
+        )
         template = {
             "exclusive_at_once": None if at_once is None else int(at_once),
             "strict": strict == "True",
         }
         named = None if limits is None else msgspec.json.decode(f"[{limits[1:-1]}]")
-        found.append(fact | _turns(template, (key, named)) | _label((*[None] * 7, label)))
+        found.append(fact | _turns(template, (gate, key, named)) | _label((*[None] * 7, label)))
     return found
 
 
@@ -111,6 +123,13 @@ def successes(params: Params) -> list[Fact]:
 def passing_on(params: Params) -> list[Fact]:
     """The turns that ends pass on: only the answer tells to whom."""
     return [{"verb": "hand_over"}] if params["alone"] else []
+
+
+def look(params: Params) -> list[Fact]:
+    """A look at these gates of limits: only the answer tells who gets a turn."""
+    gates = params["gates"]
+    assert isinstance(gates, list)
+    return [{"limits": [str(gate).removeprefix(LIMIT) for gate in gates]}]
 
 
 def ids(params: Params) -> list[Fact]:

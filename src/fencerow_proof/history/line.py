@@ -66,7 +66,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     exclusive: str | None = None  # the turns that it needs, where it is submitted
     exclusive_at_once: int | None = None
     strict: bool = False
-    limits: tuple[str, ...] | None = None
+    limits: tuple[str, ...] | None = None  # that it names; of a hand_over, at whose gates it looked
     affinity: str | None = None  # the label for which it waits
     limit: int | None = None  # of a claim
     labels: tuple[str, ...] | None = None  # that the worker carries

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from fencerow_proof.history.acts import NEVER, Act, History
@@ -83,7 +83,8 @@ class Unseen:
     removal: Act | None = None
     expiry: Act | None = None
     fall_back: Act | None = None
-    hand_over: Act | None = None  # by an end, which passes its turn on
+    # Of looks, by the limits at whose gates they looked. None: of an end, which passes on the turn of some key.
+    hand_overs: dict[str | None, Act] = field(default_factory=dict[str | None, Act])
 
     def claim_of(self, holder: str | None, until_us: int) -> Act | None:
         """An undecided claim, of this holder if one is known, that began early enough."""
@@ -93,6 +94,11 @@ class Unseen:
     def taking_of(self, holder: str | None, until_us: int) -> Act | None:
         """An undecided reclaim from this holder, or an undecided sweep of the late, that began early enough."""
         return next((act for act in self.takings({holder}) if act.start_us <= until_us), None)
+
+    def looks_at(self, places: Collection[str | None] | None) -> list[Act]:
+        """Undecided acts that may have queued a job which waited at one of these places (None: at any)."""
+        names = self.hand_overs if places is None else places
+        return [act for name in names if (act := self.hand_overs.get(name)) is not None]
 
     def takings(self, holders: set[str | None]) -> list[Act]:
         """Undecided acts that may have taken a job from one of these; None is a holder that nobody knows."""
@@ -124,7 +130,8 @@ def unseen(history: History) -> Unseen:
         elif act.verb == "fall_back":
             found.fall_back = found.fall_back or act
         elif act.verb == "hand_over":
-            found.hand_over = found.hand_over or act
+            for limit in (None,) if act.limits is None else act.limits:
+                found.hand_overs.setdefault(limit, act)
     return found
 
 

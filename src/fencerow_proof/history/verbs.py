@@ -109,6 +109,13 @@ def _new(asked: Callable[[Params], list[Fact]], params: Params, _: Rows) -> list
     return [(Kind.OK, fact | {"new": True}) for fact in asked(params)]
 
 
+def _keyed(params: Params, rows: Rows) -> list[End]:
+    """One new job, which has its turn or waits for it, as the first column says."""
+    ((has_turn, *_),) = rows
+    state = {"state": asking.stored_as(waits=not has_turn)}
+    return [(kind, fact | state) for kind, fact in _new(asking.one_keyed, params, rows)]
+
+
 def _inserted(params: Params, rows: Rows) -> list[End]:
     ids = {str(row[0]) for row in rows}
     return [(Kind.OK, fact | {"new": fact["job"] in ids}) for fact in asking.jobs(params)]
@@ -205,7 +212,7 @@ _FENCE = ("holder", "attempt")
 VERBS: dict[str, Verb] = {
     "submit": Verb(asking.jobs, partial(_new, asking.jobs)),
     "submit_one": Verb(asking.one_new, partial(_new, asking.one_new), "submit"),
-    "submit_one_keyed": Verb(asking.one_keyed, partial(_new, asking.one_keyed), "submit"),
+    "submit_one_keyed": Verb(asking.one_keyed, _keyed, "submit"),
     "submit_alike": Verb(asking.alike, partial(_new, asking.alike), "submit"),
     "copy_jobs": Verb(asking.copied, partial(_new, asking.copied), "submit"),
     "copy_gated": Verb(asking.copied_gated, partial(_new, asking.copied_gated), "submit"),
@@ -217,7 +224,7 @@ VERBS: dict[str, Verb] = {
     "give_keys_back": _rows(_as_key),
     "purge_keys": _rows(_as_key),
     "give_turns": Verb(asking.ids, partial(_moved, asking.ids, State.QUEUED), "hand_over"),
-    "give_alike": Verb(_nothing, partial(_found, partial(_as_job, State.QUEUED)), "hand_over"),
+    "give_alike": Verb(asking.look, partial(_found, partial(_as_job, State.QUEUED)), "hand_over"),
     "take_turns_back": _each(asking.ids, State.WAITING),
     "claim": Verb(asking.claim, _claimed),
     "fall_back": _rows(partial(_as_job, State.QUEUED)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -295,7 +296,7 @@ def test_an_unanswered_claim_may_be_of_one_to_whom_an_unanswered_end_passed_its_
     scribe: Scribe, passed: bool
 ) -> None:
     dead(scribe)
-    scribe.act("submit", 1, 2, job=J, new=True, state="waiting")
+    scribe.act("submit", 1, 2, job=J, new=True, state="waiting", exclusive="k")
     scribe.act("hand_over", 5, None if passed else 6)
     scribe.act("claim", 10, None, holder="h1", limit=5)
     scribe.act("reclaim", 50, 55, job=J, attempt=1, holder="h1", state="queued")
@@ -303,6 +304,50 @@ def test_an_unanswered_claim_may_be_of_one_to_whom_an_unanswered_end_passed_its_
     scribe.end("succeed", J, 2, 70, 75, "h2")
     report = judge(scribe)
     assert report.is_clean == passed, report.text()
+
+
+@pytest.mark.parametrize(
+    ("needs", "start", "end", "looked", "explained"),
+    [
+        ({"limits": ["api"]}, 5, None, {"limits": ["api", "b"]}, True),
+        ({"limits": ["api"]}, 5, None, {"limits": ["b"]}, False),
+        ({"limits": ["api"]}, 5, None, {}, False),  # an end, which passes on the turn of a key alone
+        ({"limits": ["api"]}, 5, 6, {"limits": ["api"]}, False),  # it was answered: to nobody
+        ({"limits": ["api"]}, 30, None, {"limits": ["api"]}, False),  # it began later
+        ({"exclusive": "k"}, 5, None, {}, True),
+        ({"exclusive": "k"}, 5, None, {"limits": ["api"]}, False),
+        ({}, 5, None, {}, False),  # a job that waits for something else
+    ],
+)
+def test_a_claim_of_one_who_waits_is_explained_by_an_unanswered_look_at_its_gate_alone(
+    scribe: Scribe,
+    needs: dict[str, Any],
+    start: int,
+    end: int | None,
+    looked: dict[str, Any],
+    explained: bool,
+) -> None:
+    scribe.act("submit", 1, 2, job=J, new=True, state="waiting", **needs)
+    scribe.act("hand_over", start, end, **looked)
+    scribe.claim(J, 1, 10, 15, "h1")
+    scribe.end("succeed", J, 1, 20, 25, "h1")
+    report = judge(scribe)
+    assert report.broken == (set() if explained else {"I4"}), report.text()
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_only_an_unanswered_submit_may_have_had_its_turn_or_waited_for_it(
+    scribe: Scribe, answered: bool
+) -> None:
+    for number, handed in enumerate((False, True)):
+        told = {"state": "waiting", "new": True} if answered else {}
+        scribe.act("submit", 1, 2 if answered else None, job=f"j{number}", exclusive="k", **told)
+        if handed:
+            scribe.act("hand_over", 5, 6, job=f"j{number}", state="queued")
+        scribe.claim(f"j{number}", 1, 10, 15, "h1")
+        scribe.end("succeed", f"j{number}", 1, 20, 25, "h1")
+    report = judge(scribe)
+    assert report.broken == ({"I4"} if answered else set()), report.text()
 
 
 def test_a_submit_of_several_is_stored_as_a_whole_unless_one_was_submitted_again(scribe: Scribe) -> None:

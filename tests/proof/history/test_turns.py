@@ -210,6 +210,31 @@ def test_a_claim_is_of_one_whom_an_end_has_queued(engine: AnyEngine, tmp_path: P
     assert ("I4" in report.broken) == (engine.traits.has_server and not said), report.text()
 
 
+@pytest.mark.parametrize("way", ["by document", "by copy", "in one"])
+def test_who_has_its_turn_from_its_submit_needs_no_hand_over_and_who_has_not_does(
+    engine: AnyEngine, tmp_path: Path, way: str
+) -> None:
+    with altered(engine, []) as used:
+        play = Play(used, tmp_path)
+        jobs = [new_job(exclusive="k") for _ in range(2)]
+        if used.dialect == "sqlite" or way == "by document":
+            play.run(store.submit_gated(jobs, told=len))
+        elif way == "by copy":
+            play.run(store.submit_by_copy(jobs, told=len))
+        else:
+            for job in jobs:
+                play.run(store.submit_with_turn(job, told=len))
+        holder = play.worker()
+        (first,) = play.claim(holder, limit=2)
+        play.succeed(first.id, 1, holder)
+        used.run(handing.hand_over())  # nobody notes this one
+        (second,) = play.claim(holder)
+        play.succeed(second.id, 1, holder)
+        report = play.judge()
+
+    assert [(each.invariant, each.job) for each in report.violations] == [("I4", second.id)], report.text()
+
+
 def test_a_run_may_be_judged_while_jobs_wait_for_their_turns(engine: AnyEngine, tmp_path: Path) -> None:
     with altered(engine, []) as used:
         play = Play(used, tmp_path)

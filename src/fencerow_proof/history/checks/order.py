@@ -7,6 +7,7 @@ every act finds the job in a state that permits it. All orders are tried, most j
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from fencerow.core.model.state import FINAL, State
@@ -168,9 +169,15 @@ def outcomes(act: Act, now: Standing) -> list[Standing]:
 def _submit(act: Act, now: Standing) -> list[Standing]:
     """Inserted: it was nowhere. Not inserted: it was there. Undecided: either, or nothing at all."""
     if act.maybe or act.new:
-        state = State.QUEUED if act.state is None else State(act.state)
-        return [Standing(state)] if now.state is None else []
+        return [Standing(state) for state in _stored(act)] if now.state is None else []
     return [now] if now.state is not None else []
+
+
+def _stored(act: Act) -> tuple[State, ...]:
+    """Where a new job is; one with a key of which that is not told has its turn from its submit on or waits for it."""
+    if act.state is not None:
+        return (State(act.state),)
+    return BACK if act.exclusive is not None else (State.QUEUED,)
 
 
 def _back(act: Act) -> list[State]:
@@ -236,10 +243,10 @@ def _free_moves(life: Life, hidden: Unseen) -> list[_Free]:
         for act, verb in (
             (hidden.expiry, "expire"),
             (hidden.removal, "delete"),
-            (hidden.hand_over, "hand_over"),
         )
         if act
     ]
+    found += [_Free(act, "hand_over") for act in hidden.looks_at(_places(life))]
     return found
 
 
@@ -250,6 +257,15 @@ def _unclaimed(life: Life) -> frozenset[int]:
         for number in range(1, life.highest + 2)
         if number not in life.attempts or not life.attempts[number].claims
     )
+
+
+def _places(life: Life) -> Collection[str | None] | None:
+    """Where it can wait: under the limits that it names, else for its key alone (None); None if that is not known."""
+    submits = life.possible("submit")
+    if not submits or life.possible("change"):
+        return None
+    key_alone = () if submits[0].exclusive is None else (None,)
+    return submits[0].limits or key_alone
 
 
 def _freely(move: _Free, now: Standing) -> list[Standing]:
