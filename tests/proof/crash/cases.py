@@ -483,10 +483,10 @@ TURN_BACK = handing.take_turns_back(["key:k"], unclaimed_s=None)
 
 
 def resumed() -> Script:
-    """The queue was paused when its jobs came to their gate, and nobody has told the gate that it is not."""
+    """The queue was paused when its jobs came to their gates, and nobody has told the gates that it is not."""
     yield from workers()
     yield pause_queue("mail", actor="ada")
-    yield store.submit_gated([new_job(exclusive="k"), new_job(OTHER_JOB, exclusive="k")])
+    yield store.submit_gated(APART)  # of two keys: nobody looks for the next of one once the other has ended
     yield handing.hand_over()
     yield resume_queue("mail")
 
@@ -593,6 +593,7 @@ CASES: list[Case] = [
     ),
     Case("take_turns_back", paused_turn, TURN_BACK, turns_back_and_given, (JOB, OTHER_JOB)),
     Case("tell_gates", resumed, looks.tell_gates("mail"), told_and_given, (JOB, OTHER_JOB)),
+    Case("tell_gates that nobody repeats", resumed, looks.tell_gates("mail"), turns_given, (JOB, OTHER_JOB)),
     reading(looks.gates_after()),
     reading(looks.gates_left(["key:k"])),
     reading(looks.turns_wanted()),
