@@ -340,7 +340,7 @@ def test_only_an_unanswered_submit_may_have_had_its_turn_or_waited_for_it(
     scribe: Scribe, answered: bool
 ) -> None:
     for number, handed in enumerate((False, True)):
-        told = {"state": "waiting", "new": True} if answered else {}
+        told: dict[str, Any] = {"state": "waiting", "new": True} if answered else {}
         scribe.act("submit", 1, 2 if answered else None, job=f"j{number}", exclusive="k", **told)
         if handed:
             scribe.act("hand_over", 5, 6, job=f"j{number}", state="queued")
