@@ -11,7 +11,7 @@ from fencerow.bench import table
 from fencerow.bench.figure import Figure, median
 from fencerow.bench.member import member
 from fencerow.bench.place import AnyEngine, BenchDatabase
-from fencerow.bench.server import cpu_s
+from fencerow.bench.server import cpu_s, machine_s
 from fencerow.bench.sizes import SLOTS, Sizes
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed
@@ -46,12 +46,19 @@ def measure(place: BenchDatabase, sizes: Sizes) -> Iterator[Figure]:
 class Drain:
     """One drain: jobs a second from the first start to the last confirmation, and what it cost."""
 
-    def __init__(self, jobs: int, told: list[dict[str, float]], server_s: float | None) -> None:
+    def __init__(
+        self,
+        jobs: int,
+        told: list[dict[str, float]],
+        server_s: float | None,
+        elsewhere: float | None = None,
+    ) -> None:
         began = min(each["first_ns"] for each in told if each["first_ns"])
         ended = max(each["last_ns"] for each in told)
         self.rate = jobs / (ended - began) * 1e9
         self.worker_us = sum(each["cpu_s"] for each in told) / jobs * 1e6
         self.server_us = None if server_s is None else server_s / jobs * 1e6
+        self.elsewhere = elsewhere  # cores that other programs had; the workers' start and end are in it
 
 
 def drained(place: BenchDatabase, engine: AnyEngine, jobs: int, *, workers: int) -> Drain:
@@ -59,14 +66,18 @@ def drained(place: BenchDatabase, engine: AnyEngine, jobs: int, *, workers: int)
     _fresh(engine, jobs)
     with ExitStack() as stack:
         members = [stack.enter_context(member(place, "drain", slots=SLOTS)) for _ in range(workers)]
-        before = cpu_s(place.server_pid)
+        before, machine, began = cpu_s(place.server_pid), machine_s(), time.monotonic()
         for each in members:
             each.tell(ask="drain")
         told = [each.answer() for each in members]
-        after = cpu_s(place.server_pid)
+        after, machine_after, took_s = cpu_s(place.server_pid), machine_s(), time.monotonic() - began
     done = sum(each["count"] for each in told)
     assert done == jobs, f"{done} of {jobs} jobs were drained"
-    return Drain(jobs, told, None if before is None or after is None else after - before)
+    server_s = None if before is None or after is None else after - before
+    if machine is None or machine_after is None:
+        return Drain(jobs, told, server_s)
+    others_s = machine_after - machine - (server_s or 0.0) - sum(each["cpu_s"] for each in told)
+    return Drain(jobs, told, server_s, others_s / took_s)
 
 
 def _fresh(engine: AnyEngine, jobs: int) -> None:

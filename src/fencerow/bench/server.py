@@ -1,4 +1,4 @@
-"""The CPU time of a private server, read from the kernel's tables."""
+"""The CPU time of a private server and of the whole machine, read from the kernel's tables."""
 
 from __future__ import annotations
 
@@ -22,6 +22,16 @@ def cpu_s(pid: int | None) -> float | None:
             elif parent == pid:
                 ticks += own
     return ticks / TICKS_PER_S
+
+
+def machine_s() -> float | None:
+    """Seconds that all programs have used on all cores since the machine started; None where unknown."""
+    try:
+        first = (PROC / "stat").read_text().split("\n", 1)[0]
+    except OSError:
+        return None
+    user, nice, system, _, _, *more = (int(each) for each in first.split()[1:])
+    return (user + nice + system + sum(more[:2])) / TICKS_PER_S  # interrupts are work as well
 
 
 def _times(entry: Path) -> tuple[int, int, int] | None:
