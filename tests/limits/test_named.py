@@ -23,7 +23,7 @@ from fencerow.limits.limits import declare
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock
 from fencerow.turns import handing, looks
-from fencerow.turns.handing import BESIDE_MAX
+from fencerow.turns.handing import BESIDE
 from tests.cli import conftest as command_line
 from tests.core.store.stage import rows
 from tests.kit.jobs import AnyEngine, claim, new_job, read, register, submit
@@ -149,7 +149,7 @@ def test_one_that_needs_more_than_those_before_it_is_found_in_its_place(engine: 
     limited(engine, "b")
     hand_over(engine)
     late = limited(engine, "a", count=20)
-    early = limited(engine, "a", count=BESIDE_MAX + 1, priority=1)
+    early = limited(engine, "a", count=BESIDE + 1, priority=1)
     (more,) = limited(engine, "a", "b", priority=1)
     (paused,) = limited(engine, "a", queue="still", priority=2)
     engine.run(pause_queue("still", actor=None))

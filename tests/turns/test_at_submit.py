@@ -16,7 +16,7 @@ from fencerow.limits import Limit, limits
 from fencerow.operators import queues as queue_rows
 from fencerow.testing.clock import DatabaseClock
 from fencerow.turns import handing
-from tests.kit.jobs import AnyEngine, claim, new_job, register
+from tests.kit.jobs import AnyEngine, claim, new_job, read, register
 from tests.turns.test_turns import gated, hand_over, states
 
 
@@ -65,6 +65,27 @@ def test_who_is_less_plain_waits(engine: AnyEngine, changes: dict[str, Any]) -> 
     engine.run(limits.define(Limit("free", at_once=9), actor=None, reason=None))
     engine.run(queue_rows.pause_queue("paused", actor=None, reason=None))
     assert submitted(engine, of_key(**changes)) == []
+
+
+@pytest.mark.parametrize("by_copy", [False, True])
+def test_who_needs_a_limit_too_waits_there_where_nobody_is_at_the_key(
+    engine: AnyEngine, by_copy: bool
+) -> None:
+    engine.run(limits.define(Limit("a", at_once=1), actor=None, reason=None))
+    first, second, other = (of_key(key, limits=("a",)) for key in ("k", "k", "other"))
+
+    assert submitted(engine, first, second, other, by_copy=by_copy) == []
+    behind = of_key(limits=("a",))
+    assert submitted(engine, behind, by_copy=by_copy) == []
+
+    ids = [first.id, second.id, other.id, behind.id]
+    assert [read(engine, each).gate for each in ids] == ["limit:a", "key:k", "limit:a", "key:k"]
+    holder = register(engine)
+    for job_id in ids:  # whoever is first among all, wherever it waits
+        assert hand_over(engine) == [job_id]
+        assert hand_over(engine) == []
+        assert [job.id for job in claim(engine, holder, limit=9)] == [job_id]
+        assert engine.run(store.succeed([Success(job_id, 1, "1")], holder=holder))
 
 
 @pytest.mark.parametrize("there", [{}, {"delay_s": 60.0}, {"exclusive_at_once": 2}])

@@ -13,7 +13,7 @@ from fencerow.limits.named import NamedLimit
 from fencerow.limits.room import LimitState
 from fencerow.planning.plan import JobPlan, Plan
 from fencerow.turns.gates import KEY, LIMIT, Candidate, Gate, choose
-from fencerow.turns.handing import BESIDE_MAX
+from fencerow.turns.handing import BESIDE
 from fencerow.turns.limiting import Held
 
 
@@ -94,7 +94,7 @@ class PlannedGates:
         return [name for name, found in self._waiting.items() if found]
 
     def _with_those_beside(self, names: set[str]) -> set[str]:
-        beside = (job.gates for name in names for _, job in self._waiting[name][:BESIDE_MAX])
+        beside = (job.gates for name in names for _, job in self._waiting[name][:BESIDE])
         return names.union(*beside)
 
     def _first(self, gates: Mapping[str, Gate]) -> list[SimulatedJob]:

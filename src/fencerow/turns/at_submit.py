@@ -1,8 +1,12 @@
-"""Turns that come with the submit: of the first job of a key of which no job is live.
+"""What a submit does for the first job of a key of which no job is live: it has its turn at once, or waits at a limit.
 
 It is stored queued, so no hand-over has to look at its gate and to write its row once more. A hand-over gives turns
 under the lock of the gate's row, so a submit needs that too: it waits for nobody who has it, and then leaves all to a
 hand-over, as it does where anything is less plain than that one runs at once, is due now and needs no other turn.
+
+One that needs turns of limits as well waits at the first of these. At its key it would be sent on to a limit as soon as
+that is full, which costs a write of its row, and a look there takes the gates of many keys at once. Those behind it
+wait at the key.
 """
 
 from __future__ import annotations
@@ -15,9 +19,20 @@ from fencerow.core.model.job import NewJob
 from fencerow.db.run import Param, Statement, Steps, execute, first_column
 
 
+def placed(jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
+    """These jobs, at a limit the first of each key that needs one, if nobody is at the key. Locks nothing: wherever a
+    job waits, a look finds at which of its gates it has to."""
+    if not any(job.exclusive is not None and job.limits for job in jobs):
+        return list(jobs)
+    firsts = [job for job in _firsts(jobs) if job.limits]
+    found = set(first_column((yield from execute("free_gates", **_places(firsts))))) if firsts else set()
+    ids = {job.id for job in firsts if job.gate in found}
+    return [msgspec.structs.replace(job, at_limit=True) if job.id in ids else job for job in jobs]
+
+
 def turned(jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
     """These jobs, with its turn the first of each key whose gate could be locked and where nobody is."""
-    firsts = _firsts(jobs)
+    firsts = [job for job in _firsts(jobs) if not job.limits]
     if not firsts:
         return list(jobs)
     free = set(first_column((yield from execute("free_turns", **_places(firsts)))))
@@ -26,7 +41,7 @@ def turned(jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
 
 def stands_alone(job: NewJob) -> bool:
     """Whether one statement stores it, with its turn or where it waits."""
-    return job.exclusive is not None and job.affinity is None and _is_plain(job)
+    return job.exclusive is not None and not job.limits and job.affinity is None and _is_plain(job)
 
 
 def alone(job: NewJob, params: Mapping[str, Param]) -> Statement:
@@ -37,7 +52,7 @@ def alone(job: NewJob, params: Mapping[str, Param]) -> Statement:
 
 def free(jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
     """The first of each key where nobody is, as far as a look without locks tells."""
-    firsts = _firsts(jobs)
+    firsts = [job for job in _firsts(jobs) if not job.limits]
     if not firsts:
         return []
     found = set(first_column((yield from execute("free_gates", **_places(firsts)))))
@@ -79,10 +94,9 @@ def _is_due(job: NewJob) -> bool:
 
 
 def _is_plain(job: NewJob) -> bool:
-    """Whether it is due now, needs no other turn, and lets nobody run beside itself."""
+    """Whether it is due now, and lets nobody run beside itself."""
     return (
         _is_due(job)
-        and job.limits is None
         and job.terms is None  # by which it may wait for more
         and job.template.exclusive_at_once in (None, 1)
     )

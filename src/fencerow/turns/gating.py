@@ -29,6 +29,10 @@ class Gates:
         key = (job.exclusive, template.exclusive_at_once, template.strict)
         return job.gate, *key, limits, job.share, job.affinity, wait_s
 
+    def placed(self, jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
+        """Where nobody is at its key, the first that needs limits too waits at a limit."""
+        return (yield from at_submit.placed(jobs))
+
     def turned(self, jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
         """The first of each key where nobody is. It locks the rows of their gates."""
         return (yield from at_submit.turned(jobs))

@@ -18,7 +18,8 @@ from fencerow.core.model.wakeup import Arrived, WakeUp
 from fencerow.core.store.hints import in_lanes
 from fencerow.core.telemetry import Fact
 from fencerow.turns import looks
-from fencerow.turns.handing import GATES_MAX, HandedOver, hand_over, take_turns_back
+from fencerow.turns.gates import ROOM_MAX
+from fencerow.turns.handing import BESIDE, GATES_MAX, HandedOver, hand_over, take_turns_back
 from fencerow.turns.looks import TurnsWanted
 from fencerow.turns.marks import ArrivalMark
 
@@ -48,6 +49,7 @@ class Hander(Chore):
         self._swept = ""  # up to this gate
         self._sweep_at = time.monotonic()  # but arrivals come first, for a while
         self._mark = ArrivalMark()
+        self._beside = BESIDE
 
     def is_for(self, message: WakeUp | None) -> bool:
         """Whether somebody came to a gate or left one, as far as is known."""
@@ -73,7 +75,9 @@ class Hander(Chore):
                 return self._poll_max_s
             # All workers sleep until that instant: whoever wakes first does it, and the others see that it is done.
             return wanted.due_us / 1e6 + random.uniform(0, TAKEN_S)  # noqa: S311 (a moment, no secret)
-        handed = await self._engine.arun(hand_over(due=self._site.due(), after=after))
+        handed = await self._engine.arun(hand_over(due=self._site.due(), after=after, beside=self._beside))
+        # Where one look gave many turns, the next may: for a limit that lets one go at a time few gates are locked.
+        self._beside = min(ROOM_MAX, max(BESIDE, 2 * len(handed.queued), self._beside // 2))
         self._tell(handed)
         self._mark.took(handed.last, time.monotonic())
         return 0.0 if handed.more else TAKEN_S

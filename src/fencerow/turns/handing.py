@@ -38,7 +38,7 @@ from fencerow.turns.gates import (
 from fencerow.turns.limiting import Held, locked_limits
 
 GATES_MAX = 500  # that one hand-over looks at
-BESIDE_MAX = 50  # of the first in each lane: those behind them are looked at when they come first
+BESIDE = 50  # of the first in each lane, whose other gates are locked with its own: others are taken if they are free
 AGED_S = 10.0  # since it was due: from then on turns are kept for a job that needs several
 KEPT_S = 60.0  # for so long at most, and then for nobody for as long
 SOON_S = 0.5  # until the next look at a gate where somebody had locked who comes first
@@ -54,7 +54,9 @@ class HandedOver(msgspec.Struct, frozen=True):
 
 
 @operation(repeatable=True, keeps_plans=True)
-def hand_over(gates: Iterable[str] = (), *, due: Due = OWN, after: int = 0) -> Steps[HandedOver]:
+def hand_over(
+    gates: Iterable[str] = (), *, due: Due = OWN, after: int = 0, beside: int = BESIDE
+) -> Steps[HandedOver]:
     """Give free turns to those who wait for them, at gates where somebody came or left, and at these `gates`.
 
     Locks the rows of the gates, in sorted order, with those of all other gates at which jobs that come first there
@@ -62,6 +64,7 @@ def hand_over(gates: Iterable[str] = (), *, due: Due = OWN, after: int = 0) -> S
     One whose key and limits cannot be read waits apart from then on, and the doctor tells of it.
     May be repeated, by anybody at any time: what is given is what is free. `due` says what is due beyond the
     database's now, after its clock went back. `after`: of arrivals only those behind this one are taken.
+    `beside`: of how many in each lane at a limit the other gates are locked, too.
     """
     rows = yield from execute("take_arrivals", limit=GATES_MAX, after=after)
     last = max((as_int(row[1]) for row in rows if row[1] is not None), default=0)
@@ -71,7 +74,7 @@ def hand_over(gates: Iterable[str] = (), *, due: Due = OWN, after: int = 0) -> S
     locked: dict[str, Gate] = {}
     known_us: dict[str, int | None] = {}
     choice = Choice()
-    first = yield from _with_those_beside(names, due)
+    first = yield from _with_those_beside(names, due, beside)
     yield from execute("lock_gates", gates=first)
     given = yield from _join(first, locked, known_us, choice, due)
     todo = dict(locked)
@@ -79,9 +82,9 @@ def hand_over(gates: Iterable[str] = (), *, due: Due = OWN, after: int = 0) -> S
         given += yield from _given_alike(todo, choice, due)
     while todo:
         found = yield from _candidates(todo, due)
-        if beside := (yield from _locked_beside(locked, found)):
-            given += yield from _join(beside, locked, known_us, choice, due)
-            found += yield from _candidates({name: locked[name] for name in beside}, due)
+        if joined := (yield from _locked_beside(locked, found)):
+            given += yield from _join(joined, locked, known_us, choice, due)
+            found += yield from _candidates({name: locked[name] for name in joined}, due)
         part = choose([each for each in found if each.id not in choice.given], locked)
         given += yield from _done(part)
         choice.then(part)
@@ -125,10 +128,10 @@ def _locked_beside(locked: Mapping[str, Gate], found: Iterable[Candidate]) -> St
     return sorted(first_column((yield from execute("try_gates", gates=keys)))) if keys else []
 
 
-def _with_those_beside(names: set[str], due: Due) -> Steps[list[str]]:
+def _with_those_beside(names: set[str], due: Due, beside: int) -> Steps[list[str]]:
     """These gates, and those that jobs need beside them. Only who has limits needs more than one gate."""
     if any(name.startswith(LIMIT) for name in names):
-        rows = yield from execute("gates_beside", gates=sorted(names), limit=BESIDE_MAX, **_until(due))
+        rows = yield from execute("gates_beside", gates=sorted(names), limit=beside, **_until(due))
         names = names.union(*(gates_of(text_or_none(row[0]), text_or_none(row[1])) for row in rows))
     return sorted(names)
 

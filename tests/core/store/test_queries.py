@@ -47,7 +47,7 @@ ONLY: dict[str, dict[str, str]] = {
     "postgres": {
         "submit_alike": "SQLite reads one document in less time than three arrays",
         **dict.fromkeys(
-            ("before_copy", "copy_gated", "copy_jobs", "refuse_repeated", "free_gates", "lock_free_turns"),
+            ("before_copy", "copy_gated", "copy_jobs", "refuse_repeated", "lock_free_turns"),
             "SQLite has no COPY",
         ),
         "submit_one_keyed": "a file asks no round trip for each statement of a submit",

@@ -6,20 +6,24 @@ That no key has more turns than it allows is an invariant: it is looked at after
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import psycopg
 import pytest
 
 from fencerow.core.model.job import NewJob
 from fencerow.core.store import store
+from fencerow.limits import Limit
+from fencerow.limits.limits import define
+from fencerow.turns import looks
 from fencerow_proof.arena.actor import Script, doing
 from fencerow_proof.arena.postgres import PostgresArena
-from fencerow_proof.arena.race import Scenario
+from fencerow_proof.arena.race import Scenario, Story
 from tests.proof.race.conftest import Cut, Race, in_modes
 from tests.proof.race.named import named
 from tests.proof.race.people import FIRST, JOB, OTHER_JOB, THIRD_JOB, acting, of_a_key, register
 from tests.proof.race.test_passed_on import NO_ARRIVAL, ends
-from tests.proof.race.test_turns import HAND_OVER, LOOK, goes_to, one_has_it, waiting, with_names
+from tests.proof.race.test_turns import HAND_OVER, LOOK, goes_to, one_has_it, turned, waiting, with_names
 
 
 def whoever(_stored: Sequence[NewJob]) -> None:
@@ -208,3 +212,56 @@ def test_who_comes_beside_one_that_runs_alone_is_not_forgotten(race: Race) -> No
 @named(62)
 def test_who_comes_beside_one_that_ends_is_forgotten_where_the_end_leaves_no_arrival(race: Race) -> None:
     race.turns_red(comes_beside, NO_ARRIVAL)
+
+
+# Where nobody is at its key, one that needs a limit too waits at the limit first.
+
+
+def comes_under_a_limit(job_id: str) -> Script:
+    """It waits at the limit if its key seems to be free, and at its key if not."""
+    yield store.submit_gated([of_a_key(job_id, limits=("a",))], told=whoever)
+
+
+def under_a_limit(*jobs: NewJob) -> Any:
+    """A setup: there is room under the limit; the first of these has the turn of the key, and runs."""
+
+    def setup() -> Script:
+        yield from one_has_it(*jobs, runs=bool(jobs))()
+        yield define(Limit("a", at_once=9), actor=None, reason=None)
+
+    return setup
+
+
+def one_goes(story: Story) -> None:
+    """A check: what was told is enough, and one of the key has its turn."""
+    while story.run(looks.turns_wanted()).at_once:
+        story.run(HAND_OVER)
+    assert len(turned(story)) == 1, "its key and its limit are free, and nobody looks"
+
+
+two_under_a_limit = Scenario(
+    "submit at once × submit at a limit × hand_over",
+    under_a_limit(),
+    [
+        acting("client", lambda: comes_alone(JOB)),
+        acting("other", lambda: comes_under_a_limit(OTHER_JOB)),
+        doing("first", HAND_OVER),
+    ],
+    one_goes,
+)
+one_ends_beside_a_limit = Scenario(
+    "submit at a limit × succeed × hand_over",
+    under_a_limit(of_a_key(JOB)),
+    [
+        acting("client", lambda: comes_under_a_limit(OTHER_JOB)),
+        doing("worker", ends()),
+        doing("first", HAND_OVER),
+    ],
+    one_goes,
+)
+
+
+@named(62)
+@pytest.mark.parametrize("raced", [two_under_a_limit, one_ends_beside_a_limit], ids=with_names)
+def test_who_waits_at_a_limit_first_is_not_forgotten(race: Race, raced: Scenario) -> None:
+    race(raced)

@@ -106,7 +106,7 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     job waits for its turn. `share`: whose it is, where a queue is divided between several. `affinity`: the label that a
     worker must carry to take it, for as long as the template says. `terms`: what else was agreed on, by the names of
     the wings that keep it, each as JSON data; None for nearly all jobs. Their row has none of it. `has_turn`: it has
-    its turn from its submit on, so it waits for none.
+    its turn from its submit on, so it waits for none. `at_limit`: of its key and its limits it waits at a limit first.
     """
 
     id: str
@@ -119,6 +119,7 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     affinity: str | None = None
     terms: dict[str, Any] | None = None
     has_turn: bool = False
+    at_limit: bool = False
 
     @property
     def is_named(self) -> bool:
@@ -151,7 +152,7 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
         """Where it waits for its turn first; None if it needs none."""
         if self.has_turn:
             return None
-        if self.exclusive is not None:
+        if self.exclusive is not None and not self.at_limit:
             return f"key:{self.exclusive}"
         return f"limit:{self.limits[0]}" if self.limits else None
 

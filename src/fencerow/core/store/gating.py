@@ -30,6 +30,10 @@ class Gating(Protocol):
         """The same where a COPY brings it: where it waits first, then the columns themselves."""
         ...
 
+    def placed(self, jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
+        """These new jobs, each with where it waits first (`at_limit`), as far as a look without locks tells."""
+        ...
+
     def turned(self, jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
         """These new jobs, those with their turn (`has_turn`) that get it at once.
 

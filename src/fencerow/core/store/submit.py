@@ -64,8 +64,10 @@ def submit_gated(jobs: Sequence[NewJob], *, told: Told | None = None) -> Steps[l
     `told`: the transaction is one of ours and has nothing else in it, so some may have their turn at once. It is told
     with the jobs as they were stored. Locks then what it takes to give turns, and waits for who gives some.
     """
-    may_turn = told is not None and any(job.needs_turn for job in jobs) and _are_small(jobs)
-    stored = (yield from gating().turned(jobs)) if may_turn else jobs
+    stored = jobs
+    if told is not None and any(job.needs_turn for job in jobs):
+        stored = yield from gating().placed(jobs)
+        stored = (yield from gating().turned(stored)) if _are_small(stored) else stored
     ids = list((yield from store_jobs(stored, _insert(stored))))
     if told is not None:
         told(stored)
@@ -99,7 +101,10 @@ def submit_by_copy(jobs: Sequence[NewJob], *, told: Told | None = None) -> Steps
     """
     ((now_us, subscribed),) = yield from execute("before_copy")
     acceptance = Acceptance(as_int(now_us), bool(subscribed))
-    free = [] if told is None else (yield from _free(jobs))
+    free: list[NewJob] = []
+    if told is not None and any(job.needs_turn for job in jobs):
+        jobs = yield from gating().placed(jobs)
+        free = yield from _free(jobs)
     ahead = {job.id for job in free}
     rest = [job for job in jobs if job.id not in ahead] if free else jobs
     if rest:
@@ -114,8 +119,7 @@ def submit_by_copy(jobs: Sequence[NewJob], *, told: Told | None = None) -> Steps
 
 def _free(jobs: Sequence[NewJob]) -> Steps[list[NewJob]]:
     """None if they are too large to be sent again in one piece."""
-    needs_turn = any(job.needs_turn for job in jobs)
-    free = (yield from gating().free(jobs)) if needs_turn else []
+    free = yield from gating().free(jobs)
     return free if _are_small(free) else []
 
 

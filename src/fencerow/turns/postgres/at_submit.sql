@@ -1,4 +1,4 @@
--- Turns that come with a submit: of the first job of a key of which no job is live. See turns/at_submit.py.
+-- What a submit does for the first job of a key of which no job is live. See turns/at_submit.py.
 
 -- fragment: may give turns
 -- Whether this role may do all that a turn needs: one that may not leaves it to a look.
@@ -13,7 +13,7 @@ AND has_table_privilege(CAST($$fencerow.queues$$ AS regclass), 'SELECT')
 fencerow.free_gates(CAST(:gates AS text[]), CAST(:queues AS text[]), {{may give turns}}) AS free (gate)
 
 -- name: free_gates
--- The look alone, where much is sent before anything may be locked.
+-- The look alone: where much is sent before anything may be locked, and where a job that needs limits too may wait at one of them.
 SELECT free.gate FROM {{free for who may lock}};
 
 -- name: lock_free_turns
