@@ -19,8 +19,8 @@ from fencerow.testing.clock import DatabaseClock, clock_of
 from fencerow.turns import handing, looks
 from fencerow.turns.handing import AGED_S, KEPT_S
 from tests.core.store.stage import rows
-from tests.kit.jobs import AnyEngine, claim, new_job, register, submit
-from tests.turns.test_turns import gated, hand_over, states, table_of
+from tests.kit.jobs import AnyEngine, claim, new_job, read, register, submit
+from tests.turns.test_turns import gated, hand_over, states, succeed, table_of
 
 CLAIM_S = 60.0
 KINDS = pytest.mark.parametrize("needed", [{"exclusive": "k"}, {"limits": ("a",)}], ids=["key", "limit"])
@@ -54,6 +54,24 @@ def test_who_cannot_go_narrows_nobody(engine: AnyEngine, why: str) -> None:
     three = gated(engine, 3, exclusive_at_once=3)
 
     assert hand_over(engine) == three
+
+
+def test_a_crowd_at_a_limit_whose_key_is_taken_stands_before_nobody(engine: AnyEngine) -> None:
+    limited(engine, Limit("a", at_once=2))
+    before, holder = submit(engine, *(new_job(limits=("a",)) for _ in range(2))), register(engine)
+    assert hand_over(engine) == before
+    crowd = [new_job(exclusive="k", limits=("a",)) for _ in range(40)]
+    for job in crowd:  # each comes while nobody is at the key
+        engine.run(store.submit_gated([job], told=len))
+    (other,) = submit(engine, new_job(limits=("a",)))
+    claim(engine, holder, limit=2)
+    succeed(engine, holder, before[0])
+    assert hand_over(engine) == [crowd[0].id]
+
+    succeed(engine, holder, before[1])
+
+    assert hand_over(engine) == [other], "in one look"
+    assert [read(engine, job.id).gate for job in crowd[1:]] == ["key:k"] * 39
 
 
 @KINDS

@@ -53,7 +53,8 @@ class KeptTurn:
 
 
 class Gate:
-    """A locked gate. `given`: the jobs that got a turn there since.
+    """A locked gate. `given`: the jobs that got a turn there since. `sent`: how many who waited at that of a limit
+    were sent on to another gate.
 
     `is_key`: it is that of an exclusive key. `closed`: one that waits there does not fit, and nobody goes past it.
     `overfull`: nothing was left for it.
@@ -78,6 +79,7 @@ class Gate:
         self.name = name
         self.rule = rule
         self.given: list[str] = []
+        self.sent = 0
         self.closed = False
         self.overfull = False
         self._held = held
@@ -95,7 +97,7 @@ class Gate:
         left = self._room - self._keeps - len(self.given)
         if self.is_key and not self._held.taken and not self.given:
             return 1  # whoever is first says how many it allows
-        return left + self.is_paced if left > 0 else 0
+        return min(ROOM_MAX, left + self.is_paced + self.sent) if left > 0 else 0
 
     @property
     def is_paced(self) -> bool:
@@ -213,9 +215,9 @@ def choose(candidates: Iterable[Candidate], gates: Mapping[str, Gate]) -> Choice
         seen[job.gate] += 1
         _choose(job, gates, choice)
     for name, gate in gates.items():
-        if len(gate.given) >= ROOM_MAX:
+        if max(len(gate.given), gate.sent) >= ROOM_MAX:
             choice.again.add(name)
-        elif gate.is_free and gate.given and 0 < wanted[name] <= seen[name]:
+        elif gate.is_free and (gate.given or gate.sent) and 0 < wanted[name] <= seen[name]:
             choice.more.add(name)
     return choice
 
@@ -241,6 +243,7 @@ def _choose(job: Candidate, gates: Mapping[str, Gate], choice: Choice) -> None:
     else:
         choice.sent[job.id] = full
         gates[full].awaited = MORE
+        own.sent += not own.is_key
         if own.awaited > 1:
             choice.again.add(job.gate)  # its place is free for the next
         needed = [gates[name] for name in job.gates]
