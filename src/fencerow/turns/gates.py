@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -173,13 +174,19 @@ def gates_of(exclusive: str | None, limits: str | None) -> tuple[str, ...]:
 
     Many jobs are looked at together, and whoever may insert one may have written anything: it must stop no other.
     """
-    try:
-        names = msgspec.json.decode(limits, type=list[str]) if limits is not None else []
-    except UNREADABLE:
+    named = () if limits is None else _limits_of(limits)
+    if named is None or (exclusive is not None and len(exclusive) > NAME_LENGTH_MAX - len(KEY)):
         return ()
-    key = () if exclusive is None else (f"{KEY}{exclusive}",)
-    gates = (*key, *(f"{LIMIT}{name}" for name in names))
-    return gates if all(len(name) <= NAME_LENGTH_MAX for name in gates) else ()
+    return named if exclusive is None else (f"{KEY}{exclusive}", *named)
+
+
+@lru_cache(maxsize=1000)  # hundreds of jobs that are looked at together say the same
+def _limits_of(limits: str) -> tuple[str, ...] | None:
+    try:
+        gates = tuple(f"{LIMIT}{name}" for name in msgspec.json.decode(limits, type=list[str]))
+    except UNREADABLE:
+        return None
+    return gates if all(len(name) <= NAME_LENGTH_MAX for name in gates) else None
 
 
 def choose_kept(kept: Iterable[Candidate], gates: Mapping[str, Gate]) -> Choice:
