@@ -10,7 +10,7 @@ import pytest
 
 from fencerow import App, InvalidInput
 from fencerow.app import Unique
-from fencerow.core.client.submitting import COPY_ROWS_MIN
+from fencerow.core.client.forms import COPY_ROWS_MIN
 from fencerow.core.model.ids import new_id
 from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import DeclarationError

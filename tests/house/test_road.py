@@ -15,7 +15,7 @@ import pytest
 from fencerow import App, Config
 from fencerow.cli.grants import grants
 from fencerow.core import offered, wing
-from fencerow.core.client.submitting import COPY_ROWS_MIN
+from fencerow.core.client.forms import COPY_ROWS_MIN
 from fencerow.core.errors import ConfigError, DeclarationError, FencerowError, InvalidInput
 from fencerow.core.model.job import KeyClaim
 from fencerow.core.model.submission import Submission, SubmitResult

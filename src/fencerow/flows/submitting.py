@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from fencerow.core.client.submitting import COPY_ROWS_MIN, Submits
+from fencerow.core.client.forms import COPY_ROWS_MIN
+from fencerow.core.client.submitting import Submits
 from fencerow.core.errors import Busy, InvalidInput, OutcomeUnknown, Unavailable
 from fencerow.core.model.submission import Submission
 from fencerow.db.run import Operation, Pause, Procedure, ask, joining

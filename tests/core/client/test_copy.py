@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fencerow.client import Client
-from fencerow.core.client.submitting import COPY_ROWS_MIN
+from fencerow.core.client.forms import COPY_ROWS_MIN
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import JobRecord, KeyClaim, NewJob
 from fencerow.core.model.submission import Submission

@@ -8,21 +8,20 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fencerow.core.client.base import ClientBase
+from fencerow.core.client.forms import Form, first_of, form_of, tells_of
 from fencerow.core.client.submit_group import SubmitGroups, in_doubt
 from fencerow.core.errors import DatabaseError, FencerowError, InvalidInput, OutcomeUnknown
 from fencerow.core.errors.bare import bare
-from fencerow.core.model.job import NewJob, are_alike
+from fencerow.core.model.job import NewJob
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.submission import Submission, SubmitResult
 from fencerow.core.store import store
-from fencerow.core.store.hints import hints_of, hints_of_alike
+from fencerow.core.store.hints import hints_of
 from fencerow.core.store.storing import answered_each, once_each, storing_once
-from fencerow.core.store.submit import may_turn_alone
 from fencerow.core.store.terms import is_settled
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.db.apart import apart
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PATIENCE_S = 5.0
-COPY_ROWS_MIN = 500  # below, what COPY asks first costs more than it saves: decision 28 has both prices
 FIRST_PAUSE_S = 0.05
 PAUSE_S_MAX = 1.0
 
@@ -110,10 +108,33 @@ class Submits(ClientBase):
         return partial(self._begin, self.engine) if isinstance(self.engine, Begins) else None
 
     def _begin(self, engine: Begins, submissions: Sequence[Submission], over: Over) -> bool:
-        """Begin to store them before anybody waits. False: nothing was sent."""
+        """Begin to store one before anybody waits. False: nothing was sent.
+
+        What went well needs no procedure. What did not goes on in one, as the answer to its first request.
+        """
         if self._ready is not None:
             return False
-        procedure = self._submitting(submissions, None, plain=True)
+        jobs = [each.job for each in submissions]
+        form = form_of(jobs, may_copy=self.engine.traits.takes_copy)
+        tells = tells_of(jobs, form)
+
+        def answered(_: object, error: BaseException | None) -> None:
+            if error is not None:
+                self._go_on(engine, submissions, error, over)
+                return
+            try:
+                self._tell(submissions, [SubmitResult(job.id) for job in jobs], tells)
+            except BaseException as raised:
+                over(None, raised)
+            else:
+                over(None, None)
+
+        return engine.begin(first_of(jobs, form, tells), answered)
+
+    def _go_on(
+        self, engine: Begins, submissions: Sequence[Submission], error: BaseException, over: Over
+    ) -> None:
+        """Go on with what was answered so to its first try."""
 
         def begin(request: Request | Pause, then: Over) -> bool:
             return isinstance(request, Operation) and engine.begin(request, then)
@@ -121,10 +142,12 @@ class Submits(ClientBase):
         def ended(result: Any, error: BaseException | None) -> None:
             over(result, bare(error) if isinstance(error, FencerowError) else error)
 
+        procedure = self._submitting(submissions, None, plain=True)
+        next(procedure)
         begun: TasklessRun[Request, list[SubmitResult]] = TasklessRun(
             procedure, ended, begin=begin, beside=self._beside
         )
-        return begin(next(procedure), begun.answered)
+        begun.answered(None, error)
 
     def _beside(self, procedure: Procedure[Any], over: Over) -> None:
         task = apart(told(self.arun(procedure), over))
@@ -143,8 +166,8 @@ class Submits(ClientBase):
         tells: Tells | None = None
         if plain:
             jobs = [each.job for each in submissions]
-            form = _form_of(jobs, may_copy=connection is None and self.engine.traits.takes_copy)
-            tells = _tells(jobs, form) if connection is None else None
+            form = form_of(jobs, may_copy=connection is None and self.engine.traits.takes_copy)
+            tells = tells_of(jobs, form) if connection is None else None
             store_them = partial(storing_plain, jobs, form, self.patience_s, connection, tells=tells)
         else:
             store_them = partial(storing_asked, submissions, self.patience_s, connection)
@@ -154,12 +177,24 @@ class Submits(ClientBase):
             if self.mend is None or not (yield from self.mend(error, submissions)):
                 raise
             answers = yield from store_them()
+        self._tell(submissions, answers, tells, ours=connection is None)
+        return answers
+
+    def _tell(
+        self,
+        submissions: Sequence[Submission],
+        answers: Sequence[SubmitResult],
+        tells: Tells | None,
+        *,
+        ours: bool = True,
+    ) -> None:
+        """Wake workers for what was stored and is due, and tell who watches. `ours`: the transaction is over."""
         if self.packing.waits:
             self._drop_unused(submissions, answers)
         if tells is not None:
             if not tells.are_told:
                 self.engine.wake(tells.messages)
-        elif connection is None:
+        elif ours:
             made = [
                 each.job
                 for each, answer in zip(submissions, answers, strict=True)
@@ -168,7 +203,6 @@ class Submits(ClientBase):
             self.engine.wake(hints_of(made))
         if self.telemetry.is_heard:
             self._emit_submitted(submissions, answers)
-        return answers
 
     def _drop_unused(self, submissions: Sequence[Submission], answers: Sequence[SubmitResult]) -> None:
         """What was packed for jobs that were not stored as another one is there already.
@@ -204,58 +238,6 @@ def _is_plain(submission: Submission) -> bool:
     return submission.key is None and not submission.own_id and (job.terms is None or not is_settled(job))
 
 
-class Form(Enum):
-    """How plain jobs are stored. `ARRAYS`: all of them are alike. `TURN`: one job, which may have its turn at once."""
-
-    ROWS = auto()
-    ARRAYS = auto()
-    COPY = auto()
-    GATED = auto()
-    TURN = auto()
-
-
-def _form_of(jobs: Sequence[NewJob], *, may_copy: bool) -> Form:
-    """`may_copy`: the connection is one of ours, to PostgreSQL."""
-    if len(jobs) == 1:
-        if not jobs[0].writes_more:
-            return Form.ROWS
-        return Form.TURN if may_copy and may_turn_alone(jobs[0]) else Form.GATED
-    if may_copy and are_alike(jobs):
-        return Form.ARRAYS
-    if may_copy and len(jobs) >= COPY_ROWS_MIN:
-        return Form.COPY
-    return Form.GATED if any(job.writes_more for job in jobs) else Form.ROWS
-
-
-def _first(jobs: Sequence[NewJob], form: Form, tells: Tells | None) -> Operation[list[str]]:
-    """How jobs are stored that nobody can have stored before. With `tells` the transaction is one of ours."""
-    match form:
-        case Form.ROWS:
-            return store.submit(jobs)
-        case Form.ARRAYS:
-            return store.submit(jobs, by_arrays=True)
-        case Form.TURN:
-            assert tells is not None, "who gives its turn is told of it, if nobody else is"
-            return store.submit_with_turn(jobs[0], told=partial(_tell_stored, tells))
-        case Form.COPY | Form.GATED:
-            told = None if tells is None else partial(_tell_stored, tells)
-            return (store.submit_by_copy if form is Form.COPY else store.submit_gated)(jobs, told=told)
-
-
-def _tells(jobs: Sequence[NewJob], form: Form) -> Tells | None:
-    """Whom to wake, where that is known before: of plain jobs that one statement stores. Of those that need turns it is
-    told once more when they are stored."""
-    if len(jobs) >= COPY_ROWS_MIN and not any(job.needs_turn for job in jobs):
-        return None
-    hints = hints_of_alike(jobs[0]) if form is Form.ARRAYS or len(jobs) == 1 else hints_of(jobs)
-    return Tells(hints) if hints else None
-
-
-def _tell_stored(tells: Tells, jobs: Sequence[NewJob]) -> None:
-    """Whom to wake for jobs as they were stored, of which some may have their turns."""
-    tells.messages = hints_of(jobs)
-
-
 def storing_plain(
     jobs: Sequence[NewJob],
     form: Form,
@@ -275,9 +257,7 @@ def storing_plain(
         OutcomeUnknown: the database did not come back in time. Submit again with the same ids, or look.
     """
     try:
-        first = _first(jobs, form, tells)
-        first.tells = None if form is Form.TURN else tells  # its answer says who is to be told
-        yield joining(first, connection)
+        yield joining(first_of(jobs, form, tells), connection)
     except OutcomeUnknown as error:
         if tells is not None:  # nobody knows which of the two stores them
             tells.messages = [*tells.messages, *hints_of(jobs)]
