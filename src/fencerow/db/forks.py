@@ -1,4 +1,5 @@
-"""Who is asked before this process forks, so that nothing goes along which the child must not have."""
+"""Who is asked before this process forks, so that nothing goes along which the child must not have; and how often it
+was forked."""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ from typing import Protocol
 from weakref import WeakSet
 
 log = logging.getLogger("fencerow.db")
+
+count = 0  # of the forks before this process; to ask the system for the process's id is a call of it for each submit
 
 
 class Forked(Protocol):
@@ -49,6 +52,8 @@ def _in_parent() -> None:
 
 
 def _in_child() -> None:
+    global count
+    count += 1
     _over.clear()  # locks of the parent's; the child makes its own
     _one_at_a_time.release()
 

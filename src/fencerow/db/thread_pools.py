@@ -6,7 +6,6 @@ what they say inside it, nor for claims and outcomes, and all would wait for eac
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import ReadOnlySqlTransaction
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from fencerow.db import cancelling
+from fencerow.db import cancelling, forks
 from fencerow.db.connections import shares
 from fencerow.db.errors import ReadOnly, Unavailable
 from fencerow.db.pool_log import OURS, pool_name, unreachable
@@ -57,7 +56,7 @@ class ThreadPools:
 
     def _forget(self) -> None:
         """Nothing is open."""
-        self._pid = os.getpid()
+        self._forks = forks.count
         self._lock = threading.Lock()
         self._pools: dict[bool, ConnectionPool[Connection[Any]]] = {}  # ours, and (True) the users'
         self._watchdog = Watchdog(self._statement_timeout_s)
@@ -177,7 +176,7 @@ class ThreadPools:
 
     def _check_process(self) -> None:
         """A connection must not cross a fork: the child opens its own and never closes the parent's."""
-        if os.getpid() != self._pid:
+        if forks.count != self._forks:
             self._forget()
 
     def _connected(self, connection: Connection[Any]) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from typing import Any
 
 import psycopg
 
+from fencerow.db import forks
 from fencerow.db.pools import Pools
 from fencerow.db.prepared import NOTIFY, TAKES_TWO
 from fencerow.db.queries import pyformat
@@ -25,7 +25,7 @@ class WakeupChannel:
         self._forget()
 
     def _forget(self) -> None:
-        self._pid = os.getpid()
+        self._forks = forks.count
         self._lock = threading.Lock()
         self._sender: WakeupSender | None = None
 
@@ -53,7 +53,7 @@ class WakeupChannel:
 
     def _sending(self) -> WakeupSender:
         sender = self._sender
-        if sender is not None and os.getpid() == self._pid:
+        if sender is not None and forks.count == self._forks:
             return sender  # nearly always; it spares the lock
         self._check_process()
         with self._lock:
@@ -77,5 +77,5 @@ class WakeupChannel:
 
     def _check_process(self) -> None:
         """The thread does not come along into a fork's child."""
-        if os.getpid() != self._pid:
+        if forks.count != self._forks:
             self._forget()
