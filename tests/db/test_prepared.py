@@ -14,12 +14,14 @@ import psycopg
 import pytest
 
 from fencerow.core.client.client import JobsClient
+from fencerow.core.model.ids import new_id
+from fencerow.core.model.job import NewJob
 from fencerow.core.model.submission import Submission
 from fencerow.core.store import store
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.prepared import PreparedMessage, PreparedStatements, values
 from fencerow.db.queries import Query
-from fencerow.db.run import Operation, Tells
+from fencerow.db.run import AlikeParameters, Operation, Tells
 from fencerow.db.wakeup_channel import WakeupChannel
 from fencerow.errors import OutcomeUnknown
 from fencerow.operators import looking
@@ -87,6 +89,31 @@ async def test_values_of_all_kinds_arrive_as_they_are(pg: PostgresEngine) -> Non
 def test_a_text_is_never_cut_off_at_a_null_character() -> None:
     with pytest.raises(psycopg.DataError, match="NUL"):
         values(SIZE, {"text": "a\0b"})
+
+
+def test_what_statements_have_in_common_is_written_once_and_the_rest_for_each() -> None:
+    query = Query("shared", ("SELECT :name, :number, :own, :other",), ("name", "number", "own", "other"))
+    common: dict[str, Any] = {"name": "a", "number": 1}
+    as_sent: dict[str, Any] = {}
+
+    def sent(own: str, other: int | None) -> list[bytes | None]:
+        params = AlikeParameters(common, own=own, other=other)
+        params.as_sent, params.own = as_sent, frozenset(("own", "other"))
+        return values(query, params)
+
+    assert sent("x", 2) == [b"a", b"1", b"x", b"2"]
+    assert sent("y", None) == [b"a", b"1", b"y", None]
+    common["name"] = "never looked at again"
+    assert sent("z", 3) == [b"a", b"1", b"z", b"3"]
+
+
+async def test_jobs_of_one_template_go_one_by_one_with_what_is_their_own(pg: PostgresEngine) -> None:
+    common = new_job().template
+    jobs = [NewJob(new_id(), "{}", 2, common, share=f"of {number}") for number in range(3)]
+    for job in jobs:
+        await pg.arun(store.submit([job]))
+    stored = await pg.arun(store.read([job.id for job in jobs]))
+    assert [stored[job.id].share for job in jobs] == [job.share for job in jobs]
 
 
 async def test_a_wake_up_is_heard_that_went_with_the_submit(pg: PostgresEngine) -> None:

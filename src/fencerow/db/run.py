@@ -34,6 +34,15 @@ Row = tuple[object, ...]
 Rows = list[Row]
 
 
+class AlikeParameters(dict[str, Any]):
+    """The parameters of one statement, of which all but a few are the same in many. These share one `as_sent`: there
+    whoever sends such a statement keeps the same ones as it sends them, by its text."""
+
+    __slots__ = ("as_sent", "own")
+    as_sent: dict[str, Any]
+    own: frozenset[str]  # the names of those that are not the same
+
+
 # Statements and operations are made again for every run of one. Nobody changes them; that they cannot be changed would
 # cost a third of the time that it takes to make them.
 @dataclass(slots=True)

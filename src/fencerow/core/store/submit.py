@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -17,6 +18,7 @@ from fencerow.core.store.gating import gating
 from fencerow.core.store.known import refuse_other_work
 from fencerow.core.store.stored import store_jobs
 from fencerow.db.run import (
+    AlikeParameters,
     Param,
     Statement,
     Steps,
@@ -31,6 +33,8 @@ NONE: frozenset[str] = frozenset()
 FREE_BYTES_MAX = 4 * 1024 * 1024  # of the arguments of jobs that are sent while gates are locked
 NULL = r"\N"
 BETWEEN = "\x01"
+OWN = frozenset(("id", "args", "args_bytes", "more"))  # the other parameters of one job are its template's
+TEMPLATES_MAX = 128  # remembered at a time
 # What the text form of COPY reserves, and what stands for it.
 ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 
@@ -207,15 +211,31 @@ def alike(jobs: Iterable[NewJob]) -> list[Alike]:
     return list(found.values())
 
 
-def as_parameters(job: NewJob) -> dict[str, Param]:
+class _Shared(NamedTuple):
+    """What all jobs of a template are submitted with, and how that is sent."""
+
+    template: Template  # kept, so that no other is found by its identity
+    params: dict[str, Param]
+    as_sent: dict[str, Any]
+
+
+_shared: dict[int, _Shared] = {}  # by identity: to compare templates costs more than this spares
+
+
+def as_parameters(job: NewJob) -> AlikeParameters:
     """The parameters of `submit_one`."""
-    return {
-        **msgspec.structs.asdict(job.template),
-        "id": job.id,
-        "args": job.args,
-        "args_bytes": job.args_bytes,
-        "more": gating().said_alone(job) if job.is_named else None,
-    }
+    shared = _shared.get(id(job.template)) or _sharing(job.template)
+    more = gating().said_alone(job) if job.is_named else None
+    params = AlikeParameters(shared.params, id=job.id, args=job.args, args_bytes=job.args_bytes, more=more)
+    params.as_sent, params.own = shared.as_sent, OWN
+    return params
+
+
+def _sharing(template: Template) -> _Shared:
+    if len(_shared) >= TEMPLATES_MAX:
+        _shared.clear()  # a program that makes one for each job
+    made = _shared[id(template)] = _Shared(template, msgspec.structs.asdict(template), {})
+    return made
 
 
 def as_arrays(jobs: Sequence[NewJob]) -> dict[str, Param]:
