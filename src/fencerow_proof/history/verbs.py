@@ -229,6 +229,7 @@ VERBS: dict[str, Verb] = {
     "claim": Verb(asking.claim, _claimed),
     "fall_back": _rows(partial(_as_job, State.QUEUED)),
     "succeed": Verb(asking.successes, _succeeded),
+    "succeed_first": Verb(asking.successes, _succeeded, "succeed"),
     "fail": _each(asking.outcomes, State.FAILED),
     "fail_in_place": _each(asking.outcomes, State.FAILED),
     "stop": _each(asking.outcomes, State.CANCELLED),

@@ -176,11 +176,11 @@ def young(server: PostgresServer, _template: str) -> Iterator[PostgresEngine]:
 SUCCEEDED = '[{"id": "00000000-0000-0000-0000-000000000001", "attempt": 1, "result": "null"}]'
 
 
-@pytest.mark.parametrize("name", ["succeed", "fail", "requeue", "stop"])
+@pytest.mark.parametrize("name", ["succeed_first", "fail", "requeue", "stop"])
 def test_outcomes_find_their_rows_by_id(young: PostgresEngine, name: str) -> None:
     plan = nodes(young, name, {"outcomes": SUCCEEDED, "holder": NIL, "awaited_s": 60.0, "alone": 1})
     used = scans(plan, "jobs")
-    of_turns = {"jobs_gate", "jobs_turned"} if name == "succeed" else set()  # to whom one is passed on
+    of_turns = {"jobs_gate", "jobs_turned"} if name == "succeed_first" else set()  # to whom one is passed on
     assert {node.get("Index Name") for node in used} - of_turns == {"jobs_pkey"}
 
 

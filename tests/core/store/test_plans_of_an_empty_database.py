@@ -28,7 +28,7 @@ PLAYED = 550  # at least; what no guessed value fits is not played
 # What follows an end is joined with the ended jobs. By a row's place the end would be lost that meets another
 # change of its row, and an array beside the join would cost each end, also of jobs without any such row. The next
 # ANALYZE of that table ends such a plan. `find_unused_turns` is a look of maintenance.
-KNOWN = {"succeed", "archive", "revive", "find_unused_turns"}
+KNOWN = {"succeed", "succeed_first", "archive", "revive", "find_unused_turns"}
 # What names a row or takes a few walks no table, also where a partial index has all that lies there.
 BY_NAME = (
     *("fetch_args", "check_fence", "take_handovers", "confirm_handover", "release_handover"),

@@ -22,7 +22,12 @@ USERS = ("db", "core", *(package.removeprefix("fencerow.").replace(".", "/") for
 DIALECTS = ("postgres", "sqlite")
 # What SQLite is given and does not ask for: arrivals that were taken are gone from its index at once, and no end passes
 # turns on.
-UNASKED = {"succeed": {"alone"}, "take_arrivals": {"after"}, "turns_wanted": {"after"}}
+UNASKED = {
+    "succeed": {"alone"},
+    "succeed_first": {"alone"},
+    "take_arrivals": {"after"},
+    "turns_wanted": {"after"},
+}
 QUERIES = {"postgres": store.postgres_queries(), "sqlite": store.sqlite_queries()}
 MIGRATIONS = [each for dialect in DIALECTS for each in store.known_migrations(dialect)]
 SCHEMA = {each.part(number) for each in MIGRATIONS for number in range(len(each.parts))}
@@ -315,7 +320,7 @@ def test_both_job_tables_have_the_same_columns_in_the_same_order(engine: AnyEngi
 
 def test_a_job_is_archived_with_every_column(engine: AnyEngine) -> None:
     """A column that a script does not name would be lost with the end of its job."""
-    for name in ("succeed", "archive"):
+    for name in ("succeed", "succeed_first", "archive"):
         text = " ".join(engine.queries[name].statements)
         for listed in re.findall(r"(?:finished_jobs|fencerow_ended) \(([^)]*)\)", text):
             named = [each.strip() for each in listed.split(",")]

@@ -19,6 +19,7 @@ from fencerow.retention import disown as disowning
 from fencerow.retention.periods import make_period
 from fencerow.testing.clock import DatabaseClock, clock_of
 from tests.core.store.stage import rows
+from tests.core.worker.stage import until, working
 from tests.kit.jobs import AnyEngine, bury, claim, new_job, overdue, register, submit
 
 LEASE_S = 1e5  # but for the ends that need a dead holder
@@ -121,6 +122,25 @@ def test_it_stands_in_whatever_period_it_lies(pg: PostgresEngine, end: Callable[
     pg.run(end(pg, job_id, clock_of(pg)))
 
     assert (live(pg, job_id), len(ends_of(pg, job_id))) == ([], 1)
+
+
+async def test_a_worker_that_ends_it_again_with_others_ends_them_all(engine: AnyEngine) -> None:
+    """The statement for first ends is refused on PostgreSQL; it must cost none of them a failure."""
+
+    async def send(to: str) -> int:
+        return 2
+
+    twice = ended_and_live(engine)
+    submit(engine, *(others := [new_job() for _ in range(3)]))
+
+    async with working(engine, send) as stage:
+        await until(
+            lambda: all(live(engine, job_id) == [] for job_id in (twice, *(job.id for job in others)))
+        )
+
+    assert [(row["state"], str(row["result"])) for row in ends_of(engine, twice)] == [("succeeded", "1")]
+    assert {str(row["result"]) for job in others for row in ends_of(engine, job.id)} == {"2"}
+    assert (stage.counters.get("outcomes_refused"), stage.counters.get("jobs_failed")) == (0, 0)
 
 
 def test_its_fence_is_that_of_the_live_one(engine: AnyEngine) -> None:

@@ -478,7 +478,7 @@ def ended_and_given() -> Script:
     yield handing.hand_over()
 
 
-PASSED_ON = store.succeed_alone([store.Success(JOB, 1, '"done"')], holder=FIRST)
+PASSED_ON = store.succeed_alone([store.Success(JOB, 1, '"done"')], holder=FIRST, first=True)
 TURN_BACK = handing.take_turns_back(["key:k"], unclaimed_s=None)
 
 

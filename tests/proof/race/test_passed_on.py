@@ -33,7 +33,7 @@ from tests.proof.race.test_turns import HAND_OVER, LOOK, THREE, goes_to, one_has
 
 
 def ends(job_id: str = JOB) -> Operation[store.MovedAndMade]:
-    return store.succeed_alone([store.Success(job_id, 1, '"done"')], holder=FIRST)
+    return store.succeed_alone([store.Success(job_id, 1, '"done"')], holder=FIRST, first=True)
 
 
 def comes() -> Script:
@@ -84,7 +84,7 @@ def test_a_turn_that_is_passed_on_is_nobody_elses(race: Race, raced: Scenario) -
     race(raced)
 
 
-ALONE = Cut("succeed", ("AND COALESCE(ended.exclusive_at_once, 1) = 1", ""))
+ALONE = Cut("succeed_first", ("AND COALESCE(ended.exclusive_at_once, 1) = 1", ""))
 
 
 @in_modes("plain", "held")
@@ -94,7 +94,7 @@ def test_a_turn_is_passed_on_to_one_that_runs_beside_another(race: Race) -> None
 
 
 NO_ARRIVAL = Cut(
-    "succeed",
+    "succeed_first",
     (
         "SELECT 'key:' || ended.exclusive FROM ended WHERE ended.exclusive IS NOT NULL\n",
         "SELECT 'key:' || ended.exclusive FROM ended WHERE false\n",

@@ -14,6 +14,7 @@ from fencerow.core.model.job import EndOfJob, Fence
 from fencerow.core.model.lane import ANYBODYS
 from fencerow.core.model.state import FINAL, State
 from fencerow.db.run import (
+    Param,
     Rows,
     Statement,
     Steps,
@@ -102,16 +103,19 @@ def succeed(outcomes: Sequence[Success], *, holder: str) -> Steps[list[MovedJob]
 
     Ephemeral jobs leave their ids alone; those that are awaited are kept for `AWAITED_S`.
     """
-    return moved_rows((yield _succeeding(outcomes, holder, alone=False)))
+    return moved_rows((yield Statement("succeed", _given(outcomes, holder, alone=False))))
 
 
 @operation(alone=True, prepared=True)
-def succeed_alone(outcomes: Sequence[Success], *, holder: str) -> Steps[MovedAndMade]:
+def succeed_alone(outcomes: Sequence[Success], *, holder: str, first: bool = False) -> Steps[MovedAndMade]:
     """`succeed` in a transaction of its own: wings may pass on what let these jobs run, and queue others with that.
 
     On PostgreSQL it locks those that it queues. A lost answer leaves them queued; a sweep of their lanes finds them.
+    `first`: none of these jobs is known to have ended before, which is cheaper on PostgreSQL. If one has, though it is
+    live, a primary key refuses all of it (an integrity error of the driver's): ask without `first` then.
     """
-    rows = yield _succeeding(outcomes, holder, alone=True)
+    given = _given(outcomes, holder, alone=True)
+    rows = yield Statement("succeed_first", given) if first else Statement("succeed", given)
     queued = [_queued(row[3]) for row in rows if len(row) > 3 and row[3] is not None]
     return MovedAndMade(moved_rows(rows), [job for some in queued for job in some])
 
@@ -181,9 +185,8 @@ def archive(ids: Iterable[str]) -> Steps[list[MovedJob]]:
     return moved_rows((yield from execute("archive", ids=wanted)))
 
 
-def _succeeding(outcomes: Sequence[Success], holder: str, *, alone: bool) -> Statement:
-    params = {"outcomes": text_of(outcomes), "holder": holder, "awaited_s": AWAITED_S, "alone": int(alone)}
-    return Statement("succeed", params)
+def _given(outcomes: Sequence[Success], holder: str, *, alone: bool) -> dict[str, Param]:
+    return {"outcomes": text_of(outcomes), "holder": holder, "awaited_s": AWAITED_S, "alone": int(alone)}
 
 
 def _queued(document: object) -> list[Requeued]:

@@ -91,8 +91,16 @@ class OutcomeRule:
     is_lasting: bool = True
 
 
+def _successes(batch: Batch) -> list[Success]:
+    return [Success(*each.key, each.outcome.result.decode()) for each in batch]
+
+
 def _succeed(batch: Batch, holder: str) -> Operation[MovedAndMade]:
-    return succeed_alone([Success(*each.key, each.outcome.result.decode()) for each in batch], holder=holder)
+    return succeed_alone(_successes(batch), holder=holder)
+
+
+def _succeed_first(batch: Batch, holder: str) -> Operation[MovedAndMade]:
+    return succeed_alone(_successes(batch), holder=holder, first=True)
 
 
 def _follow(batch: Batch, holder: str) -> Operation[MovedAndMade]:
@@ -214,6 +222,8 @@ def _reason(outcome: Released | Crashed) -> dict[str, Any]:
 
 WRITINGS: Mapping[str, Writing] = {
     "succeed": Writing(_succeed, _when_followed),
+    # The same for jobs that have not ended before, as nearly all: what it refuses, `succeed` may take.
+    "succeed_first": Writing(_succeed_first, _when_followed),
     "follow": Writing(_follow, _when_followed),
     "fail": Writing(_fail, _when_moved),
     "stop": Writing(_stop, _when_moved),

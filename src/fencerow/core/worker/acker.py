@@ -4,9 +4,10 @@ Outcomes stay here until the database has answered for each of them. A missing r
 reading: locked by a stranger (try again), asked to be cancelled (stop it), ended or taken over (drop it).
 After a lost reply it reads first as well: finishing is fenced, but a blind repeat would hide what happened.
 
-What the database refuses is found one by one and ends as failed; what even so cannot be moved to the finished jobs is
-failed where it is (`fail_in_place`). A group that fails because of its size is written in halves: it takes the server
-longer than a statement may, or there is no room for it.
+Successes are written as the first ends of their jobs, and those that the database refuses so once more, as ends of jobs
+that may have ended before. What it refuses even then, and of other kinds at once, is found one by one and ends as
+failed; what cannot be moved to the finished jobs at all is failed where it is (`fail_in_place`). A group that fails
+because of its size is written in halves: it takes the server longer than a statement may, or there is no room for it.
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ class Acker:
 
     async def _write_all(self) -> None:
         for kind, holder, batch in batches(self._writing.values()):
-            await self._write_in_parts(kind, holder, batch)
+            await self._write_in_parts("succeed_first" if kind == "succeed" else kind, holder, batch)
 
     async def _write_in_parts(self, kind: str, holder: str, batch: list[Pending]) -> None:
         """No more at once than the server writes in time, as far as we know by now."""
@@ -193,6 +194,8 @@ class Acker:
                 self.portion.halve(error, len(batch), took_s)  # it may be that it took too long, too
             self._doubt = True
             raise error
+        elif kind == "succeed_first":
+            await self._write_group("succeed", holder, batch)  # one of them may have ended before
         else:
             await self._one_by_one(kind, holder, batch, error)
 
@@ -217,7 +220,7 @@ class Acker:
         writing = WRITINGS[kind]
         written = writing.confirmed(await self._engine.arun(writing.write(batch, holder)))
         self._wakeups.announce_queued(written.queued)
-        self._wakeups.announce_ended(written.ended, succeeded=kind == "succeed")
+        self._wakeups.announce_ended(written.ended, succeeded=kind == "succeed_first")
         if written.had_turns:
             self._wakeups.announce_free_turns()
         for job_id in written.failed:

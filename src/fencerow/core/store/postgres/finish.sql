@@ -40,14 +40,11 @@ stamped AS (
 -- What the worker is told of each: whether somebody waits for it, and whether it had turns that are free now.
 CAST(ended.id AS text), ended.awaited{{whose end is awaited}}, (false{{who needs a turn}})
 
--- name: succeed
--- Store the results of attempts and move their jobs to the finished ones, into the period that is open now or to
--- those that are kept row by row. An ephemeral job leaves its id alone, unless somebody waits for its result: then
+-- fragment: success
+-- Jobs leave the live ones under the fence, and lie among the finished ones, in the period that is open now or among those
+-- that are kept row by row. An ephemeral job leaves its id alone, unless somebody waits for its result: then
 -- it is kept for a moment. What follows an end (its event, the turns that are free) is said by the wings. They
 -- may queue others with it (:alone), which the first row tells.
--- Guard: still running, under this holder, in this attempt. The period is read in this statement: one that it sees
--- open was not detached before its snapshot, and a detachment waits for it. A job that has ended in this period already
--- (a row that was put back by hand) leaves the live ones, and its first end stands.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 opened AS MATERIALIZED (
     SELECT COALESCE(min(period.id), 0) AS place
@@ -86,10 +83,29 @@ kept AS (
     SELECT {{job columns}}
     FROM ended
     WHERE awaited OR NOT ephemeral
+
+-- fragment: told of success
+SELECT {{told of the ended}}{{told of successes}}
+FROM ended
+
+-- name: succeed
+-- Store the results of attempts and move their jobs to the finished ones.
+-- Guard: still running, under this holder, in this attempt. The period is read in this statement: one that it sees
+-- open was not detached before its snapshot, and a detachment waits for it. A job that has ended in this period already
+-- (a row that was put back by hand) leaves the live ones, and its first end stands.
+{{success}}
     ON CONFLICT DO NOTHING
 )
-SELECT {{told of the ended}}{{told of successes}}
-FROM ended;
+{{told of success}};
+
+-- name: succeed_first
+-- The same where none of these jobs is known to have ended before. It spares each row the mark and the confirmation
+-- by which ON CONFLICT inserts, an eighth of an end. One that has ended in this period already refuses the whole statement,
+-- by its primary key, and nothing is written: then `succeed` is asked.
+-- Guard: that of `succeed`.
+{{success}}
+)
+{{told of success}};
 
 -- name: fail
 -- End attempts whose jobs shall not run again. The rows are moved by archive in the same transaction. What a handler chose

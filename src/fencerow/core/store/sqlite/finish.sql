@@ -38,11 +38,9 @@ SELECT ended.id, ended.awaited{{whose end is awaited}}, (0{{who needs a turn}})
 FROM fencerow.ended AS ended;
 DELETE FROM fencerow.ended;
 
--- name: succeed
--- Store the results of attempts and move their jobs to the finished ones. An ephemeral job leaves its id alone,
--- unless somebody waits for its result: then it is kept for a moment. What follows an end (its event, the turns
--- that are free) is said by the wings.
--- Guard: still running, under this holder, in this attempt.
+-- fragment: success
+-- An ephemeral job leaves its id alone, unless somebody waits for its result: then it is kept for a moment. What follows
+-- an end (its event, the turns that are free) is said by the wings.
 {{room for the ended}};
 INSERT INTO fencerow.ended ({{job columns}})
 SELECT
@@ -53,6 +51,18 @@ SELECT
     job.lane, job.submitted_at,
     job.submitted_by, job.revived_at, (SELECT fencerow.now()), job.period, job.args_bytes, job.args, job.options, job.tags,
     job.metadata, job.headers, json_extract(o.value, '$.result'), NULL{{job.columns of wings}}
+
+-- name: succeed
+-- Store the results of attempts and move their jobs to the finished ones.
+-- Guard: still running, under this holder, in this attempt.
+{{success}}
+{{outcomes under the fence}};
+{{what follows an end}}
+
+-- name: succeed_first
+-- The same: here it costs nothing that a job may have ended before.
+-- Guard: that of `succeed`.
+{{success}}
 {{outcomes under the fence}};
 {{what follows an end}}
 
