@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import queue
-from collections.abc import Iterator
+import time
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import psycopg
@@ -98,6 +99,56 @@ async def test_what_is_asked_next_goes_behind_it_on_the_same_connection(
     assert await hears(heard)
     await pg._pools.aanswered(PATIENCE_S)
     assert begun(pg) == 0
+
+
+@pytest.fixture
+async def patient(postgres_url: str) -> AsyncIterator[PostgresEngine]:
+    """Whoever goes behind a wake-up that waits for the lock does so for longer than a test waits."""
+    engine = PostgresEngine(postgres_url, store.postgres_queries(), statement_timeout_s=2 * PATIENCE_S)
+    yield engine
+    await engine.aclose()
+
+
+async def test_one_statement_alone_goes_behind_it(
+    patient: PostgresEngine, heard: Heard, holding: psycopg.Connection[Any]
+) -> None:
+    """Else the watch of a wake-up that hangs could be put off for ever."""
+    client = await submitted(patient, heard, holding)
+    second = asyncio.create_task(client.asubmit([plain()]))
+    await asyncio.sleep(0.05)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            await JobsClient(patient).asubmit([three := plain()])
+        assert seen(patient, three.job.id) and not second.done()
+    finally:
+        holding.rollback()
+    await second
+
+
+@pytest.mark.parametrize(
+    "why", ["somebody waits", "it was cancelled", "a failover was seen", "another was silent"]
+)
+async def test_nothing_goes_behind_it_where_its_connection_is_needed_or_in_doubt(
+    patient: PostgresEngine, heard: Heard, holding: psycopg.Connection[Any], why: str
+) -> None:
+    client = await submitted(patient, heard, holding)
+    at_hand = patient._pools._apools[asyncio.get_running_loop()].pools[False].at_hand
+    (held,) = at_hand.begun
+    match why:
+        case "somebody waits":
+            at_hand.waiting += 1
+        case "it was cancelled":
+            patient._pools._cancelled.add(held.connection)
+        case "a failover was seen":
+            assert at_hand.drain() == []
+        case _:
+            patient._pools._watchdog.gave_up_at = time.monotonic()
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            await client.asubmit([two := plain()])
+        assert seen(patient, two.job.id)
+    finally:
+        holding.rollback()
 
 
 @pytest.mark.parametrize("how", ["ended", "hung"])

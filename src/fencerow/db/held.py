@@ -88,7 +88,6 @@ class AtHand:
 
     def leave_behind(self, held: HeldConnection) -> None:
         """It is in use for a wake-up alone, until `come_behind`."""
-        held.used_at = time.monotonic()
         self._behind.append(held)
 
     def come_behind(self, held: HeldConnection) -> bool:

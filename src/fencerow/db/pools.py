@@ -192,6 +192,7 @@ class Pools(ThreadPools):
         if held.wire.is_quiet:
             self._end(pool, held)
         else:
+            held.used_at = time.monotonic()
             pool.at_hand.leave_behind(held)
         if refused:
             self._tidy(self._adrained(pool, pool.at_hand.drain()))
