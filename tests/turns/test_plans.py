@@ -229,3 +229,31 @@ def test_turns_are_given_by_the_ids_alone_where_nobody_has_analyzed_the_table(pg
     plan = nodes(pg, "give_turns", {"ids": [f"{number:032x}" for number in range(1, 11)]})
 
     assert touched(plan) < 600
+
+
+def steps(engine: SqliteEngine, name: str) -> int:
+    """Of the machine in the library that runs this look at one key."""
+    query, count = engine.queries[name], 0
+
+    def step() -> int:
+        nonlocal count
+        count += 1
+        return 0
+
+    params = bound(LOOKS, query.parameters)
+    with engine.session() as session:
+        session.connection.set_progress_handler(step, 1)
+        session.connection.execute(query.statements[0], params).fetchall()
+        session.connection.set_progress_handler(None, 0)
+        return count
+
+
+@pytest.mark.parametrize("name", ["gates_beside", "find_turns"])
+def test_sqlite_takes_as_many_steps_however_many_wait(lite: SqliteEngine, name: str) -> None:
+    submit(lite, *(new_job(exclusive="k1") for _ in range(1_100)))
+    lite.run(handing.hand_over())
+    few = steps(lite, name)
+
+    submit(lite, *(new_job(exclusive="k1") for _ in range(2_000)))
+
+    assert steps(lite, name) < few + 100

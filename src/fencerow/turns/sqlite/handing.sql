@@ -20,6 +20,21 @@ SELECT gate.name
 FROM fencerow.gates AS gate
 WHERE gate.name IN (SELECT value FROM json_each(:gates));
 
+-- fragment: next lane at the gate
+-- The first job of the next priority of this lane's queue, then that of the next queue, as two that may be missing. Of a comparison of
+-- both columns at once SQLite takes the queue alone to the index, and walks over all that wait in it.
+(SELECT waiting.rowid
+ FROM fencerow.jobs AS waiting
+ WHERE waiting.gate = lane.gate AND waiting.state = 'waiting'
+   AND waiting.queue = lane.queue AND waiting.priority > lane.priority
+ ORDER BY waiting.priority
+ LIMIT 1),
+(SELECT waiting.rowid
+ FROM fencerow.jobs AS waiting
+ WHERE waiting.gate = lane.gate AND waiting.state = 'waiting' AND waiting.queue > lane.queue
+ ORDER BY waiting.queue, waiting.priority
+ LIMIT 1)
+
 -- fragment: lanes at gates
 -- Where jobs wait at these gates: each queue there and each of its priorities, one step of the index for each. So a queue
 -- that is paused or passed over costs a step, however many of its jobs wait, and so do those that are not due.
@@ -38,13 +53,8 @@ lane (gate, queue, priority) AS (
     UNION ALL
     SELECT lane.gate, next.queue, next.priority
     FROM lane
-    CROSS JOIN fencerow.jobs AS next ON next.rowid = (
-        SELECT waiting.rowid
-        FROM fencerow.jobs AS waiting
-        WHERE waiting.gate = lane.gate AND waiting.state = 'waiting'
-          AND (waiting.queue, waiting.priority) > (lane.queue, lane.priority)
-        ORDER BY waiting.queue, waiting.priority
-        LIMIT 1
+    CROSS JOIN fencerow.jobs AS next ON next.rowid = COALESCE(
+        {{next lane at the gate}}
     )
 )
 
