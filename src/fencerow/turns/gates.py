@@ -180,7 +180,8 @@ def gates_of(exclusive: str | None, limits: str | None) -> tuple[str, ...]:
     return named if exclusive is None else (f"{KEY}{exclusive}", *named)
 
 
-@lru_cache(maxsize=1000)  # hundreds of jobs that are looked at together say the same
+# Hundreds of jobs that are looked at together say the same. A forged text may be large.
+@lru_cache(maxsize=100)
 def _limits_of(limits: str) -> tuple[str, ...] | None:
     try:
         gates = tuple(f"{LIMIT}{name}" for name in msgspec.json.decode(limits, type=list[str]))
