@@ -5,22 +5,26 @@ from __future__ import annotations
 import os
 import signal
 import socketserver
+import time
 from pathlib import Path
 
 import pytest
 
 from fencerow import Config
-from fencerow.cli.patience import reach_patiently
+from fencerow.command.patience import reach_patiently
 from fencerow.core.config import PostgresUrl
 from fencerow.db import probe
 from fencerow.db.probe import lets_somebody_in
 from fencerow.errors import Unavailable
+from fencerow.testing.ports import free_port
 from fencerow.testing.postgres import PostgresServer
 from tests.cli.conftest import Cli, command
+from tests.cli.test_service import code_of
 from tests.conftest import ROLE
+from tests.kit.command import Command
 from tests.kit.pace import PATIENCE_S
 
-WAITS = "no job runs yet"
+WAITS = "not started yet"
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
@@ -33,10 +37,14 @@ def test_a_worker_waits_for_a_server_that_comes_later(
         monkeypatch.setenv("FENCEROW_URL", server.conninfo("app", ROLE, tcp=True))
         assert cli("migrate").code == 0
         server.stop()
-        leaves, stays = (command("worker", "-A", shop, "--once", "--processes", processes) for _ in range(2))
+        ports = free_port(), free_port()
+        leaves, stays = (
+            command("worker", "-A", shop, "--once", "--processes", processes, "--health", str(port))
+            for port in ports
+        )
         for each in (leaves, stays):
-            while WAITS not in (line := each.stderr.readline()):
-                assert line
+            until_it_waits(each)
+        assert [code_of(ports[1], path) for path in ("/livez", "/readyz")] == [200, 503]
 
         leaves.send_signal(signal.SIGTERM)
         left = leaves.communicate(timeout=PATIENCE_S)[1]
@@ -45,6 +53,48 @@ def test_a_worker_waits_for_a_server_that_comes_later(
 
     assert leaves.returncode in (0, -signal.SIGTERM) and "answers after" not in left, left
     assert stays.returncode == 0 and "the server answers after" in log, log
+
+
+def until_it_waits(process: Command) -> None:
+    assert process.stderr is not None
+    while WAITS not in (line := process.stderr.readline()):
+        assert line
+
+
+def test_so_does_what_serves_others(cli: Cli, shop: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FENCEROW_START_PATIENCE_S", "300")
+    with PostgresServer(fast=True, tcp=True) as server:
+        server.create_role_and_schema(role=ROLE, database="app")
+        monkeypatch.setenv("FENCEROW_URL", server.conninfo("app", ROLE, tcp=True))
+        assert cli("migrate").code == 0
+        server.stop()
+        ports = {name: free_port() for name in ("serve", "dashboard", "metrics")}
+        serving = [command(name, "-A", shop, "--bind", str(port)) for name, port in ports.items()]
+        for each in serving:
+            until_it_waits(each)
+        for port in ports.values():
+            assert [code_of(port, path) for path in ("/livez", "/readyz")] == [200, 503]
+
+        server.start()
+        for each in serving[:2]:
+            assert each.stderr is not None
+            while " http://127.0.0.1" not in (line := each.stderr.readline()):
+                assert line, "it serves now"
+        until = time.monotonic() + PATIENCE_S
+        while not is_ready(ports["metrics"]):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        for each in serving:
+            each.send_signal(signal.SIGTERM)
+            said = each.communicate(timeout=PATIENCE_S)[1]
+            assert each.returncode == 0, said
+
+
+def is_ready(port: int) -> bool:
+    try:
+        return code_of(port, "/readyz") == 200
+    except OSError:  # the door of who waits is closed, and that of who serves is not open yet
+        return False
 
 
 def test_a_server_that_stays_away_ends_it_when_its_patience_is_over(
@@ -76,8 +126,16 @@ def test_a_server_that_starts_is_known_by_its_code_in_any_language() -> None:
         assert os.waitpid(pid, 0)[1] == 0
 
 
-def test_a_pooler_whose_server_is_away_is_no_server_that_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = ["FATAL: server login has been failing, try again later (server_login_retry)"] * 3
+@pytest.mark.parametrize(
+    "why",
+    [
+        "FATAL: server login has been failing, try again later (server_login_retry)",
+        "FATAL: sorry, too many clients already",
+        'FATAL: too many connections for role "app"',
+    ],
+)
+def test_what_passes_by_itself_is_no_server_that_refuses(monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    said = [why] * 3
 
     def reach(_url: str, _timeout_s: float) -> None:
         if said:

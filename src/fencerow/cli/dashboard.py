@@ -54,8 +54,8 @@ def dashboard(
     if app is None:
         app = App(config=cast(Config, resolved(wanted, default=True)))
     assert isinstance(app, App)
-    with prepared(app, wanted):
-        logs.set_up(app.config, log_level, log_format)
+    logs.set_up(app.config, log_level, log_format)
+    with prepared(app, wanted, reach_server=at.patiently):
         run_main(
             serve_until_told(
                 app,

@@ -17,8 +17,10 @@ import click
 from fencerow.app import App
 from fencerow.cli.signals import Signals
 from fencerow.command import output
+from fencerow.command.patience import reach_patiently
+from fencerow.core.config import CoreConfig, PostgresUrl
 from fencerow.core.errors import ConfigError, MissingExtra
-from fencerow.supervisor.probes import ProbeAddress, parsed_address
+from fencerow.supervisor.probes import ProbeAddress, parsed_address, waiting_at
 from fencerow.web.gateway.certificate import context_of
 
 if TYPE_CHECKING:
@@ -35,6 +37,10 @@ class ServedAt:
     address: ProbeAddress
     tls: ssl.SSLContext | None
     secured: bool
+
+    def patiently(self, url: PostgresUrl, config: CoreConfig) -> None:
+        """Wait for a server that starts; probes are answered here meanwhile. See `reach_patiently`."""
+        reach_patiently(url, config, meanwhile=lambda: waiting_at(self.address, self.tls))
 
     def place(self, host: str, port: int) -> str:
         """The beginning of addresses there."""

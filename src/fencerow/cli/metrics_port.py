@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,10 +52,9 @@ class WorkerMetrics:
         self._metrics = metrics
         self._last_scrape_s = last_scrape_s
 
-    @property
-    def pages(self) -> Mapping[str, ProbePage]:
+    def page(self) -> bytes:
         """For the port of the probes."""
-        return _pages(self._metrics)
+        return self._metrics.page(database=True)
 
     @contextlib.contextmanager
     def told_to_supervisor(self, folder: str, number: int) -> Iterator[None]:
@@ -90,7 +88,12 @@ def metrics_of_members() -> Iterator[tuple[Mapping[str, ProbePage], tuple[str, s
         yield {PATH: ProbePage(CONTENT_TYPE, folder.page)}, (MEMBER_METRICS, str(folder.path))
 
 
-def _pages(metrics: Metrics) -> Mapping[str, ProbePage]:
+def pages_of(find: Callable[[], WorkerMetrics | None]) -> Mapping[str, ProbePage]:
+    """The page at the port of the probes: empty while there is no worker yet."""
     from fencerow.metrics.page import CONTENT_TYPE
 
-    return {PATH: ProbePage(CONTENT_TYPE, partial(metrics.page, database=True))}
+    def page() -> bytes:
+        found = find()
+        return b"" if found is None else found.page()
+
+    return {PATH: ProbePage(CONTENT_TYPE, page)}

@@ -59,8 +59,8 @@ def serve(
             "add --dashboard, or leave out --act",
         )
     app = load_app(wanted.app_name(), url=wanted.url)
-    with prepared(app, wanted):
-        logs.set_up(app.config, log_level, log_format)
+    logs.set_up(app.config, log_level, log_format)
+    with prepared(app, wanted, reach_server=at.patiently):
         assert isinstance(app, App)
         run_main(
             serve_until_told(

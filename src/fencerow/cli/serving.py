@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from fencerow.cli import developing, logs
-from fencerow.cli.metrics_port import WorkerMetrics, metrics_of_members
+from fencerow.cli.metrics_port import WorkerMetrics, metrics_of_members, pages_of
 from fencerow.cli.reloading import Reloader
 from fencerow.cli.sources import Sources, folders_of
 from fencerow.command.options import CommandOptions
 from fencerow.core.config import COMMAND_PREFIX
 from fencerow.core.errors import InvalidInput
 from fencerow.core.worker.plain import Worker
+from fencerow.core.worker.vitals import Phase, Vitals
 from fencerow.supervisor.lifeline import Lifeline
 from fencerow.supervisor.member import MemberProcess
 from fencerow.supervisor.notify import Notifier
@@ -107,35 +108,49 @@ def command_of(arguments: Sequence[str], number: int, descriptor: int) -> list[s
     return [sys.executable, *flags, "-m", "fencerow.cli.main", *given, MEMBER, f"{number}:{descriptor}"]
 
 
-@contextlib.contextmanager
-def attended(
-    worker: Worker,
-    lifeline: Lifeline | None,
-    health: ProbeAddress | None,
-    metrics: WorkerMetrics | None = None,
-    member_metrics: str | None = None,
-) -> Iterator[None]:
-    """Tell how this worker is, while the block lasts: to its supervisor, or to a service manager and to probes."""
-    with contextlib.ExitStack() as stack:
-        if lifeline is not None:
-            number_lines(lifeline.number)
-            lifeline.serve(worker.signalled)
-            stack.enter_context(Pulse(worker.vitals, lifeline.tell))
-            if metrics is not None and member_metrics is not None:
-                stack.enter_context(metrics.told_to_supervisor(member_metrics, lifeline.number))
+class Attended:
+    """Tells how the worker of this process is, also while there is none yet: it waits for its database."""
+
+    def __init__(self, lifeline: Lifeline | None, health: ProbeAddress | None, *, metrics: bool) -> None:
+        self._lifeline = lifeline
+        self._health = health
+        self._has_metrics = metrics
+        self._worker: Worker | None = None
+        self._metrics: WorkerMetrics | None = None
+
+    @contextlib.contextmanager
+    def outside(self) -> Iterator[None]:
+        """Tell a service manager and probes while the block lasts, unless a supervisor does."""
+        with contextlib.ExitStack() as stack:
+            if self._lifeline is None and (notifier := Notifier.from_environment(os.environ)):
+                told = notifier.tell
+                stack.enter_context(
+                    Pulse(self._vitals, lambda vitals: told(of_worker(vitals)), beat_s=notifier.beat_s)
+                )
+            if self._lifeline is None and self._health is not None:
+                pages = pages_of(lambda: self._metrics) if self._has_metrics else NO_PAGES
+                stack.enter_context(Probes(self._health, lambda: of_worker(self._vitals()), pages))
             yield
-            return
-        if notifier := Notifier.from_environment(os.environ):
-            told = notifier.tell
-            stack.enter_context(
-                Pulse(worker.vitals, lambda vitals: told(of_worker(vitals)), beat_s=notifier.beat_s)
-            )
-        if health is not None:
-            pages = NO_PAGES if metrics is None else metrics.pages
-            stack.enter_context(Probes(health, lambda: of_worker(worker.vitals()), pages))
-        if metrics is not None:
-            stack.enter_context(metrics.until_scraped())
-        yield
+
+    @contextlib.contextmanager
+    def through(
+        self, worker: Worker, metrics: WorkerMetrics | None, member_metrics: str | None
+    ) -> Iterator[None]:
+        """It is this worker from now on, whose supervisor is told while the block lasts."""
+        self._worker, self._metrics = worker, metrics
+        with contextlib.ExitStack() as stack:
+            if (lifeline := self._lifeline) is not None:
+                number_lines(lifeline.number)
+                lifeline.serve(worker.signalled)
+                stack.enter_context(Pulse(worker.vitals, lifeline.tell))
+                if metrics is not None and member_metrics is not None:
+                    stack.enter_context(metrics.told_to_supervisor(member_metrics, lifeline.number))
+            elif metrics is not None:
+                stack.enter_context(metrics.until_scraped())
+            yield
+
+    def _vitals(self) -> Vitals:
+        return Vitals(Phase.STARTING) if self._worker is None else self._worker.vitals()
 
 
 class Numbered(logging.Filter):

@@ -11,12 +11,12 @@ import click
 from fencerow.cli import logs
 from fencerow.cli.developing import shown
 from fencerow.cli.metrics_port import MEMBER_METRICS, check_metrics, metrics_of
-from fencerow.cli.patience import reach_patiently
 from fencerow.cli.running import run_worker
-from fencerow.cli.serving import MEMBER, attended, developed, lifeline_of, reloaded, supervised
+from fencerow.cli.serving import MEMBER, Attended, developed, lifeline_of, reloaded, supervised
 from fencerow.command.app_loading import load_app
 from fencerow.command.database import prepared
 from fencerow.command.options import CommandOptions, app_option, asked, database_options
+from fencerow.command.patience import reach_patiently
 from fencerow.command.queues import queue_list
 from fencerow.core.app import JobsApp, LocalDatabaseWarning
 from fencerow.core.config import LOG_FORMATS, LOG_LEVELS
@@ -136,11 +136,12 @@ def worker(
             "give --url, set FENCEROW_URL, or name it in App(...); `fencerow dev` makes a local file",
         )
     logs.set_up(app.config, log_level, log_format)
-    with prepared(app, wanted, reach_server=reach_patiently):
+    attended = Attended(lifeline, address, metrics=metrics)
+    with attended.outside(), prepared(app, wanted, reach_server=reach_patiently):
         without = SCHEDULES if no_schedules else ()
         made = app.worker(queues=chosen, slots=slots, name=name, labels=labels or None, without=without)
         told = metrics_of(app, made) if metrics else None
-        with attended(made, lifeline, address, told, member_metrics):
+        with attended.through(made, told, member_metrics):
             return run_worker(
                 app, made, once=once, drain=drain, signalled=lifeline.signalled if lifeline else None
             )
@@ -217,7 +218,7 @@ def _developed(
     lifeline: Lifeline | None,
     place: str,
 ) -> int:
-    with prepared(app, wanted, migrate=True):
+    with prepared(app, wanted, migrate=True, reach_server=reach_patiently):
         made = app.worker(queues=queues, slots=slots)
         signalled = lifeline.signalled if lifeline else None
         with developed(made, lifeline):

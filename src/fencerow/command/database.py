@@ -56,25 +56,31 @@ def parsed_path(url: str) -> str:
     return found.path
 
 
-def reach(config: CoreConfig) -> None:
-    """Say at once why the database cannot be used, and make nothing."""
+Reach = Callable[[PostgresUrl, CoreConfig], None]
+
+
+def reach_at_once(url: PostgresUrl, config: CoreConfig) -> None:
+    """Raises:
+    UrlError, Unavailable: why the server cannot be used.
+    """
+    from fencerow.db.probe import reach_postgres  # with its driver: only where it is used
+
+    reach_postgres(url.conninfo, config.connect_timeout_s)
+
+
+def reach(config: CoreConfig, reach_server: Reach = reach_at_once) -> None:
+    """Say why the database cannot be used, and make nothing. `reach_server` raises why a server cannot: at once, unless
+    it has patience."""
     if config.url is None:
         return  # open_engine says what is missing
     url = parse_url(config.url)
     if isinstance(url, SqliteUrl):
         reach_sqlite(Path(url.path))
     else:
-        _reach_server(url, config)
-
-
-def _reach_server(url: PostgresUrl, config: CoreConfig) -> None:
-    from fencerow.db.probe import reach_postgres  # with its driver: only where it is used
-
-    reach_postgres(url.conninfo, config.connect_timeout_s)
+        reach_server(url, config)
 
 
 A = TypeVar("A", bound=JobsApp)
-Reach = Callable[[PostgresUrl, CoreConfig], None]
 
 
 @contextmanager
@@ -89,10 +95,10 @@ def opened(config: CoreConfig) -> Iterator[Engine]:
 
 
 @contextmanager
-def working(asked: CommandOptions) -> Iterator[Engine]:
+def working(asked: CommandOptions, *, reach_server: Reach = reach_at_once) -> Iterator[Engine]:
     """An engine on a database whose tables this code can work with."""
     config = resolved(asked)
-    reach(config)
+    reach(config, reach_server)
     with opened(config) as engine:
         refuse_foreign(engine)
         check_schema(engine)
@@ -101,7 +107,7 @@ def working(asked: CommandOptions) -> Iterator[Engine]:
 
 @contextmanager
 def prepared(
-    app: A, asked: CommandOptions, *, migrate: bool = False, reach_server: Reach = _reach_server
+    app: A, asked: CommandOptions, *, migrate: bool = False, reach_server: Reach = reach_at_once
 ) -> Iterator[A]:
     """An application on a database that answers; closed at the end. `reach_server` raises why a server does not.
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import signal
 import sys
+from functools import partial
 
 import click
 
-from fencerow.command.database import resolved, working
+from fencerow.command.database import reach_at_once, resolved, working
 from fencerow.command.options import app_option, asked, database_options
+from fencerow.command.output import warn
+from fencerow.command.patience import reach_patiently
 from fencerow.core.config import CoreConfig
 from fencerow.db.engine import Engine
 from fencerow.db.errors import exits
 from fencerow.metrics.page import CONTENT_TYPE, DatabaseMetrics
-from fencerow.supervisor.probes import ProbePage, Probes, parsed_address
+from fencerow.supervisor.probes import ProbePage, Probes, parsed_address, waiting_at
 from fencerow.supervisor.standing import Standing
 
 PATH = "/metrics"
@@ -38,7 +41,12 @@ def metrics(context: click.Context, bind: str | None) -> int:
     wanted = asked(context)
     address = None if bind is None else parsed_address(bind, "--bind")
     config = resolved(wanted)
-    with working(wanted) as engine:
+    reached = (
+        reach_at_once
+        if address is None
+        else partial(reach_patiently, meanwhile=lambda: waiting_at(address), tell=warn)
+    )
+    with working(wanted, reach_server=reached) as engine:
         found = _of(engine, config)
         if address is None:
             sys.stdout.write(found.page().decode())

@@ -10,6 +10,7 @@ import ipaddress
 import logging
 import re
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple, Self
 
 from fencerow.core.errors import ConfigError
 from fencerow.core.telemetry import clean
-from fencerow.supervisor.standing import Standing
+from fencerow.supervisor.standing import WAITING, Standing
 
 log = logging.getLogger("fencerow.supervisor")
 
@@ -79,8 +80,10 @@ class Probes:
         look: Callable[[], Standing],
         pages: Mapping[str, ProbePage] = NO_PAGES,
         option: str = "--health",
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._address = address
+        self._tls = tls
         self._option = option  # by which it was asked for
         self._look = look
         self._pages = pages
@@ -90,7 +93,7 @@ class Probes:
         ConfigError: the port is taken, or the address is not this machine's.
         """
         try:
-            self._server = _Server(self._address, self._look, self._pages)
+            self._server = _Server(self._address, self._look, self._pages, self._tls)
         except OSError as error:
             raise ConfigError(
                 f"{self._option} cannot listen on {self._address.host} port {self._address.port}",
@@ -113,19 +116,32 @@ class Probes:
         self._server.server_close()
 
 
+def waiting_at(address: ProbeAddress, tls: ssl.SSLContext | None = None) -> Probes:
+    """At the door of what cannot be served yet: alive, and not ready."""
+    return Probes(address, lambda: WAITING, option="--bind", tls=tls)
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     request_queue_size = 2 * AT_ONCE_MAX
 
     def __init__(
-        self, address: ProbeAddress, look: Callable[[], Standing], pages: Mapping[str, ProbePage]
+        self,
+        address: ProbeAddress,
+        look: Callable[[], Standing],
+        pages: Mapping[str, ProbePage],
+        tls: ssl.SSLContext | None,
     ) -> None:
         self._lock = threading.Lock()
         self._open: dict[socket.socket, float] = {}  # the oldest first, with the time at which it came
         self.address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         super().__init__(address, partial(_Handler, look, pages))
         self.socket.setblocking(True)  # whatever time-out the application gives to new ones
+        if (
+            tls is not None
+        ):  # whoever opens a connection and says nothing must not keep others away: not in `accept`
+            self.socket = tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         # Whoever opens connections and says nothing, or a byte now and then, must neither cost a thread for each nor

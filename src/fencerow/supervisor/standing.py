@@ -23,6 +23,9 @@ class Standing:
         return not self.faults
 
 
+WAITING = Standing(is_ready=False, is_leaving=False, status="waits for the database")
+
+
 def of_worker(vitals: Vitals) -> Standing:
     """Of a process that is one worker."""
     doing = f"{vitals.phase}, {_jobs(vitals.running)}"

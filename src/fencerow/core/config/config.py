@@ -56,7 +56,8 @@ class CoreConfig:
         60.0,
         0.0,
         300.0,
-        "How long `fencerow worker` waits at its start for a PostgreSQL server that is not there yet, or starts.",
+        "How long a command that runs until it is told to stop waits at its start for a PostgreSQL server that is not "
+        "there yet, starts, or has no connection left.",
     )
     statement_timeout_s: float = number(
         30.0,
