@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 
 import psycopg
@@ -41,6 +42,13 @@ def direct(tcp_server: PostgresServer) -> Iterator[PostgresEngine]:
 
 def jobs(engine: PostgresEngine) -> list[str]:
     return [job.id for job in engine.run(looking.list_jobs())]
+
+
+def test_nothing_waits_in_the_proxy_for_more_to_come(proxy: FaultProxy, through: PostgresEngine) -> None:
+    """Nagle's rule would hold a small piece until the one before it is acknowledged, and be measured as ours."""
+    ends = [end for link in proxy._open() for end in (link._client, link._server)]
+
+    assert ends and all(end.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) for end in ends)
 
 
 def test_cut_before_the_statement_nothing_is_stored(

@@ -151,6 +151,8 @@ class FaultProxy:
             client.close()  # the server is away: the client sees a broken connection, as it would without us
             return
         server.settimeout(None)
+        for end in (client, server):  # what comes in several small pieces is passed on as it comes
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         link = Link(self._plan, client, server, self._forget)
         with self._lock:
             self._links.add(link)
