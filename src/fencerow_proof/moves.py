@@ -86,10 +86,10 @@ RULES: dict[JobMove, Rule] = {
         "turn_claim_s; a strict job keeps what it has started",
     ),
     JobMove.CLAIM: rule(
-        "queued",
+        "queued waiting",
         State.RUNNING,
         "it stands in a lane that the worker may take from; run_at <= now; queue not paused; holder alive; "
-        "attempt becomes attempt + 1",
+        "attempt becomes attempt + 1; or it waits, its turn is free as where it is admitted, and it is claimed at once",
     ),
     JobMove.FALL_BACK: rule(
         "queued",

@@ -46,6 +46,7 @@ BOUNDS: Mapping[str, int] = {
     "gates_beside": 200,
     "count_turns": 110,
     "find_turns": 100,
+    "find_alike": 150,
     "give_alike": 150,
     "give_turns": 20,
     "note_gates": 10,

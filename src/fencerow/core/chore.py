@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from fencerow.core.config import CoreConfig
 from fencerow.core.errors import DeclarationError
@@ -16,7 +16,11 @@ from fencerow.db.engine import Engine
 from fencerow.db.text import shown
 
 if TYPE_CHECKING:
+    from fencerow.core.model.job import Claimed
     from fencerow.db.portion import Portion
+    from fencerow.db.run import Operation, Steps
+
+T = TypeVar("T")
 
 
 class Chore(ABC):
@@ -116,12 +120,28 @@ class _GivenChore(Chore):
             await self._given.end(within_s)
 
 
+class Taking(Protocol):
+    """Slots of this worker that want jobs, for one operation of a chore: see `core/worker/taking.py`."""
+
+    def claim(self, queue: str, ids: Sequence[str], workers: int) -> Steps[list[Claimed]]:
+        """Claim the first of these, which the operation has locked and lets go, in the order in which they go."""
+        ...
+
+    async def run(self, operation: Operation[T], claimed: Callable[[T], Sequence[Claimed]]) -> T:
+        """Run it, and hand what it claimed to the slots. It must not be repeatable."""
+        ...
+
+
 def _by_the_clock() -> Due:
     return OWN
 
 
 def _nobody(_: Sequence[Queued]) -> None:
     pass
+
+
+def _none() -> None:
+    """No slots."""
 
 
 def _unread() -> None:
@@ -132,7 +152,8 @@ def _unread() -> None:
 class Site:
     """Where a worker's chores work. `queues`: which it serves just now. `due`: what is due there beyond the database's
     now. `announce`: says that jobs were queued, to this worker and the others. `now_us`: the database's time, as this
-    worker carries it on; None: it has not read it yet."""
+    worker carries it on; None: it has not read it yet. `taking`: what the next operation of a chore may claim; None:
+    nothing. One that was asked for must be run."""
 
     engine: Engine
     config: CoreConfig
@@ -142,3 +163,4 @@ class Site:
     due: Callable[[], Due] = _by_the_clock
     announce: Callable[[Sequence[Queued]], None] = _nobody
     now_us: Callable[[], int | None] = _unread
+    taking: Callable[[], Taking | None] = _none

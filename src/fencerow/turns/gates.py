@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from fencerow.core.model.job import Claimed
 from fencerow.core.model.value import UNREADABLE
 from fencerow.turns.limiting import NOBODY, Held, LimitRule
 
@@ -155,6 +156,7 @@ class Choice:
     again: set[str] = field(default_factory=set)
     more: set[str] = field(default_factory=set)
     kept: dict[str, tuple[str, ...]] = field(default_factory=dict)  # job to the gates that keep a turn for it
+    claimed: list[Claimed] = field(default_factory=list)  # of those that got a turn
 
     def then(self, later: Choice) -> None:
         """What was chosen after that."""

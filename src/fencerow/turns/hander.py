@@ -19,7 +19,7 @@ from fencerow.core.store.hints import in_lanes
 from fencerow.core.telemetry import Fact
 from fencerow.turns import looks
 from fencerow.turns.gates import ROOM_MAX
-from fencerow.turns.handing import BESIDE, GATES_MAX, HandedOver, hand_over, take_turns_back
+from fencerow.turns.handing import BESIDE, GATES_MAX, HandedOver, hand_over, take_turns_back, taking_over
 from fencerow.turns.looks import TurnsWanted
 from fencerow.turns.marks import ArrivalMark
 
@@ -75,12 +75,21 @@ class Hander(Chore):
                 return self._poll_max_s
             # All workers sleep until that instant: whoever wakes first does it, and the others see that it is done.
             return wanted.due_us / 1e6 + random.uniform(0, TAKEN_S)  # noqa: S311 (a moment, no secret)
-        handed = await self._engine.arun(hand_over(due=self._site.due(), after=after, beside=self._beside))
+        handed = await self._handed(after)
         # Where one look gave many turns, the next may: for a limit that lets one go at a time few gates are locked.
-        self._beside = min(ROOM_MAX, max(BESIDE, 2 * len(handed.queued), self._beside // 2))
+        given = len(handed.queued) + len(handed.claimed)
+        self._beside = min(ROOM_MAX, max(BESIDE, 2 * given, self._beside // 2))
         self._tell(handed)
         self._mark.took(handed.last, time.monotonic())
         return 0.0 if handed.more else TAKEN_S
+
+    async def _handed(self, after: int) -> HandedOver:
+        """Where slots of this worker want jobs they get those who have a turn now, in one write."""
+        due, beside = self._site.due(), self._beside
+        if (taking := self._site.taking()) is None:
+            return await self._engine.arun(hand_over(due=due, after=after, beside=beside))
+        looking = taking_over(taking, due=due, after=after, beside=beside)
+        return await taking.run(looking, lambda handed: handed.claimed)
 
     def _tell(self, handed: HandedOver) -> None:
         self._site.announce(in_lanes(handed.queued))

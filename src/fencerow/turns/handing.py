@@ -8,12 +8,17 @@ wait, the highest priority first, then the earliest due, then the smallest id.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
 
+from fencerow.core.chore import Taking
+from fencerow.core.model.job import Claimed
 from fencerow.core.store.attempts import Requeued, requeued_rows
 from fencerow.db.due import OWN, Due
 from fencerow.db.run import (
+    Operation,
+    Rows,
     Steps,
     as_int,
     as_int_or_none,
@@ -51,11 +56,17 @@ class HandedOver(msgspec.Struct, frozen=True):
     more: bool
     news: list[str] = []  # what people are to be told of limits, and of jobs that nobody can place
     last: int = 0  # the highest of the arrivals that were taken
+    claimed: list[Claimed] = []  # who got a turn and a slot of this worker at once
 
 
 @operation(repeatable=True, keeps_plans=True)
 def hand_over(
-    gates: Iterable[str] = (), *, due: Due = OWN, after: int = 0, beside: int = BESIDE
+    gates: Iterable[str] = (),
+    *,
+    due: Due = OWN,
+    after: int = 0,
+    beside: int = BESIDE,
+    taking: Taking | None = None,
 ) -> Steps[HandedOver]:
     """Give free turns to those who wait for them, at gates where somebody came or left, and at these `gates`.
 
@@ -64,7 +75,8 @@ def hand_over(
     One whose key and limits cannot be read waits apart from then on, and the doctor tells of it.
     May be repeated, by anybody at any time: what is given is what is free. `due` says what is due beyond the
     database's now, after its clock went back. `after`: of arrivals only those behind this one are taken.
-    `beside`: of how many in each lane at a limit the other gates are locked, too.
+    `beside`: of how many in each lane at a limit the other gates are locked, too. With `taking` it claims what it
+    gives for slots of this worker, as far as those want it, and is not repeated then: see `taking_over`.
     """
     rows = yield from execute("take_arrivals", limit=GATES_MAX, after=after)
     last = max((as_int(row[1]) for row in rows if row[1] is not None), default=0)
@@ -79,7 +91,7 @@ def hand_over(
     given = yield from _join(first, locked, known_us, choice, due)
     todo = dict(locked)
     if names.issuperset(first) and all(gate.is_plain for gate in locked.values()):
-        given += yield from _given_alike(todo, choice, due)
+        given += yield from _given_alike(todo, choice, due, taking)
     while todo:
         found = yield from _candidates(todo, due)
         if joined := (yield from _locked_beside(locked, found)):
@@ -93,7 +105,14 @@ def hand_over(
         yield from execute("arrive", gates=sorted(choice.again))
     yield from _noted(locked.values(), known_us)
     more = bool(choice.again) or len(rows) >= GATES_MAX
-    return HandedOver(given, more, _news(locked.values(), choice), last)
+    return HandedOver(given, more, _news(locked.values(), choice), last, choice.claimed)
+
+
+def taking_over(
+    taking: Taking, gates: Iterable[str] = (), *, due: Due = OWN, after: int = 0, beside: int = BESIDE
+) -> Operation[HandedOver]:
+    """`hand_over` that claims, too. It may not be repeated: what it claimed the first time would be nobody's."""
+    return replace(hand_over(gates, due=due, after=after, beside=beside, taking=taking), repeatable=False)
 
 
 def _join(
@@ -198,20 +217,41 @@ def _candidates(gates: Mapping[str, Gate], due: Due) -> Steps[list[Candidate]]:
     return found
 
 
-def _given_alike(todo: dict[str, Gate], choice: Choice, due: Due) -> Steps[list[Requeued]]:
+def _given_alike(
+    todo: dict[str, Gate], choice: Choice, due: Due, taking: Taking | None
+) -> Steps[list[Requeued]]:
     """Give turns at these gates to those who come first and need no other, without choosing among them. `todo` keeps
     the gates that are to be looked at for others."""
     given: list[Requeued] = []
     for count, names in by_wanted(todo.values()).items():
-        rows = yield from execute("give_alike", gates=names, wanted=count, **_until(due))
-        for row in rows:
-            todo[str(row[6])].given.append(str(row[0]))
-        given += sorted(requeued_rows(rows), key=lambda each: (-each.priority, each.run_at_us, each.id))
-        if rows and not rows[0][7]:  # else somebody was found who needs more, or nobody was found
+        if taking is None:
+            rows = yield from execute("give_alike", gates=names, wanted=count, **_until(due))
+            found = [(str(row[0]), str(row[6])) for row in rows]
+            given += sorted(requeued_rows(rows), key=lambda each: (-each.priority, each.run_at_us, each.id))
+        else:
+            rows = yield from execute("find_alike", gates=names, wanted=count, **_until(due))
+            found = [(str(row[0]), str(row[1])) for row in rows]
+            given += yield from _taken(rows, choice, taking)
+        for job_id, name in found:
+            todo[name].given.append(job_id)
+        if rows and not rows[0][-1]:  # else somebody was found who needs more, or nobody was found
             choice.again.update(name for name in names if len(todo[name].given) >= ROOM_MAX)
             for name in names:
                 del todo[name]
     return given
+
+
+def _taken(rows: Rows, choice: Choice, taking: Taking) -> Steps[list[Requeued]]:
+    """Claim those of them that slots of this worker want, of the queue whose job goes first, and queue the others, who
+    are returned. The most urgent at all of these gates are claimed first."""
+    claimed: list[Claimed] = []
+    if rows and not choice.claimed:
+        queue = str(rows[0][2])
+        ids = [str(row[0]) for row in rows if row[2] == queue]
+        claimed = yield from taking.claim(queue, ids, as_int(rows[0][3]))
+        choice.claimed += claimed
+    taken = {job.id for job in claimed}
+    return (yield from _done(Choice([str(row[0]) for row in rows if row[0] not in taken])))
 
 
 def _kept(gates: Iterable[Gate], due: Due) -> Steps[list[Candidate]]:

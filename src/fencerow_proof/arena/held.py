@@ -75,7 +75,7 @@ HELD_SELECTS = {
     "lock_queue_limits": ("WHERE ", "WHERE fencerow.hold() AND "),
     "lock_flows": ("WHERE flow.id ", "WHERE fencerow.hold() AND flow.id "),
     **dict.fromkeys(
-        ("find_turns", "give_alike"),
+        ("find_turns", "find_alike", "give_alike"),
         ("AND waiting.queue = lane.queue", "AND fencerow.hold() AND waiting.queue = lane.queue"),
     ),
     "read_named_limits": ("ORDER BY ", "WHERE fencerow.hold() ORDER BY "),

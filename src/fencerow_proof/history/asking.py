@@ -168,8 +168,9 @@ def renewal(params: Params) -> list[Fact]:
 
 
 def claim(params: Params) -> list[Fact]:
-    """Who claims, and where."""
-    return [{**_named(params, "holder", "queue", "limit"), **labels(params)}]
+    """Who claims, and where; jobs that waited for a turn get one with it."""
+    handed: list[Fact] = [{"verb": "hand_over"}] if params["given"] else []
+    return [{**_named(params, "holder", "queue", "limit"), **labels(params)}, *handed]
 
 
 def labels(params: Params) -> Fact:

@@ -5,13 +5,14 @@ A statement that is not in `VERBS` is not recorded: reads, and what the invarian
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import msgspec
 
 import fencerow_proof.history.asking as asking
+from fencerow.core.model.job import Claimed
 from fencerow.core.model.state import State
 from fencerow.core.store.claims import decoded
 from fencerow.db.run import Row, Rows
@@ -142,6 +143,16 @@ def _owned(_: Params, rows: Rows) -> list[End]:
 
 
 def _claimed(params: Params, rows: Rows) -> list[End]:
+    """One that waited at its gate was handed over first, in the same statement."""
+    given, jobs = params["given"], decoded(rows)
+    assert isinstance(given, list), "the ids"
+    waited = set(given)
+    handed = {"verb": "hand_over", "state": State.QUEUED.value}
+    turned: list[End] = [(Kind.OK, {"job": job.id, **handed}) for job in jobs if job.id in waited]
+    return [*turned, *_claims_of(params, jobs)] or [(Kind.OK, {"holder": params["holder"]})]
+
+
+def _claims_of(params: Params, jobs: Sequence[Claimed]) -> list[End]:
     holder, queue = params["holder"], params["queue"]
     return [
         (
@@ -156,8 +167,8 @@ def _claimed(params: Params, rows: Rows) -> list[End]:
                 **asking.labels(params),
             },
         )
-        for job in decoded(rows)
-    ] or [(Kind.OK, {"holder": holder})]
+        for job in jobs
+    ]
 
 
 def _asked_of(params: Params, rows: Rows) -> list[End]:

@@ -34,7 +34,15 @@ MARKS = {  # by what each prepared statement is found, and parameters that do so
     "succeed": ('INTO "fencerow".spent_ids', {"outcomes": f'[{{"id":"{NIL}","attempt":1,"result":"1"}}]'}),
 }
 CALLED = re.compile(r"fencerow\.(?:now|us|at|seconds|later)\(")
-NUMBERS = {"holder": NIL, "limit": "10", "margin_s": "60", "awaited_s": "300", "alone": "1", **OWN_CLOCK}
+NUMBERS = {
+    "holder": NIL,
+    "limit": "10",
+    "margin_s": "60",
+    "awaited_s": "300",
+    "alone": "1",
+    "given": "{}",
+    **OWN_CLOCK,
+}
 
 
 @pytest.fixture

@@ -63,6 +63,19 @@ def claim(
     return _at_most(limit, rows)
 
 
+def claim_given(
+    queue: str, given: Sequence[str], *, holder: str, names: Sequence[str], margin_s: float
+) -> Steps[list[Claimed]]:
+    """`claim` of these jobs of a queue, which wait at a place, instead of those of its lanes.
+
+    For the transaction that has locked what decides who may go there, and these jobs, and has found that they may.
+    Those that do not stand in the lane of anybody, whose names are none of these, or that have expired are left
+    waiting, and so are all of them where the queue is paused or has a limit, or where the worker is not alive.
+    """
+    params = _claim_params(queue, (), holder, names, len(given), margin_s, OWN, bounded=False, given=given)
+    return _at_most(len(given), (yield Statement("claim", params)))
+
+
 @operation()
 def claim_suspect(
     queue: str,
@@ -105,6 +118,7 @@ def _claim_params(
     due: Due,
     *,
     bounded: bool,
+    given: Sequence[str] = (),
 ) -> dict[str, Param]:
     lanes = [
         (mark.priority, mark.lane, mark.run_at_us, mark.id, limit if mark.count is None else mark.count)
@@ -120,6 +134,7 @@ def _claim_params(
         "due_us": due.until_us,
         "since_us": due.since_us,
         "bounded": int(bounded),
+        "given": list(given),
     }
 
 

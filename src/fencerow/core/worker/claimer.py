@@ -32,6 +32,7 @@ from fencerow.core.worker.marks import QueueView
 from fencerow.core.worker.pool import PREFETCH_MAX, Pool
 from fencerow.core.worker.roster import Roster
 from fencerow.core.worker.suspect_claims import SuspectClaims
+from fencerow.core.worker.taking import Taker
 from fencerow.db.clock import CarriedClock
 from fencerow.db.due import OWN, Due
 from fencerow.db.portion import Portion, is_too_much
@@ -87,6 +88,16 @@ class Claimer:
             roster.suspects,
             dispatch.stays_here,
             self._claim_within,
+            self._accept,
+            margin_s=margin_s,
+        )
+        self.taker = Taker(
+            pool,
+            lease,
+            clock,
+            self._names,
+            self._may_claim,
+            lambda: self.claiming_since is not None,
             self._accept,
             margin_s=margin_s,
         )
@@ -241,7 +252,7 @@ class Claimer:
             return view.pause_s(time.monotonic())
 
         claim = self._claim_from(view, lanes, holder, wanted)
-        return self.hinted.begin(claim, brought, noted, self._not_known)
+        return self.hinted.begin(claim, brought, noted, self.not_known)
 
     async def _claim_passed_over(self, view: QueueView, *, locked_only: bool = False) -> None:
         """Wait for rows that somebody had locked: a job whose row submits lock again and again must not starve.
@@ -314,12 +325,12 @@ class Claimer:
         try:
             return await self._engine.arun(claim)
         except BaseException as error:
-            self._not_known(error)
+            self.not_known(error)
             raise
         finally:
             self._claiming_since = None
 
-    def _not_known(self, error: BaseException) -> None:
+    def not_known(self, error: BaseException) -> None:
         """A claim failed of this."""
         if not isinstance(error, Busy) and not is_too_much(error):  # of these nothing was stored
             self._roster.started.doubt()  # it may have claimed all the same

@@ -15,6 +15,7 @@ from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.life import Life
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import Roster
+from fencerow.core.worker.taking import Taking
 from fencerow.db.clock import CarriedClock
 
 ANSWER_S = 5.0  # that the last claims of a worker may take
@@ -46,6 +47,7 @@ class Claims:
         self._loops = loops
         self._margin_s = margin_s
         self.claimers: dict[Claimer, Loop] = {}
+        self._taking: Taking | None = None  # the last; it may be over
         # They serve nothing any more; some may still wait for an answer.
         self._dismissed: list[tuple[Claimer, Loop]] = []
 
@@ -105,9 +107,26 @@ class Claims:
         """Whether a look from the beginning found nothing due in any queue."""
         return all(claimer.pool.look.is_idle() for claimer in self.claimers)
 
+    def taking(self) -> Taking | None:
+        """What a chore may claim in its next transaction. None: slots want nothing, or another one may be claiming."""
+        if self._is_taking() is not None:
+            return None
+        takers = [claimer.taker for claimer in self.claimers]
+        if not any(taker.room() for taker in takers):
+            return None
+        not_known = next(iter(self.claimers)).not_known
+        self._taking = Taking(self._site.engine, self._lease, takers, not_known)
+        return self._taking
+
+    def _is_taking(self) -> Taking | None:
+        """The one that waits for its answer."""
+        return None if self._taking is None or self._taking.answered.done() else self._taking
+
     def any_sent_by(self, moment: float) -> bool:
         """Whether a claim sent by then (monotonic seconds) still waits for its answer."""
         sent = [claimer.claiming_since for claimer in self.claimers]
+        if (taking := self._is_taking()) is not None:
+            sent.append(taking.since)
         return any(each is not None and each <= moment for each in sent)
 
     def pause(self) -> None:
@@ -133,5 +152,7 @@ class Claims:
             waited_for += self._loops.tasks_of([loop])
             if (hinted := claimer.hinted.under_way()) is not None:
                 waited_for.append(hinted)
+        if (taking := self._is_taking()) is not None:
+            waited_for.append(taking.answered)
         if waited_for:
             await asyncio.wait(waited_for, timeout=ANSWER_S)

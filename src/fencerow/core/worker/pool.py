@@ -52,6 +52,7 @@ class Pool:
         self._ageing = ageing
         self.look.follow(self.queues)
         self.slots = slots
+        self.reserved = 0  # jobs that are being claimed beside the claimer
         self.open = 0  # slots that take jobs; one that runs a job when there are too many ends after it
         self.running = 0
         self._prefetch_s = prefetch_s
@@ -88,14 +89,23 @@ class Pool:
         if self._ready and len(self._ready) > buffer // 2:
             return 0
         free = max(0, self.slots - self.running)
-        asked = max(0, min(free * self._reach + buffer, max(free + buffer, PREFETCH_MAX)) - len(self._ready))
+        asked = max(
+            0,
+            min(free * self._reach + buffer, max(free + buffer, PREFETCH_MAX))
+            - len(self._ready)
+            - self.reserved,
+        )
         if free and self._gatherings.count:
             return max(asked, min(self._gatherings.missing(), PREFETCH_MAX))
         return asked
 
     def free(self) -> int:
         """Slots for which nothing is claimed yet."""
-        return max(0, self.slots - self.running - len(self._ready))
+        return max(0, self.slots - self.running - len(self._ready) - self.reserved)
+
+    def room(self) -> int:
+        """How many jobs slots and buffer would take, also where it is more than half full."""
+        return max(0, self.slots - self.running + self._buffer - len(self._ready) - self.reserved)
 
     def await_room(self) -> None:
         """Wake the claimer, once, when there is room: it knows of more than it may claim now."""

@@ -221,14 +221,11 @@ WHERE job.id = ANY(CAST(:ids AS uuid[]))
   AND job.gate IS NOT NULL
 RETURNING CAST(job.id AS text), job.queue, job.priority, fencerow.us(job.run_at), false, job.lane;
 
--- name: give_alike
--- Give turns to the first :wanted at each of these gates of limits that may go, in the order of their places, up to the first who
--- needs another gate too. `find_turns` and `give_turns` in one, for those that most gates of limits have: nothing is to be chosen
--- among jobs that need one gate each. Tells the gate of each, and whether somebody was found who needs more.
--- Guard: that of `give_turns`; the rows of the gates are locked and counted by now.
-WITH RECURSIVE {{lanes at gates}},
+-- fragment: line of those alike
+-- The first :wanted at each of these gates of limits that may go, locked, each with its place there, and whether nobody up to it
+-- needs another gate too.
 first AS MATERIALIZED (
-    SELECT lane.gate, lane.priority, next.id, next.run_at, next.alone
+    SELECT lane.gate, lane.queue, lane.priority, next.id, next.run_at, next.alone
     FROM lane
     CROSS JOIN LATERAL (
         SELECT waiting.id, waiting.run_at,
@@ -242,10 +239,33 @@ first AS MATERIALIZED (
     WHERE {{is open}}
 ),
 line AS MATERIALIZED (
-    SELECT first.id, row_number() OVER earlier AS place, bool_and(COALESCE(first.alone, false)) OVER earlier AS goes
+    SELECT first.id, first.gate, first.queue, first.priority, first.run_at,
+           row_number() OVER earlier AS place, bool_and(COALESCE(first.alone, false)) OVER earlier AS goes
     FROM first
     WINDOW earlier AS (PARTITION BY first.gate ORDER BY first.priority DESC, first.run_at, first.id ROWS UNBOUNDED PRECEDING)
 )
+
+-- fragment: workers that live
+-- How many workers live, by their leases, which an index has.
+(SELECT count(*) FROM fencerow.workers AS worker WHERE worker.state = 'alive' AND worker.lease_until > (SELECT fencerow.now()))
+
+-- name: find_alike
+-- Those to whom `give_alike` would give turns, locked, in the order in which they go: the gate of each, its queue, how many workers live, and whether somebody was
+-- found who needs more. For a worker that claims them itself.
+WITH RECURSIVE {{lanes at gates}},
+{{line of those alike}}
+SELECT CAST(line.id AS text), line.gate, line.queue, {{workers that live}}, EXISTS (SELECT 1 FROM line WHERE NOT line.goes)
+FROM line
+WHERE line.goes AND line.place <= CAST(:wanted AS integer)
+ORDER BY line.priority DESC, line.run_at, line.id;
+
+-- name: give_alike
+-- Give turns to the first :wanted at each of these gates of limits that may go, in the order of their places, up to the first who
+-- needs another gate too. `find_turns` and `give_turns` in one, for those that most gates of limits have: nothing is to be chosen
+-- among jobs that need one gate each. Tells the gate of each, and whether somebody was found who needs more.
+-- Guard: that of `give_turns`; the rows of the gates are locked and counted by now.
+WITH RECURSIVE {{lanes at gates}},
+{{line of those alike}}
 UPDATE fencerow.jobs AS job
 SET state = 'queued',
     gate = NULL,

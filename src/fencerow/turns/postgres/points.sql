@@ -107,6 +107,10 @@ left_gates AS (
     SELECT 'limit:' || unnest(ended.limits) FROM ended WHERE ended.limits IS NOT NULL
 )
 
+-- at: what a claim writes of a given job
+-- Its turn came with the claim.
+turned_at = CASE WHEN job.gate IS NULL THEN job.turned_at ELSE clock.now END
+
 -- at: told of successes
 -- To whom turns were passed on.
 CASE WHEN row_number() OVER () = 1

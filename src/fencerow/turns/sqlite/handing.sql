@@ -202,14 +202,11 @@ WHERE id IN (SELECT value FROM json_each(:ids))
   AND +gate IS NOT NULL
 RETURNING id, queue, priority, run_at, 0, lane;
 
--- name: give_alike
--- Give turns to the first :wanted at each of these gates of limits that may go, in the order of their places, up to the first who
--- needs another gate too. `find_turns` and `give_turns` in one, for those that most gates of limits have: nothing is to be chosen
--- among jobs that need one gate each. Tells the gate of each, and always that there may be somebody who needs more.
--- Guard: that of `give_turns`; the turns of the gates are counted by now.
-WITH RECURSIVE {{lanes at gates}},
-first (gate, priority, id, run_at, alone) AS MATERIALIZED (
-    SELECT lane.gate, lane.priority, next.id, next.run_at,
+-- fragment: line of those alike
+-- The first :wanted at each of these gates of limits that may go, each with its place there, and whether nobody up to it needs
+-- another gate too.
+first (gate, queue, priority, id, run_at, alone) AS MATERIALIZED (
+    SELECT lane.gate, lane.queue, lane.priority, next.id, next.run_at,
            +next.exclusive IS NULL AND +next.limits = json_array(substr(lane.gate, 7))
     FROM lane
     CROSS JOIN fencerow.jobs AS next ON next.rowid IN (
@@ -221,11 +218,34 @@ first (gate, priority, id, run_at, alone) AS MATERIALIZED (
     )
     WHERE {{is open}}
 ),
-line (id, place, goes) AS (
-    SELECT first.id, row_number() OVER earlier, min(COALESCE(first.alone, 0)) OVER earlier
+line (id, gate, queue, priority, run_at, place, goes) AS (
+    SELECT first.id, first.gate, first.queue, first.priority, first.run_at,
+           row_number() OVER earlier, min(COALESCE(first.alone, 0)) OVER earlier
     FROM first
     WINDOW earlier AS (PARTITION BY first.gate ORDER BY first.priority DESC, first.run_at, first.id ROWS UNBOUNDED PRECEDING)
 )
+
+-- fragment: workers that live
+-- How many workers live, by their leases, which an index has.
+(SELECT count(*) FROM fencerow.workers AS worker WHERE worker.state = 'alive' AND worker.lease_until > (SELECT fencerow.now()))
+
+-- name: find_alike
+-- Those to whom `give_alike` would give turns, in the order in which they go: the gate of each, its queue, how many workers live, and always that there may be
+-- somebody who needs more. For a worker that claims them itself.
+WITH RECURSIVE {{lanes at gates}},
+{{line of those alike}}
+SELECT line.id, line.gate, line.queue, {{workers that live}}, 1
+FROM line
+WHERE line.goes AND line.place <= :wanted
+ORDER BY line.priority DESC, line.run_at, line.id;
+
+-- name: give_alike
+-- Give turns to the first :wanted at each of these gates of limits that may go, in the order of their places, up to the first who
+-- needs another gate too. `find_turns` and `give_turns` in one, for those that most gates of limits have: nothing is to be chosen
+-- among jobs that need one gate each. Tells the gate of each, and always that there may be somebody who needs more.
+-- Guard: that of `give_turns`; the turns of the gates are counted by now.
+WITH RECURSIVE {{lanes at gates}},
+{{line of those alike}}
 UPDATE fencerow.jobs
 SET state = 'queued',
     gate = NULL,

@@ -47,3 +47,7 @@ INSERT INTO fencerow.gate_arrivals (gate)
 SELECT {{first gate}}
 FROM fencerow.revived AS revived
 WHERE revived.exclusive IS NOT NULL OR revived.limits IS NOT NULL;
+
+-- at: what a claim writes of a given job
+-- Its turn came with the claim.
+turned_at = CASE WHEN gate IS NULL THEN turned_at ELSE (SELECT fencerow.now()) END

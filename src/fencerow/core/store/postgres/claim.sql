@@ -25,19 +25,32 @@ AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
                   AND (queue.paused_at IS NOT NULL OR (queue.limited AND CAST(:bounded AS integer) = 0))
                 FOR KEY SHARE)
 
+-- fragment: is given
+-- It waits at a place where this transaction has locked all that decides who may go, and has found that it may (:given). Anybody
+-- who knows it may take it.
+job.id = ANY(CAST(:given AS uuid[]))
+AND job.state IS NOT DISTINCT FROM 'waiting'
+AND job.gate IS NOT NULL
+AND job.queue = :queue
+AND job.lane = ''
+AND job.name = ANY(CAST(:names AS text[]))
+AND COALESCE(job.expires_at > clock.now, true)
+
 -- fragment: claim guard
 -- The guard of a claim: whoever locked the row first may have claimed it. The row is found by its id: a plain
 -- `state = 'queued'` would let the planner walk the lanes for it, all of them, when it believes that they are nearly empty.
-job.state IS NOT DISTINCT FROM 'queued'
+(job.state IS NOT DISTINCT FROM 'queued'
+ OR {{is given}})
 AND {{may claim}}
 
 -- fragment: started
 -- What a claim writes.
 state = 'running',
+gate = NULL,
 attempt = job.attempt + 1,
 holder = CAST(:holder AS uuid),
 claimed_at = clock.now,
-deadline_at = clock.now + fencerow.seconds(job.timeout_s + CAST(:margin_s AS double precision))
+deadline_at = clock.now + fencerow.seconds(job.timeout_s + CAST(:margin_s AS double precision)){{what a claim writes of a given job}}
 
 -- fragment: budgets of an attempt
 -- Those of its budgets that a worker must know.
@@ -65,6 +78,8 @@ FROM (SELECT claimed.*, sum(args_bytes) OVER (ORDER BY priority DESC, run_at, id
 -- The mark is only a hint that spares the dead entries at the lane's head; exclusivity is the row lock and the state.
 -- Guard: still queued, in the lane that was asked for, due, not expired, the queue not paused, and the claiming worker's
 -- own row alive.
+-- Beside them it takes those that are :given: they wait at a place, and the transaction of which this is a part has found that they
+-- may go. That is one write of a job that would be queued for this claim otherwise.
 -- Due is decided by the clock. One that went back behind what the worker has seen it reach leaves jobs due up to
 -- :due_us, at most a day: those that were written before, which is all whose last writing does not lie between
 -- :since_us and now.
@@ -93,7 +108,7 @@ claimed AS (
                 FOR UPDATE SKIP LOCKED
             ) AS candidate
             LIMIT CAST(:limit AS integer)
-        ))
+        ) || CAST(:given AS uuid[]))
       AND {{claim guard}}
     {{claimed jobs}};
 

@@ -20,10 +20,15 @@ EXISTS (SELECT 1 FROM fencerow.workers AS worker WHERE worker.id = :holder AND w
 AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
                 WHERE queue.name IN (:queue, '') AND (queue.paused_at IS NOT NULL OR (queue.limited AND :bounded = 0)))
 
--- fragment: claim guard
--- The guard of a claim: nobody has claimed it.
-state = 'queued'
-AND {{may claim}}
+-- fragment: is given
+-- It waits at a place, and this transaction has found that it may go (:given). Anybody who knows it may take it.
+state = 'waiting'
+AND gate IS NOT NULL
+AND id IN (SELECT value FROM json_each(:given))
+AND queue = :queue
+AND lane = ''
+AND name IN (SELECT value FROM json_each(:names))
+AND (expires_at IS NULL OR expires_at > fencerow.now())
 
 -- fragment: claimed job
 -- What the worker gets of it, in the order of `Claimed`.
@@ -36,13 +41,20 @@ json_array(
     {{lane it came from}}
 )
 
+-- fragment: claim guard
+-- The guard of a claim: nobody has claimed it.
+(state = 'queued'
+ OR {{is given}})
+AND {{may claim}}
+
 -- fragment: started
 -- What a claim writes.
 state = 'running',
+gate = NULL,
 attempt = attempt + 1,
 holder = :holder,
 claimed_at = (SELECT fencerow.now()),
-deadline_at = (SELECT fencerow.now()) + CAST((timeout_s + :margin_s) * 1000000 AS INTEGER)
+deadline_at = (SELECT fencerow.now()) + CAST((timeout_s + :margin_s) * 1000000 AS INTEGER){{what a claim writes of a given job}}
 
 -- name: claim
 -- Take up to :limit due jobs of one queue, the lanes in the order given, each from its low-water mark and no more of it
@@ -51,6 +63,8 @@ deadline_at = (SELECT fencerow.now()) + CAST((timeout_s + :margin_s) * 1000000 A
 -- The mark is only a hint; exclusivity is the file's one write lock and the state.
 -- Guard: still queued, in the lane that was asked for, due, not expired, the queue not paused, and the claiming worker's
 -- own row alive.
+-- Beside them it takes those that are :given: they wait at a place, and the transaction of which this is a part has found that they
+-- may go. That is one write of a job that would be queued for this claim otherwise.
 -- Due is decided by the clock. One that went back behind what the worker has seen it reach leaves jobs due up to
 -- :due_us, at most a day: those that were written before, which is all whose last writing does not lie between
 -- :since_us and now.
@@ -60,25 +74,30 @@ deadline_at = (SELECT fencerow.now()) + CAST((timeout_s + :margin_s) * 1000000 A
 UPDATE fencerow.jobs
 SET {{started}}
 WHERE id IN (
-        SELECT candidate.value
-        FROM json_each(:lanes) AS lane,
-             json_each((
-                 SELECT json_group_array(id)
-                 FROM (SELECT queued.id
-                       FROM fencerow.jobs AS queued
-                       WHERE queued.queue = :queue
-                         AND queued.priority = json_extract(lane.value, '$[0]')
-                         AND queued.lane = json_extract(lane.value, '$[1]')
-                         AND queued.state = 'queued'
-                         AND (queued.run_at, queued.id)
-                             > (json_extract(lane.value, '$[2]'), json_extract(lane.value, '$[3]'))
-                         AND {{claimable}}
-                       ORDER BY queued.run_at, queued.id
-                       LIMIT (SELECT max(json_extract(most.value, '$[4]')) FROM json_each(:lanes) AS most))
-             )) AS candidate
-        WHERE candidate.key < json_extract(lane.value, '$[4]')
-        ORDER BY lane.key, candidate.key
-        LIMIT :limit
+        SELECT found.id
+        FROM (
+            SELECT candidate.value AS id
+            FROM json_each(:lanes) AS lane,
+                 json_each((
+                     SELECT json_group_array(id)
+                     FROM (SELECT queued.id
+                           FROM fencerow.jobs AS queued
+                           WHERE queued.queue = :queue
+                             AND queued.priority = json_extract(lane.value, '$[0]')
+                             AND queued.lane = json_extract(lane.value, '$[1]')
+                             AND queued.state = 'queued'
+                             AND (queued.run_at, queued.id)
+                                 > (json_extract(lane.value, '$[2]'), json_extract(lane.value, '$[3]'))
+                             AND {{claimable}}
+                           ORDER BY queued.run_at, queued.id
+                           LIMIT (SELECT max(json_extract(most.value, '$[4]')) FROM json_each(:lanes) AS most))
+                 )) AS candidate
+            WHERE candidate.key < json_extract(lane.value, '$[4]')
+            ORDER BY lane.key, candidate.key
+            LIMIT :limit
+        ) AS found
+        UNION ALL
+        SELECT value FROM json_each(:given)
     )
   AND {{claim guard}}
 RETURNING {{claimed job}};

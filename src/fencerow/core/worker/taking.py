@@ -1,0 +1,130 @@
+"""Jobs that a chore lets go are claimed in its own transaction, as far as slots of this worker want them.
+
+They wait at a place, in no lane. Queued first, each would be written once more, and its claim would wait for that. A
+worker takes them so where nothing else is known to be due in their queue: whoever is more urgent, or came before them,
+stands in a lane by then, and goes first. What it does not take is queued, for everybody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from fencerow.core.model.job import Claimed
+from fencerow.core.store.claims import claim_given
+from fencerow.core.worker.lease import WorkerLease
+from fencerow.core.worker.look import QueueLook
+from fencerow.core.worker.pool import Pool
+from fencerow.db.clock import CarriedClock
+from fencerow.db.engine import Engine
+from fencerow.db.run import Operation, Steps
+
+T = TypeVar("T")
+
+
+class Taker:
+    """Takes jobs for one pool. Used on the event loop only.
+
+    `is_claiming`: whether its claimer waits for an answer, which may fill the slots. `accept` hands what was claimed
+    to them.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        lease: WorkerLease,
+        clock: CarriedClock,
+        names: Sequence[str],
+        may_claim: Callable[[], bool],
+        is_claiming: Callable[[], bool],
+        accept: Callable[[str, Sequence[Claimed], str, float], None],
+        *,
+        margin_s: float,
+    ) -> None:
+        self.accept = accept
+        self._pool = pool
+        self._lease = lease
+        self._clock = clock
+        self._names = names
+        self._may_claim = may_claim
+        self._is_claiming = is_claiming
+        self._margin_s = margin_s
+
+    @property
+    def queues(self) -> Sequence[str]:
+        """Those that it serves now."""
+        return self._pool.queues
+
+    def room(self) -> int:
+        """How many jobs slots want beside those that wait for one here."""
+        idle = self._may_claim() and not self._is_claiming() and not self._clock.is_behind
+        return self._pool.room() if idle and self._lease.holder is not None else 0
+
+    def wanted(self, queue: str, share: int) -> int:
+        """How many jobs of this queue slots want now that stand in no lane. `share`: so many may be claimed ahead."""
+        return min(self.room(), max(self._pool.free(), share)) if _is_dry(self._pool.look, queue) else 0
+
+    def claim(self, queue: str, ids: Sequence[str], holder: str) -> Steps[list[Claimed]]:
+        """Claim these. Slots are kept for them until `over`."""
+        self._pool.reserved = len(ids)
+        return (yield from claim_given(queue, ids, holder=holder, names=self._names, margin_s=self._margin_s))
+
+    def over(self) -> None:
+        """No slot is kept any more."""
+        self._pool.reserved = 0
+
+
+class Taking:
+    """What one operation may claim beside what it does. Used on the event loop only, and once."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        lease: WorkerLease,
+        takers: Sequence[Taker],
+        not_known: Callable[[BaseException], None],
+    ) -> None:
+        self.since = time.monotonic()
+        self.answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._engine = engine
+        self._lease = lease
+        self._takers = takers
+        self._not_known = not_known
+        self._holder = ""
+
+    def claim(self, queue: str, ids: Sequence[str], workers: int) -> Steps[list[Claimed]]:
+        """Claim the first of these jobs, which the transaction has locked and found to be next of those that wait, as
+        many as slots of this worker want. `workers`: how many live; one claims ahead no more than its share, for what
+        waits for a slot here would keep others from their turns."""
+        taker = next((each for each in self._takers if queue in each.queues), None)
+        count = 0 if taker is None else taker.wanted(queue, -(-len(ids) // max(1, workers)))
+        holder = self._lease.holder
+        if taker is None or holder is None or count <= 0:
+            return []
+        self._holder = holder
+        return (yield from taker.claim(queue, ids[:count], holder))
+
+    async def run(self, operation: Operation[T], claimed: Callable[[T], Sequence[Claimed]]) -> T:
+        """Run it, and hand to the slots what it has claimed. It must not be repeated where it may have been stored."""
+        try:
+            result = await self._engine.arun(operation)
+        except BaseException as error:
+            self._not_known(error)
+            raise
+        finally:
+            for taker in self._takers:
+                taker.over()
+            self.answered.set_result(None)
+        if jobs := claimed(result):
+            queue = jobs[0].queue
+            taker = next(each for each in self._takers if queue in each.queues)
+            taker.accept(queue, jobs, self._holder, time.monotonic() - self.since)
+        return result
+
+
+def _is_dry(look: QueueLook, queue: str) -> bool:
+    """Whether nothing is known to be due in its lanes, no suspect either, and no limit bounds its claims."""
+    view = look.views.get(queue)
+    return view is not None and not view.has_more and not view.limit.is_there and view.suspects.due_at is None
