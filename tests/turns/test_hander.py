@@ -10,7 +10,11 @@ from fencerow import Config
 from fencerow.core.chore import Site
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
-from fencerow.turns import hander
+from fencerow.db.run import Operation
+from fencerow.limits import Limit
+from fencerow.limits.limits import define
+from fencerow.turns import hander, looks
+from fencerow.turns.looks import TurnsWanted
 from tests.core.store.stage import rows
 from tests.kit.jobs import AnyEngine, new_job
 
@@ -75,3 +79,30 @@ async def test_arrivals_that_do_not_end_put_off_no_part_of_a_sweep_but_the_first
 
     found = await engine.arun(store.read([job.id for job in lost]))
     assert {job.state for job in found.values()} == {"queued"}
+
+
+async def test_a_look_that_gave_all_it_may_is_followed_by_one_that_asks_nobody(
+    engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in ("turns.gates", "turns.handing", "limits.named"):
+        monkeypatch.setattr(f"fencerow.{place}.ROOM_MAX", 1)
+    asked: list[int] = []
+    wanted = looks.turns_wanted
+
+    def counted(after: int = 0) -> Operation[TurnsWanted]:
+        asked.append(after)
+        return wanted(after)
+
+    monkeypatch.setattr(looks, "turns_wanted", counted)
+    await engine.arun(define(Limit("a", at_once=2), actor=None, reason=None))
+    made = [new_job(limits=("a",)) for _ in range(2)]
+    await engine.arun(store.submit_gated(made))
+    gives = hander.Hander(Site(engine, Config(), Telemetry(), "w", lambda: ()))
+    gives._sweep_at = float("inf")
+
+    assert await gives.tick() == 0.0, "there is more"
+    await gives.tick()
+
+    found = await engine.arun(store.read([job.id for job in made]))
+    assert {job.state for job in found.values()} == {"queued"}
+    assert len(asked) == 1

@@ -31,6 +31,7 @@ SWEEP_SHARE = (
 )
 SWEEP_S_MAX = 5.0  # but no longer: a part that waited for a lock or for the database cost nobody that time
 TAKEN_S = 0.02  # until the next look, where another worker had taken what was there
+AT_ONCE = TurnsWanted(arrived=True, due_us=None)
 
 
 class Hander(Chore):
@@ -50,6 +51,7 @@ class Hander(Chore):
         self._sweep_at = time.monotonic()  # but arrivals come first, for a while
         self._mark = ArrivalMark()
         self._beside = BESIDE
+        self._more = False  # the last look gave all that one may: there is more, and nobody need be asked
 
     def is_for(self, message: WakeUp | None) -> bool:
         """Whether somebody came to a gate or left one, as far as is known."""
@@ -58,7 +60,7 @@ class Hander(Chore):
     async def tick(self) -> float:
         """Hand over what is free; returns the seconds until the next look."""
         after = self._mark.after(time.monotonic())
-        wanted = await self._engine.arun(looks.turns_wanted(after))
+        wanted = AT_ONCE if self._more else await self._engine.arun(looks.turns_wanted(after))
         if not after:
             self._mark.looked_at_all(time.monotonic())
         comes_first = (
@@ -75,10 +77,12 @@ class Hander(Chore):
                 return self._poll_max_s
             # All workers sleep until that instant: whoever wakes first does it, and the others see that it is done.
             return wanted.due_us / 1e6 + random.uniform(0, TAKEN_S)  # noqa: S311 (a moment, no secret)
+        self._more = False
         handed = await self._handed(after)
         # Where one look gave many turns, the next may: for a limit that lets one go at a time few gates are locked.
         given = len(handed.queued) + len(handed.claimed)
         self._beside = min(ROOM_MAX, max(BESIDE, 2 * given, self._beside // 2))
+        self._more = handed.more
         self._tell(handed)
         self._mark.took(handed.last, time.monotonic())
         return 0.0 if handed.more else TAKEN_S
