@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from growth import MANY, OPERATIONS, QUEUE, UNDISTURBED, Measured, Side, Stored, jobs
+from growth import MANY, OPERATIONS, UNDISTURBED, Measured, jobs, server_us
+from growth_side import QUEUE, Side, Stored
 
 from fencerow import App
 from fencerow.bench.evidence import keep
@@ -32,7 +33,6 @@ from fencerow.bench.figure import percentile
 from fencerow.bench.place import SETTINGS
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.store import store
-from fencerow.db.postgres_session import PostgresSession
 from fencerow.db.run import Operation
 from fencerow.limits import Limit
 from fencerow.schedules.definition import Definition, Overlap
@@ -62,28 +62,6 @@ MEASURED: dict[str, Measured] = {
     f"claim of {MANY}": claim(MANY),
     f"end of {MANY}": lambda side, run: side.end(run(claim(MANY)(side, run))),
 }
-
-
-def used_s(pid: int) -> float:
-    """The time of a processor that a backend has used, once it rests: what runs is counted a tick later."""
-    while Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] == "R":
-        pass
-    return int(Path(f"/proc/{pid}/schedstat").read_text("ascii").split()[0]) / 1e9
-
-
-def server_us(side: Side, measured: Measured) -> float:
-    pools = side.engine._pools
-    with (
-        pools.connection() as connection,
-        pools.watched(connection) as watched,
-        connection.transaction(force_rollback=True),
-    ):
-        session = PostgresSession(connection, side.engine.queries, watched, prepare=True)
-        pid = connection.info.backend_pid
-        operation = measured(side, session.run)
-        began = used_s(pid)
-        session.run(operation)
-        return (used_s(pid) - began) * 1e6
 
 
 def compared(small: Side, large: Side, rounds: int) -> dict[str, tuple[float, float]]:

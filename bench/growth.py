@@ -1,18 +1,19 @@
 """What grows dearer with what is stored: each operation on a large database beside the same on a small one.
 
     python bench/growth.py [postgres|sqlite] [--queued N] [--finished N] [--keys N] [--limited N] [--schedules N]
-                           [--flows N] [--churn N] [--rounds N] [--folder DIR] [--save FILE]
+                           [--flows N] [--steps N] [--sleeping N] [--events N] [--churn N] [--rounds N]
+                           [--folder DIR] [--save FILE]
 
 Both databases hold of everything: queued jobs, finished ones, exclusive keys of which one job has the turn and another
-waits, jobs that wait for one limit, schedules, flows. The small one has so little of each as SMALL says, the large one
-as much as was asked for; all of the goal is `--queued 5000000 --finished 20000000 --keys 100000 --schedules 10000`,
-which wants 20 GB and half an hour. The operations take turns on the two, in transactions that are rolled back, so that
-each meets the same tables. On PostgreSQL they are measured again after so many jobs were claimed and ended there
-(`--churn`) while somebody holds a snapshot from before it. A claim begins behind its mark, as a worker's does; that
-of a sweep begins with the lane.
+waits, jobs that wait for one limit, schedules, flows, steps that jobs remember, jobs that sleep, events. The small one
+has so little of each as SMALL says, the large one as much as was asked for; all of the goal is `--queued 5000000
+--finished 20000000 --keys 100000 --schedules 10000`, which wants 20 GB and half an hour. The operations take turns on
+the two, in transactions that are rolled back, so that each meets the same tables. On PostgreSQL they are measured again
+after so many jobs were claimed and ended there (`--churn`) while somebody holds a snapshot from before it. A claim
+begins behind its mark, as a worker's does; that of a sweep begins with the lane.
 
-Told is the best tenth of each side, in microseconds, and the ratio: on SQLite the time of the thread on a processor, on
-PostgreSQL the time by the clock. What else the machine does can only add to it.
+Told is the best tenth of each side, in microseconds of a processor, and the ratio: on SQLite of the thread, on
+PostgreSQL of the server's backend.
 """
 
 from __future__ import annotations
@@ -21,113 +22,53 @@ import argparse
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg
+from growth_side import (
+    FLOWS,
+    KEYED,
+    LIMITED,
+    NARROW,
+    OF_KEYS,
+    OF_LIMITS,
+    PLAIN,
+    QUEUE,
+    Side,
+    Stored,
+    events,
+)
 
-from fencerow import App, Client, Config
 from fencerow.bench import table
 from fencerow.bench.evidence import keep
 from fencerow.bench.figure import percentile
-from fencerow.bench.place import SETTINGS, AnyEngine, with_bench
+from fencerow.bench.place import SETTINGS
 from fencerow.core.model.ids import new_id
-from fencerow.core.model.job import Claimed, NewJob, Template
+from fencerow.core.model.job import Claimed, NewJob
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.db.postgres import PostgresEngine
+from fencerow.db.postgres_session import PostgresSession
 from fencerow.db.run import Operation
-from fencerow.limits import Limit
+from fencerow.events import sequencer
+from fencerow.events.outbox import append
+from fencerow.flows.storing import submit_flow
+from fencerow.flows.waking import advance
 from fencerow.retention.purging import purge_by_age
 from fencerow.schedules import ticking
-from fencerow.schedules.definition import Definition, Overlap
-from fencerow.schedules.definitions import RowKind, WantedRow
-from fencerow.schedules.reconciling import reconcile
+from fencerow.steps.memory import Fencing, Remembering, remember
+from fencerow.steps.model import Kind
+from fencerow.steps.waker import wake_due
 from fencerow.testing.postgres import PostgresServer
 from fencerow.turns import handing
 
-QUEUE, KEYED = "bench", "keyed"
-MANY, CHUNK = 100, 5_000
+MANY, DUE = 100, 10
 UNDISTURBED = 0.1
-LEASE_S, PERIOD_S = 36_000.0, 86_400.0
-PLAIN, OF_KEYS = Template(queue=QUEUE, name="noop"), Template(queue=KEYED, name="noop")
-
-
-@dataclass(frozen=True)
-class Stored:
-    """How much of each a database holds."""
-
-    queued: int = 1_000
-    finished: int = 1_000
-    keys: int = 100
-    limited: int = 100
-    schedules: int = 10
-    flows: int = 10
-
-
 SMALL = Stored()
-SOME = Stored(queued=100_000, finished=200_000, keys=5_000, limited=5_000, schedules=1_000, flows=200)
-
-
-class Side:
-    """One database, filled, with a worker that is registered there."""
-
-    def __init__(self, url: str, holds: Stored) -> None:
-        self.holds, self.holder = holds, new_id()
-        self.mark = store.Mark(0)  # behind which a worker looks, but for its sweeps
-        self.app = App(config=Config(url=url, pool_max=10))
-        self.app.migrate()
-        engine = self.app.engine
-        self.engine: AnyEngine = with_bench(engine)  # type: ignore[arg-type]
-        self.clock = time.perf_counter if isinstance(engine, PostgresEngine) else time.thread_time
-        engine.run(
-            store.register(holder=self.holder, name="bench", host="", pid=0, info="{}", lease_s=LEASE_S)
-        )
-        self._fill()
-
-    def _fill(self) -> None:
-        holds, engine = self.holds, self.engine
-        table.fill(engine, holds.queued)
-        table.fill_finished(engine, holds.finished)
-        Client(engine).limits.define(Limit("narrow", at_once=1))
-        self._submitted(
-            NewJob(new_id(), "{}", 2, OF_KEYS, f"k{at}") for at in range(holds.keys) for _ in (1, 2)
-        )
-        self._submitted(NewJob(new_id(), "{}", 2, OF_KEYS, None, ("narrow",)) for _ in range(holds.limited))
-        while engine.run(handing.hand_over()).queued:
-            pass
-        work = NewJob("", "{}", 2, PLAIN)
-        rules = Definition(spec={"interval_s": PERIOD_S, "spread": False}, work=work, overlap=Overlap.SKIP)
-        wanted = [WantedRow(f"s{at:06}", "", RowKind.SINGLE, rules) for at in range(holds.schedules)]
-        engine.run(reconcile(wanted, owner="bench", own=["noop"], running=[], actor="bench"))
-        self._flows()
-        engine.run(table.vacuum())
-
-    def _submitted(self, jobs: Iterator[NewJob]) -> None:
-        wanted = list(jobs)
-        for first in range(0, len(wanted), CHUNK):
-            self.engine.run(store.submit_gated(wanted[first : first + CHUNK]))
-
-    def _flows(self) -> None:
-        @self.app.job(name="part", queue="flows")
-        async def part() -> None: ...
-
-        for at in range(self.holds.flows):
-            flow = self.app.flow(f"flow {at}")
-            first = flow.add("first", part.call())
-            flow.add("last", part.call(), needs=[first])
-            flow.submit()
-
-    def claim(self, queue: str, count: int, mark: store.Mark | None = None) -> Operation[list[Claimed]]:
-        marks = [mark or store.Mark(0)]
-        return store.claim(queue, marks, holder=self.holder, names=["noop"], limit=count, margin_s=60.0)
-
-    def end(self, claimed: Sequence[Claimed]) -> Operation[Any]:
-        ends = [store.Success(job.id, job.attempt, "1") for job in claimed]
-        return store.succeed(ends, holder=self.holder)
+SOME = Stored(100_000, 200_000, 5_000, 5_000, 1_000, 200, 20_000, 10_000, 100_000)
 
 
 class TakenBack(Exception):
@@ -142,10 +83,42 @@ def jobs(count: int) -> list[NewJob]:
     return [NewJob(new_id(), "{}", 2, PLAIN) for _ in range(count)]
 
 
-def turn(side: Side, run: Callable[[Operation[Any]], Any]) -> Operation[Any]:
+Run = Callable[[Operation[Any]], Any]
+
+
+def turn(side: Side, run: Run) -> Operation[Any]:
     """The end of one job of a key, of which another waits; then the hand-over, which is measured."""
     run(side.end(run(side.claim(KEYED, 1))))
     return handing.hand_over()
+
+
+def place_under_limit(side: Side, run: Run) -> Operation[Any]:
+    """The same under a limit at which all others wait."""
+    run(side.end(run(side.claim(LIMITED, 1))))
+    return handing.hand_over()
+
+
+def told(side: Side, run: Run) -> Operation[Any]:
+    """The end of the first job of a flow; then it is told to the job that waits for it, which is measured."""
+    run(side.end(run(side.claim(FLOWS, 1))))
+    return advance(actor=None)
+
+
+def step(side: Side, run: Run) -> Operation[Any]:
+    run(store.submit(jobs(1)))  # where all have ended there is one all the same
+    (job,) = run(side.claim(QUEUE, 1, side.mark))
+    said = Remembering(name="step", kind=Kind.STEP, seq=1, beside=False, result="1")
+    return remember(Fencing(job.id, side.holder, job.attempt), said)
+
+
+def fires(_side: Side, run: Run) -> Operation[Any]:
+    run(table.schedules_due(DUE))
+    return ticking.tick()
+
+
+def placed(side: Side, run: Run) -> Operation[Any]:
+    run(append(events(MANY)))
+    return sequencer.sequence(side.placed)
 
 
 OPERATIONS: dict[str, Measured] = {
@@ -155,21 +128,57 @@ OPERATIONS: dict[str, Measured] = {
     "claim of 1 by a sweep": lambda side, _run: side.claim(QUEUE, 1),
     f"claim of {MANY}": lambda side, _run: side.claim(QUEUE, MANY, side.mark),
     f"end of {MANY}": lambda side, run: side.end(run(side.claim(QUEUE, MANY, side.mark))),
+    "submit with a key": lambda _side, _run: store.submit_gated([NewJob(new_id(), "{}", 2, OF_KEYS, "new")]),
+    "submit under a limit": lambda _side, _run: store.submit_gated(
+        [NewJob(new_id(), "{}", 2, OF_LIMITS, None, NARROW)]
+    ),
     "hand-over of a turn": turn,
+    "place under a limit": place_under_limit,
+    "submit of a flow of 2": lambda side, _run: submit_flow(side.flow("new")._plan(), actor=None),
+    "end told in a flow": told,
+    "step remembered": step,
+    "sleeps, none due": lambda _side, _run: wake_due(limit=MANY, actor=None),
+    f"publish of {MANY}": lambda _side, _run: append(events(MANY)),
+    f"places for {MANY} events": placed,
+    f"fires of {DUE}": fires,
     "schedules, none due": lambda _side, _run: ticking.tick(),
     "next fire of all": lambda _side, _run: ticking.next_fire(),
     f"purge of {MANY}": lambda _side, _run: purge_by_age(State.SUCCEEDED, age_s=0.0, limit=MANY),
 }
 
 
+def used_s(pid: int) -> float:
+    """The time of a processor that a backend has used, once it rests: what runs is counted a tick later."""
+    while Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] == "R":
+        pass
+    return int(Path(f"/proc/{pid}/schedstat").read_text("ascii").split()[0]) / 1e9
+
+
+def server_us(side: Side, measured: Measured) -> float:
+    pools = side.engine._pools
+    with (
+        pools.connection() as connection,
+        pools.watched(connection) as watched,
+        connection.transaction(force_rollback=True),
+    ):
+        session = PostgresSession(connection, side.engine.queries, watched, prepare=True)
+        pid = connection.info.backend_pid
+        operation = measured(side, session.run)
+        began = used_s(pid)
+        session.run(operation)
+        return (used_s(pid) - began) * 1e6
+
+
 def took_us(side: Side, measured: Measured) -> float:
+    if isinstance(side.engine, PostgresEngine):
+        return server_us(side, measured)
     took = 0.0
     try:
         with side.engine.session() as session:
             operation = measured(side, session.run)
-            began = side.clock()
+            began = time.thread_time()
             session.run(operation)
-            took = side.clock() - began
+            took = time.thread_time() - began
             raise TakenBack
     except TakenBack:
         return took * 1e6

@@ -22,6 +22,24 @@ def fill_finished(engine: AnyEngine, count: int) -> None:
         engine.run(_fill_finished(first, rows))
 
 
+@operation(alone=True)
+def fall_asleep(queue: str) -> Steps[None]:
+    """All queued jobs of this queue sleep for a week from now on."""
+    yield from execute("bench_sleep", queue=queue)
+
+
+@operation(alone=True)
+def fill_steps(count: int) -> Steps[None]:
+    """Keep so many steps that jobs remember."""
+    yield from execute("bench_steps", count=count)
+
+
+@operation()
+def schedules_due(count: int) -> Steps[None]:
+    """So many schedules are due now."""
+    yield from execute("bench_due", count=count)
+
+
 @operation(writes="jobs")
 def clear() -> Steps[None]:
     """Empty the tables of jobs."""

@@ -19,13 +19,34 @@ SELECT CAST(lpad(to_hex(CAST(:first AS bigint) + n), 32, '0') AS uuid), 'bench',
        clock_timestamp(), 7, '{"t":0}', 'succeeded', 1, clock_timestamp(), 'null'
 FROM generate_series(1, CAST(:count AS integer)) AS n;
 
+-- name: bench_sleep
+-- All queued jobs of this queue sleep for a week, as if their attempts had come to that.
+WITH slept AS (
+    UPDATE fencerow.jobs AS job SET state = 'waiting'
+    WHERE job.queue = :queue AND job.state = 'queued'
+    RETURNING job.id
+)
+INSERT INTO fencerow.job_waits (job_id, name, attempt, until, look_at, since)
+SELECT slept.id, 'sleep', 0, clock_timestamp() + INTERVAL '7 days', clock_timestamp() + INTERVAL '7 days', clock_timestamp()
+FROM slept;
+
+-- name: bench_steps
+-- So many remembered steps of jobs that are gone.
+INSERT INTO fencerow.job_steps (job_id, name, kind, seq, result, attempt, at)
+SELECT gen_random_uuid(), 'step', 'step', 1, '1', 1, clock_timestamp() FROM generate_series(1, CAST(:count AS integer));
+
+-- name: bench_due
+-- So many schedules are due now.
+UPDATE fencerow.schedules AS schedule SET next_at = fencerow.now()
+WHERE schedule.name IN (SELECT first.name FROM fencerow.schedules AS first ORDER BY first.name LIMIT CAST(:count AS integer));
+
 -- name: bench_clear
 -- Empty the scratch tables.
 TRUNCATE fencerow.jobs, fencerow.finished_jobs;
 
 -- name: bench_vacuum
 -- What autovacuum would have done by now.
-VACUUM ANALYZE fencerow.jobs, fencerow.finished_jobs;
+VACUUM ANALYZE fencerow.jobs, fencerow.finished_jobs, fencerow.events;
 
 -- name: bench_workers
 -- Who works on this database under the configured schema.

@@ -20,6 +20,25 @@ SELECT printf('%08x-0000-7000-8000-%012x', :first, n), 'bench', 'noop', fencerow
        fencerow.now(), 7, '{"t":0}', 'succeeded', 1, fencerow.now(), 'null'
 FROM number;
 
+-- name: bench_sleep
+-- All queued jobs of this queue sleep for a week, as if their attempts had come to that.
+INSERT INTO fencerow.job_waits (job_id, name, attempt, until, look_at, since)
+SELECT job.id, 'sleep', 0, fencerow.now() + 604800000000, fencerow.now() + 604800000000, fencerow.now()
+FROM fencerow.jobs AS job
+WHERE job.queue = :queue AND job.state = 'queued';
+UPDATE fencerow.jobs SET state = 'waiting' WHERE queue = :queue AND state = 'queued';
+
+-- name: bench_steps
+-- So many remembered steps of jobs that are gone.
+INSERT INTO fencerow.job_steps (job_id, name, kind, seq, result, attempt, at)
+WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < :count)
+SELECT lower(hex(randomblob(16))), 'step', 'step', 1, '1', 1, fencerow.now() FROM number;
+
+-- name: bench_due
+-- So many schedules are due now.
+UPDATE fencerow.schedules SET next_at = fencerow.now()
+WHERE name IN (SELECT first.name FROM fencerow.schedules AS first ORDER BY first.name LIMIT :count);
+
 -- name: bench_clear
 -- Empty the scratch tables.
 DELETE FROM fencerow.jobs;
