@@ -19,6 +19,7 @@ class JobMove(StrEnum):
     ADMIT = "admit"
     YIELD = "yield"
     CLAIM = "claim"
+    TAKE = "take"
     FALL_BACK = "fall_back"
     RENEW = "renew"
     SUCCEED = "succeed"
@@ -86,10 +87,16 @@ RULES: dict[JobMove, Rule] = {
         "turn_claim_s; a strict job keeps what it has started",
     ),
     JobMove.CLAIM: rule(
-        "queued waiting",
+        "queued",
         State.RUNNING,
         "it stands in a lane that the worker may take from; run_at <= now; queue not paused; holder alive; "
-        "attempt becomes attempt + 1; or it waits, its turn is free as where it is admitted, and it is claimed at once",
+        "attempt becomes attempt + 1",
+    ),
+    JobMove.TAKE: rule(
+        "waiting",
+        State.RUNNING,
+        "it is due, and a turn is free at its gate, as where it is admitted; it stands in the lane of anybody; queue "
+        "not paused; holder alive; attempt becomes attempt + 1",
     ),
     JobMove.FALL_BACK: rule(
         "queued",

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from fencerow.core.model.job import Claimed
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Failure, Requeue, Stop, Success
+from fencerow.core.store.claims import claim_given
 from fencerow.core.store.reap import Crash
+from fencerow.db.run import Steps, operation
 from fencerow.errors import IllegalMove, JobNotFound
 from fencerow.operators import changes
 from fencerow.operators.job_change import JobChange
@@ -259,6 +262,11 @@ def fall_back(engine: AnyEngine, job: Placed) -> bool:
     return bool(engine.run(affinity.fall_back(actor="worker w")))
 
 
+@operation()
+def taken(job_id: str, holder: str) -> Steps[list[Claimed]]:
+    return (yield from claim_given("mail", [job_id], holder=holder, names=["send"], margin_s=60.0))
+
+
 def play(engine: AnyEngine, clock: DatabaseClock, move: JobMove, job: Placed) -> bool:
     """Make a move by its verb with everything in its favour but the job's state; whether it said that it moved."""
     verbs: dict[JobMove, Callable[[], bool]] = {
@@ -267,6 +275,7 @@ def play(engine: AnyEngine, clock: DatabaseClock, move: JobMove, job: Placed) ->
         JobMove.WAKE: lambda: wake(engine, job),
         JobMove.YIELD: lambda: take_turn_back(engine, job),
         JobMove.CLAIM: lambda: bool(claim(engine, register(engine))),
+        JobMove.TAKE: lambda: bool(engine.run(taken(job.id, register(engine)))),
         JobMove.FALL_BACK: lambda: fall_back(engine, job),
         JobMove.RENEW: lambda: engine.run(store.renew(holder=job.holder)) is not None,
         JobMove.SUCCEED: lambda: succeed(engine, job),

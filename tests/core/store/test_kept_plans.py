@@ -40,7 +40,6 @@ NUMBERS = {
     "margin_s": "60",
     "awaited_s": "300",
     "alone": "1",
-    "given": "{}",
     **OWN_CLOCK,
 }
 

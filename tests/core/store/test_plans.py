@@ -20,7 +20,7 @@ from tests.kit.jobs import register
 QUEUED, FUTURE = 20_000, 50_000
 NIL = "00000000-0000-0000-0000-000000000000"
 # A claim by the own clock, of a queue without limits.
-OWN_CLOCK = {"due_us": 0, "since_us": 0, "bounded": 0}
+OWN_CLOCK: dict[str, Param] = {"due_us": 0, "since_us": 0, "bounded": 0, "given": []}
 LANES = f'[[5,"",0,"{NIL}",10],[0,"",0,"{NIL}",10]]'
 
 FILL = """

@@ -241,8 +241,8 @@ SEEDS: dict[str, Seed] = {
             ),
             (
                 "claim",
-                "LIMIT CAST(:limit AS integer)\n        ))",
-                "LIMIT 10 * CAST(:limit AS integer)\n        ))",
+                "LIMIT CAST(:limit AS integer)\n        ) ||",
+                "LIMIT 10 * CAST(:limit AS integer)\n        ) ||",
             ),
         ],
         greedy,
@@ -274,7 +274,7 @@ SEEDS: dict[str, Seed] = {
     "claim without the state": Seed(
         [
             ("claim", "AND queued.state = 'queued'\n", "\n"),
-            ("claim", "AND job.state IS NOT DISTINCT FROM 'queued'\n", "\n"),
+            ("claim", "(job.state IS NOT DISTINCT FROM 'queued' AND", "(true AND"),
         ],
         double_claim,
         {"I3"},

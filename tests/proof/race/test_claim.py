@@ -32,7 +32,9 @@ from tests.proof.race.people import (
 # Every inner guard of a claim has an outer twin; a job is claimed twice only without both and without the lock.
 CLAIM_UNGUARDED = (
     Cut(
-        "claim", ("      AND job.state IS NOT DISTINCT FROM 'queued'\n", ""), ("  AND state = 'queued'\n", "")
+        "claim",
+        ("(job.state IS NOT DISTINCT FROM 'queued' AND", "(true AND"),
+        ("(state = 'queued' AND", "(true AND"),
     ),
     Cut("claim", ("AND queued.state = 'queued'", ""), ("AND queued.state = 'queued'", "")),
     Cut("claim", ("FOR UPDATE SKIP LOCKED", "")),
@@ -104,7 +106,7 @@ IN_SELECT = (
     Cut(
         "claim",
         (
-            "            LIMIT CAST(:limit AS integer)\n        ))",
+            "            LIMIT CAST(:limit AS integer)\n        ) || CAST(:given AS uuid[]))",
             "            LIMIT CAST(:limit AS integer)\n        )",
         ),
     ),

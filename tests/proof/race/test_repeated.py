@@ -18,7 +18,7 @@ OWN_ROW = "the ids come from an earlier statement of the same transaction, which
 
 REPEATED = [
     # query, guard, why its removal alone changes nothing
-    ("claim", "AND job.state IS NOT DISTINCT FROM 'queued'", LOCKED),
+    ("claim", "job.state IS NOT DISTINCT FROM 'queued' AND", LOCKED),
     ("succeed", "AND job.state IS NOT DISTINCT FROM 'running'", FENCE),
     ("fail", "AND job.state IS NOT DISTINCT FROM 'running'", FENCE),
     ("requeue", "AND job.state IS NOT DISTINCT FROM 'running'", FENCE),

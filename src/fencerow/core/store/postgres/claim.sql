@@ -39,7 +39,7 @@ AND COALESCE(job.expires_at > clock.now, true)
 -- fragment: claim guard
 -- The guard of a claim: whoever locked the row first may have claimed it. The row is found by its id: a plain
 -- `state = 'queued'` would let the planner walk the lanes for it, all of them, when it believes that they are nearly empty.
-(job.state IS NOT DISTINCT FROM 'queued'
+(job.state IS NOT DISTINCT FROM 'queued' AND cardinality(CAST(:given AS uuid[])) = 0
  OR {{is given}})
 AND {{may claim}}
 

@@ -43,7 +43,7 @@ json_array(
 
 -- fragment: claim guard
 -- The guard of a claim: nobody has claimed it.
-(state = 'queued'
+(state = 'queued' AND json_array_length(:given) = 0
  OR {{is given}})
 AND {{may claim}}
 
@@ -74,7 +74,7 @@ deadline_at = (SELECT fencerow.now()) + CAST((timeout_s + :margin_s) * 1000000 A
 UPDATE fencerow.jobs
 SET {{started}}
 WHERE id IN (
-        SELECT found.id
+        SELECT of_lanes.id
         FROM (
             SELECT candidate.value AS id
             FROM json_each(:lanes) AS lane,
@@ -95,7 +95,7 @@ WHERE id IN (
             WHERE candidate.key < json_extract(lane.value, '$[4]')
             ORDER BY lane.key, candidate.key
             LIMIT :limit
-        ) AS found
+        ) AS of_lanes
         UNION ALL
         SELECT value FROM json_each(:given)
     )
