@@ -58,6 +58,12 @@ def _succeeded(params: Params, rows: Rows) -> list[End]:
     ]
 
 
+def _first_ends(params: Params, rows: Rows) -> list[End]:
+    """One row has the ids of all as a list, and in its fourth column whom these ends queued."""
+    ((ids, *told),) = rows
+    return _succeeded(params, [(each, *told) for each in str(ids or "").split(",")])
+
+
 def _requeued(asked: Callable[[Params], list[Fact]], params: Params, rows: Rows) -> list[End]:
     """Each is queued again, or waits for its turn again, as the fifth column says."""
     waits = {str(row[0]) for row in rows if row[4]}
@@ -240,7 +246,7 @@ VERBS: dict[str, Verb] = {
     "claim": Verb(asking.claim, _claimed),
     "fall_back": _rows(partial(_as_job, State.QUEUED)),
     "succeed": Verb(asking.successes, _succeeded),
-    "succeed_first": Verb(asking.successes, _succeeded, "succeed"),
+    "succeed_first": Verb(asking.successes, _first_ends, "succeed"),
     "fail": _each(asking.outcomes, State.FAILED),
     "fail_in_place": _each(asking.outcomes, State.FAILED),
     "stop": _each(asking.outcomes, State.CANCELLED),

@@ -57,4 +57,4 @@ async def test_ends_of_turns_that_follow_one_another_are_written_together(engine
         for each in ids:
             await stage.ended(each)
 
-    assert faulty.seen.count("succeed_alone") == 1
+    assert faulty.seen.count("succeed_first") == 1

@@ -96,7 +96,7 @@ async def test_two_looks_in_a_row_do_not_let_a_job_go_whose_claim_is_under_way(e
     assert stage.counters.get("strangers_released") == 0
 
 
-@pytest.mark.parametrize("verb", ["succeed_alone", "fail", "requeue", "stop"])
+@pytest.mark.parametrize("verb", ["succeed_first", "fail", "requeue", "stop"])
 async def test_a_lost_reply_to_an_outcome_is_read_and_not_repeated(engine: AnyEngine, verb: str) -> None:
     async def ends(job: Job) -> None:
         if verb == "stop":
@@ -132,7 +132,7 @@ async def test_what_a_write_queued_whose_reply_was_lost_does_not_wait_for_the_ne
         await go.wait()
 
     faulty = Faulty(engine)
-    faulty.lose_reply("succeed_alone")
+    faulty.lose_reply("succeed_first")
     jobs = [job_of("held", exclusive="k") for _ in range(2)]
     await engine.arun(store.submit_gated(jobs))
     async with working(faulty, held, config=quick(poll_max_s=300.0)) as stage:  # type: ignore[arg-type]
@@ -143,7 +143,7 @@ async def test_what_a_write_queued_whose_reply_was_lost_does_not_wait_for_the_ne
         for job in jobs:
             await stage.ended(job.id)
 
-    assert faulty.struck == ["succeed_alone"]
+    assert faulty.struck == ["succeed_first"]
 
 
 async def test_one_refused_outcome_of_a_group_fails_that_job_alone(
@@ -154,7 +154,7 @@ async def test_one_refused_outcome_of_a_group_fails_that_job_alone(
 
     class Refusing(Faulty):
         async def arun(self, operation):  # type: ignore[no-untyped-def]
-            if operation.name == "succeed_alone" and "poison" in str(
+            if operation.name.startswith("succeed") and "poison" in str(
                 next(operation.steps()).params["outcomes"]
             ):
                 raise psycopg.DataError("the database does not take this one")
@@ -208,13 +208,13 @@ async def test_an_outcome_of_which_the_database_takes_nothing_stays_with_its_wor
 ) -> None:
     monkeypatch.setattr("fencerow.core.worker.acker.REFUSED_S", 0.01)
     faulty = Faulty(engine)
-    for verb in ("succeed_alone", "fail", "fail_in_place"):
+    for verb in ("succeed_first", "succeed_alone", "fail", "fail_in_place"):
         faulty.refuse(verb, psycopg.DataError("the database does not take this one"))
     async with working(faulty, one, two) as stage:  # type: ignore[arg-type]
         job_id = await stage.submit("one")
         await until(lambda: stage.counters.get("outcomes_refused") >= 6)
         assert (await read(engine, job_id)).attempt == 1, "it ran again"
-        for verb in ("succeed_alone", "fail", "fail_in_place"):
+        for verb in ("succeed_first", "succeed_alone", "fail", "fail_in_place"):
             faulty.allow(verb)
         job = await stage.ended(job_id)
 

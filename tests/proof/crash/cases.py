@@ -478,7 +478,7 @@ def ended_and_given() -> Script:
     yield handing.hand_over()
 
 
-PASSED_ON = store.succeed_alone([store.Success(JOB, 1, '"done"')], holder=FIRST, first=True)
+PASSED_ON = store.succeed_first([store.Success(JOB, 1, '"done"')], holder=FIRST)
 TURN_BACK = handing.take_turns_back(["key:k"], unclaimed_s=None)
 
 
@@ -576,12 +576,9 @@ CASES: list[Case] = [
     Case("submit_gated", workers, store.submit_gated(GATED), gated_again, (JOB, OTHER_JOB)),
     Case("submit_gated, with turns", workers, store.submit_gated(APART, told=len), apart_again, BOTH),
     Case("hand_over", waiting, handing.hand_over(), turns_given, (JOB, OTHER_JOB)),
-    Case(
-        "succeed_alone that passes its turn on",
-        one_of_a_key_runs,
-        PASSED_ON,
-        ended_and_given,
-        (JOB, OTHER_JOB),
+    *(
+        Case(f"{passed.name} that passes its turn on", one_of_a_key_runs, passed, ended_and_given, BOTH)
+        for passed in (PASSED_ON, store.succeed_alone([store.Success(JOB, 1, '"done"')], holder=FIRST))
     ),
     Case("hand_over under limits", waiting_under_limits, handing.hand_over(), turns_given, (JOB, OTHER_JOB)),
     Case(

@@ -32,8 +32,8 @@ from tests.proof.race.people import (
 from tests.proof.race.test_turns import HAND_OVER, LOOK, THREE, goes_to, one_has_it, with_names
 
 
-def ends(job_id: str = JOB) -> Operation[store.MovedAndMade]:
-    return store.succeed_alone([store.Success(job_id, 1, '"done"')], holder=FIRST, first=True)
+def ends(job_id: str = JOB) -> Operation[store.FirstEnds]:
+    return store.succeed_first([store.Success(job_id, 1, '"done"')], holder=FIRST)
 
 
 def comes() -> Script:

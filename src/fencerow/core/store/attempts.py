@@ -15,6 +15,7 @@ from fencerow.core.model.lane import ANYBODYS
 from fencerow.core.model.state import FINAL, State
 from fencerow.db.run import (
     Param,
+    Row,
     Rows,
     Statement,
     Steps,
@@ -97,6 +98,16 @@ class MovedAndMade(msgspec.Struct, frozen=True):
     made: list[Requeued]
 
 
+class FirstEnds(msgspec.Struct, frozen=True):
+    """The ids of the jobs that are finished now, and of those of them that somebody waits for; whether one had turns
+    that are free now; and the jobs that were queued with them."""
+
+    ids: list[str]
+    awaited: list[str]
+    had_turns: bool
+    made: list[Requeued]
+
+
 @operation(alone=True, prepared=True)
 def succeed(outcomes: Sequence[Success], *, holder: str) -> Steps[list[MovedJob]]:
     """Store results and move the jobs to the finished ones. Repeating it moves nothing more.
@@ -107,17 +118,24 @@ def succeed(outcomes: Sequence[Success], *, holder: str) -> Steps[list[MovedJob]
 
 
 @operation(alone=True, prepared=True)
-def succeed_alone(outcomes: Sequence[Success], *, holder: str, first: bool = False) -> Steps[MovedAndMade]:
+def succeed_alone(outcomes: Sequence[Success], *, holder: str) -> Steps[MovedAndMade]:
     """`succeed` in a transaction of its own: wings may pass on what let these jobs run, and queue others with that.
 
     On PostgreSQL it locks those that it queues. A lost answer leaves them queued; a sweep of their lanes finds them.
-    `first`: none of these jobs is known to have ended before, which is cheaper on PostgreSQL. If one has, though it is
-    live, a primary key refuses all of it (an integrity error of the driver's): ask without `first` then.
     """
-    given = _given(outcomes, holder, alone=True)
-    rows = yield Statement("succeed_first", given) if first else Statement("succeed", given)
-    queued = [_queued(row[3]) for row in rows if len(row) > 3 and row[3] is not None]
-    return MovedAndMade(moved_rows(rows), [job for some in queued for job in some])
+    rows = yield Statement("succeed", _given(outcomes, holder, alone=True))
+    return MovedAndMade(moved_rows(rows), [job for row in rows for job in _queued(row)])
+
+
+@operation(alone=True, prepared=True)
+def succeed_first(outcomes: Sequence[Success], *, holder: str) -> Steps[FirstEnds]:
+    """`succeed_alone` for jobs of which none is known to have ended before, which is cheaper on PostgreSQL.
+
+    If one has, though it is live, a primary key refuses all of it (an integrity error of the driver's), and nothing is
+    written: ask `succeed_alone` then.
+    """
+    (row,) = yield Statement("succeed_first", _given(outcomes, holder, alone=True))
+    return FirstEnds(_listed(row[0]), _listed(row[1]), bool(row[2]), _queued(row))
 
 
 @operation(repeatable=False)
@@ -189,9 +207,15 @@ def _given(outcomes: Sequence[Success], holder: str, *, alone: bool) -> dict[str
     return {"outcomes": text_of(outcomes), "holder": holder, "awaited_s": AWAITED_S, "alone": int(alone)}
 
 
-def _queued(document: object) -> list[Requeued]:
-    """Of a JSON array of arrays: id, queue, priority, due instant, lane."""
-    each: list[tuple[str, str, int, int, str]] = QUEUED.decode(str(document))
+def _listed(ids: object) -> list[str]:
+    return str(ids).split(",") if ids is not None else []
+
+
+def _queued(row: Row) -> list[Requeued]:
+    """Of a JSON array of arrays in the fourth column, if there is one: id, queue, priority, due instant, lane."""
+    if len(row) < 4 or row[3] is None:
+        return []
+    each: list[tuple[str, str, int, int, str]] = QUEUED.decode(str(row[3]))
     return [
         Requeued(job_id, queue, priority, at_us, lane=lane) for job_id, queue, priority, at_us, lane in each
     ]

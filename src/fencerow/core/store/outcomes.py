@@ -26,6 +26,7 @@ from fencerow.core.model.outcome import (
 from fencerow.core.model.state import State
 from fencerow.core.store.attempts import (
     Failure,
+    FirstEnds,
     MovedAndMade,
     MovedJob,
     Requeue,
@@ -36,6 +37,7 @@ from fencerow.core.store.attempts import (
     requeue,
     stop,
     succeed_alone,
+    succeed_first,
 )
 from fencerow.core.store.following import FollowedSuccess, succeed_with_follow_ups
 from fencerow.core.store.reap import Crash, Reclaimed, crash
@@ -99,8 +101,8 @@ def _succeed(batch: Batch, holder: str) -> Operation[MovedAndMade]:
     return succeed_alone(_successes(batch), holder=holder)
 
 
-def _succeed_first(batch: Batch, holder: str) -> Operation[MovedAndMade]:
-    return succeed_alone(_successes(batch), holder=holder, first=True)
+def _succeed_first(batch: Batch, holder: str) -> Operation[FirstEnds]:
+    return succeed_first(_successes(batch), holder=holder)
 
 
 def _follow(batch: Batch, holder: str) -> Operation[MovedAndMade]:
@@ -182,6 +184,10 @@ def _when_followed(answer: MovedAndMade) -> ConfirmedEnds:
     return _when_moved(answer.moved)._replace(queued=answer.made)
 
 
+def _when_first(answer: FirstEnds) -> ConfirmedEnds:
+    return ConfirmedEnds(set(answer.ids), answer.made, answer.awaited, [], answer.had_turns)
+
+
 def _when_requeued(queued: list[Requeued]) -> ConfirmedEnds:
     return ConfirmedEnds({job.id for job in queued}, queued, [], [], any(job.waits for job in queued))
 
@@ -223,7 +229,7 @@ def _reason(outcome: Released | Crashed) -> dict[str, Any]:
 WRITINGS: Mapping[str, Writing] = {
     "succeed": Writing(_succeed, _when_followed),
     # The same for jobs that have not ended before, as nearly all: what it refuses, `succeed` may take.
-    "succeed_first": Writing(_succeed_first, _when_followed),
+    "succeed_first": Writing(_succeed_first, _when_first),
     "follow": Writing(_follow, _when_followed),
     "fail": Writing(_fail, _when_moved),
     "stop": Writing(_stop, _when_moved),

@@ -9,6 +9,7 @@ from fencerow.core.model.submission import SubmitResult as SubmitResult
 from fencerow.core.store.attempts import (
     AWAITED_S as AWAITED_S,
     Failure as Failure,
+    FirstEnds as FirstEnds,
     MovedAndMade as MovedAndMade,
     MovedJob as MovedJob,
     Requeue as Requeue,
@@ -21,6 +22,7 @@ from fencerow.core.store.attempts import (
     stop as stop,
     succeed as succeed,
     succeed_alone as succeed_alone,
+    succeed_first as succeed_first,
     existing as existing,
     mark_awaited as mark_awaited,
     outcomes as outcomes,

@@ -11,11 +11,10 @@
 -- left nothing in it.
 CREATE TEMP TABLE IF NOT EXISTS fencerow.ended ({{job columns}})
 
--- fragment: what follows an end
+-- fragment: what an end writes
 -- Whatever ended them: the lifetime of their keys begins, they lie among the finished jobs, and what wings bring follows. All
 -- of it reads `ended`, which has the jobs that leave the live ones, with all columns as they end. A job that has ended
--- already (a row that was put back by hand) leaves the live ones, and its first end stands. Last is told of each whether
--- somebody waits for it, and whether it had turns that are free now.
+-- already (a row that was put back by hand) leaves the live ones, and its first end stands.
 INSERT INTO fencerow.spent_ids (id, attempt, ended_at)
 SELECT ended.id, ended.attempt, ended.ended_at
 FROM fencerow.ended AS ended
@@ -33,7 +32,11 @@ FROM fencerow.ended
 WHERE awaited = 1 OR ephemeral = 0 OR state <> 'succeeded'
 ON CONFLICT (id) DO NOTHING;
 {{when jobs have ended}}
-DELETE FROM fencerow.jobs WHERE id IN (SELECT ended.id FROM fencerow.ended AS ended);
+DELETE FROM fencerow.jobs WHERE id IN (SELECT ended.id FROM fencerow.ended AS ended)
+
+-- fragment: what follows an end
+-- Last is told of each whether somebody waits for it, and whether it had turns that are free now.
+{{what an end writes}};
 SELECT ended.id, ended.awaited{{whose end is awaited}}, (0{{who needs a turn}})
 FROM fencerow.ended AS ended;
 DELETE FROM fencerow.ended;
@@ -60,11 +63,14 @@ SELECT
 {{what follows an end}}
 
 -- name: succeed_first
--- The same: here it costs nothing that a job may have ended before.
+-- The same, and what is told stands in one row, the ids as lists. Here it costs nothing that a job may have ended before.
 -- Guard: that of `succeed`.
 {{success}}
 {{outcomes under the fence}};
-{{what follows an end}}
+{{what an end writes}};
+SELECT group_concat(ended.id), group_concat(CASE WHEN ended.awaited{{whose end is awaited}} THEN ended.id END), max(0{{who needs a turn}})
+FROM fencerow.ended AS ended;
+DELETE FROM fencerow.ended;
 
 -- name: fail
 -- End attempts whose jobs shall not run again. The rows are moved by archive in the same transaction. What a handler chose
