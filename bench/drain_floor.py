@@ -96,8 +96,7 @@ class Floor:
                 claimed = await engine.arun(store.claim("floor", [mark], **more))
                 mark = store.Mark(0, claimed[-1].run_at_us, claimed[-1].id)
                 ends = [store.Success(each.id, each.attempt, "null") for each in claimed]
-                moved = await engine.arun(store.succeed(ends, holder=holder))
-                done += len(moved)
+                done += len((await engine.arun(store.succeed_first(ends, holder=holder))).ids)
             return self._cost(began, before)
 
     async def worker(self) -> Cost:
