@@ -49,8 +49,10 @@ app = App()
 
 
 @app.job(queue="mail")
-async def send(job: Job, to: str) -> None:
+async def send(job: Job, to: str, order: int | None = None) -> None:
     await job.log("accepted by the server")
+    if order is not None:  # stored with this job's success, so it starts behind that
+        job.submit_next(render.call(order))
 
 
 @app.job(queue="mail")
@@ -291,8 +293,7 @@ def _table(words: Sequence[str], width: int, folder: Path) -> str:
 
 def _worker_log(words: Sequence[str], folder: Path) -> str:
     environ = _environ(folder, "worker.db")
-    for given in (("send", "to=ada"), ("render", "order=5")):
-        Shown(("submit", "-A", "shop", *given), 80, environ, frozen=False).ended()
+    Shown(("submit", "-A", "shop", "send", "to=ada", "order=5"), 80, environ, frozen=False).ended()
     return Shown(words, WIDTHS[-1], environ, frozen=False).ended()
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from fencerow.cli import running
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.db.postgres import PostgresEngine
@@ -181,3 +185,30 @@ def test_a_loop_that_dies_takes_the_process_down_with_its_reason(
 
     assert process.returncode == 1
     assert "a fault of ours" in err.splitlines()[-3]
+
+
+async def test_drain_ends_when_the_worker_has_told_all_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The database knows of the last end a moment before the worker does."""
+    monkeypatch.setattr(running, "LOOK_S", 0)
+    held = [1, 1, 0]
+    stopped: list[list[int]] = []
+
+    class Engine:
+        async def arun(self, _operation: object) -> list[object]:
+            return []
+
+    class Worker:
+        @property
+        def running(self) -> int:
+            return held.pop(0)
+
+        def request_stop(self) -> None:
+            stopped.append(list(held))
+
+    app: Any = SimpleNamespace(handlers={}, engine=Engine())
+    worker: Any = Worker()
+
+    async with asyncio.timeout(PATIENCE_S):
+        await running._watch(app, worker)
+
+    assert stopped == [[]]

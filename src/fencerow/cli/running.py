@@ -65,9 +65,14 @@ async def _run(
 
 
 async def _watch(app: JobsApp, worker: Worker) -> None:
-    """Stop the worker when no job that it could run is left, due or not."""
+    """Stop the worker when no job that it could run is left, due or not, and it has told of all its ends."""
     names = set(app.handlers)
+
+    async def is_any_left() -> bool:
+        counts = await app.engine.arun(looking.counts())
+        return worker.running > 0 or any(count.name in names for count in counts)
+
     # The event is in the database, and others may bring it about.
-    while any(count.name in names for count in await app.engine.arun(looking.counts())):  # noqa: ASYNC110
+    while await is_any_left():  # noqa: ASYNC110
         await asyncio.sleep(LOOK_S)
     worker.request_stop()
