@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ import pytest
 from fencerow.core.client.client import JobsClient
 from fencerow.core.model.submission import Submission
 from fencerow.core.store import store
+from fencerow.db import pools
 from fencerow.db.postgres import PostgresEngine
 from fencerow_proof.servers.pgbouncer import is_pooled
 from tests.conftest import postgres_engine
@@ -29,9 +31,15 @@ WHERE pid <> pg_backend_pid() AND application_name = 'fencerow' AND datname = cu
 
 
 @pytest.fixture(autouse=True)
-def direct(pg: PostgresEngine) -> None:
+def direct(pg: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     if is_pooled(pg.conninfo):
         pytest.skip("nothing is prepared through a pooler")
+    stays_at_hand(monkeypatch)
+
+
+def stays_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long this process stands still: else what was idle for some seconds is asked first."""
+    monkeypatch.setattr(pools, "IDLE_S", math.inf)
 
 
 def plain() -> Submission:

@@ -20,7 +20,7 @@ from fencerow.db.prepared import NOTIFIES
 from fencerow.db.queries import Query
 from fencerow_proof.servers.pgbouncer import is_pooled
 from tests.conftest import postgres_engine
-from tests.db.test_at_once import begun, one_after_the_other, plain
+from tests.db.test_at_once import begun, one_after_the_other, plain, stays_at_hand
 from tests.db.work import seen
 from tests.kit.jobs import new_job
 from tests.kit.pace import PATIENCE_S
@@ -42,6 +42,7 @@ def held_up(pg: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wake-up behind a submit waits for a lock of the test's. The thread's does not."""
     if is_pooled(pg.conninfo):
         pytest.skip("nothing is prepared through a pooler")
+    stays_at_hand(monkeypatch)
     monkeypatch.setattr(prepared, "NOTIFIES", Query("notify", (HELD,), ("channel", "messages")))
 
 
