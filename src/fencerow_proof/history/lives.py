@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from fencerow.turns.gates import KEY, LIMIT
 from fencerow_proof.history.acts import NEVER, Act, History
 
 CLAIMS = frozenset({"claim"})
@@ -83,7 +84,7 @@ class Unseen:
     removal: Act | None = None
     expiry: Act | None = None
     fall_back: Act | None = None
-    # Of looks, by the limits at whose gates they looked. None: of an end, which passes on the turn of some key.
+    # By the gate at which it may have given a turn; None: at that of some key.
     hand_overs: dict[str | None, Act] = field(default_factory=dict[str | None, Act])
 
     def claim_of(self, holder: str | None, until_us: int) -> Act | None:
@@ -95,9 +96,10 @@ class Unseen:
         """An undecided reclaim from this holder, or an undecided sweep of the late, that began early enough."""
         return next((act for act in self.takings({holder}) if act.start_us <= until_us), None)
 
-    def looks_at(self, places: Collection[str | None] | None) -> list[Act]:
-        """Undecided acts that may have queued a job which waited at one of these places (None: at any)."""
-        names = self.hand_overs if places is None else places
+    def hand_overs_at(self, gates: Collection[str] | None) -> list[Act]:
+        """Undecided acts that may have queued a job which waited at one of these gates (None: nobody knows where)."""
+        of_keys = () if gates is None or not any(gate.startswith(KEY) for gate in gates) else (None,)
+        names = self.hand_overs if gates is None else (*gates, *of_keys)
         return [act for name in names if (act := self.hand_overs.get(name)) is not None]
 
     def takings(self, holders: set[str | None]) -> list[Act]:
@@ -111,7 +113,7 @@ class Unseen:
 
 def unseen(history: History) -> Unseen:
     """Collect what is undecided and names no job; the acts are sorted by their start."""
-    found = Unseen()
+    found, ended = Unseen(), _ended_unseen(history)
     for act in history.others:
         if act.verb in PERIODS and act.possible:
             found.removal = found.removal or act
@@ -130,9 +132,45 @@ def unseen(history: History) -> Unseen:
         elif act.verb == "fall_back":
             found.fall_back = found.fall_back or act
         elif act.verb == "hand_over":
-            for limit in (None,) if act.limits is None else act.limits:
-                found.hand_overs.setdefault(limit, act)
+            for gate in _looked_at(act, ended.get(act.op, [])):
+                found.hand_overs.setdefault(gate, act)
     return found
+
+
+def gates_of(acts: Sequence[Act]) -> list[str] | None:
+    """Where a job of these acts can wait: under the limits that it names, else for its key; None if nobody knows."""
+    told = _told(acts)
+    if told is None:
+        return None
+    if told.limits:
+        return [f"{LIMIT}{limit}" for limit in told.limits]
+    return [] if told.exclusive is None else [f"{KEY}{told.exclusive}"]
+
+
+def _looked_at(hand_over: Act, ended: Sequence[Sequence[Act]]) -> list[str | None]:
+    """At which gates: those of a look are told, and an end passes on the turns of the keys that its jobs had."""
+    if hand_over.limits is not None:
+        return [f"{LIMIT}{limit}" for limit in hand_over.limits]
+    told = [_told(acts) for acts in ended] or [None]
+    keys = [None if each is None else each.exclusive for each in told if each is None or each.exclusive]
+    return [None if key is None else f"{KEY}{key}" for key in keys]
+
+
+def _ended_unseen(history: History) -> dict[tuple[int, int], list[Sequence[Act]]]:
+    """The acts of the jobs that an undecided success may have ended, by its operation."""
+    found: dict[tuple[int, int], list[Sequence[Act]]] = {}
+    for acts in history.by_job.values():
+        for act in acts:
+            if act.verb == "succeed" and act.maybe:
+                found.setdefault(act.op, []).append(acts)
+    return found
+
+
+def _told(acts: Sequence[Act]) -> Act | None:
+    """The submit, which tells what its job needs; None without one, or where that may have been changed since."""
+    submits = [act for act in acts if act.verb == "submit" and act.possible]
+    changed = any(act.verb == "change" and act.possible for act in acts)
+    return None if changed or not submits else submits[0]
 
 
 def lives(history: History) -> Iterator[Life]:

@@ -35,7 +35,7 @@ class Scribe:
     def step(
         self, verb: str, start: int, end: int | None, jobs: list[dict[str, Any]], kind: str = "ok"
     ) -> None:
-        """One step on several jobs."""
+        """One step on several jobs. One of them may have a verb of its own."""
         self._op += 1
         asked = [{k: v for k, v in jobs[0].items() if k in ("holder", "limit")}] if verb in JOBLESS else jobs
         for facts in asked:
@@ -79,7 +79,7 @@ class Scribe:
             file.write(text)
 
     def _line(self, kind: str, verb: str, at: int, facts: dict[str, Any]) -> None:
-        self._write(kind=kind, op=self._op, step=1, verb=verb, mono_us=at * 1000, **facts)
+        self._write(**{"kind": kind, "op": self._op, "step": 1, "verb": verb, "mono_us": at * 1000, **facts})
 
     def _write(self, **fields: Any) -> None:
         self.raw(json.dumps({"process": self._process, **fields}) + "\n")

@@ -314,7 +314,11 @@ def test_an_unanswered_claim_may_be_of_one_to_whom_an_unanswered_end_passed_its_
         ({"limits": ["api"]}, 5, None, {}, False),  # an end, which passes on the turn of a key alone
         ({"limits": ["api"]}, 5, 6, {"limits": ["api"]}, False),  # it was answered: to nobody
         ({"limits": ["api"]}, 30, None, {"limits": ["api"]}, False),  # it began later
-        ({"exclusive": "k"}, 5, None, {}, True),
+        ({"exclusive": "k"}, 5, None, {}, True),  # of an end of which no more is known
+        ({"exclusive": "k"}, 5, None, {"of": {"exclusive": "k"}}, True),
+        ({"exclusive": "k"}, 5, None, {"of": {"exclusive": "k", "limits": ["b"]}}, True),
+        ({"exclusive": "k"}, 5, None, {"of": {"exclusive": "j"}}, False),
+        ({"exclusive": "k"}, 5, None, {"of": {}}, False),  # no key had a turn to pass on
         ({"exclusive": "k"}, 5, None, {"limits": ["api"]}, False),
         ({}, 5, None, {}, False),  # a job that waits for something else
     ],
@@ -328,10 +332,18 @@ def test_a_claim_of_one_who_waits_is_explained_by_an_unanswered_look_at_its_gate
     explained: bool,
 ) -> None:
     scribe.act("submit", 1, 2, job=J, new=True, state="waiting", **needs)
-    scribe.act("hand_over", start, end, **looked)
+    if "of" not in looked:
+        scribe.act("hand_over", start, end, **looked)
+    else:
+        scribe.act("submit", 1, 2, job="ended", new=True, **looked["of"])
+        scribe.claim("ended", 1, 3, 4, "h1")
+        scribe.act("submit", 1, 2, job="plain", new=True)
+        scribe.claim("plain", 1, 3, 4, "h1")
+        ended = {"job": "ended", "attempt": 1, "holder": "h1"}
+        scribe.step("succeed", start, end, [ended | {"job": "plain"}, ended, {"verb": "hand_over"}])
     scribe.claim(J, 1, 10, 15, "h1")
     scribe.end("succeed", J, 1, 20, 25, "h1")
-    report = judge(scribe)
+    report = judge(scribe, drained=False)
     assert report.broken == (set() if explained else {"I4"}), report.text()
 
 

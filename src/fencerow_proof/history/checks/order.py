@@ -7,7 +7,6 @@ every act finds the job in a state that permits it. All orders are tried, most j
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from fencerow.core.model.state import FINAL, State
@@ -20,6 +19,7 @@ from fencerow_proof.history.lives import (
     REMOVALS,
     Life,
     Unseen,
+    gates_of,
 )
 from fencerow_proof.history.report import Report
 
@@ -246,7 +246,7 @@ def _free_moves(life: Life, hidden: Unseen) -> list[_Free]:
         )
         if act
     ]
-    found += [_Free(act, "hand_over") for act in hidden.looks_at(_places(life))]
+    found += [_Free(act, "hand_over") for act in hidden.hand_overs_at(gates_of(life.acts))]
     return found
 
 
@@ -257,15 +257,6 @@ def _unclaimed(life: Life) -> frozenset[int]:
         for number in range(1, life.highest + 2)
         if number not in life.attempts or not life.attempts[number].claims
     )
-
-
-def _places(life: Life) -> Collection[str | None] | None:
-    """Where it can wait: under the limits that it names, else for its key alone (None); None if that is not known."""
-    submits = life.possible("submit")
-    if not submits or life.possible("change"):
-        return None
-    key_alone = () if submits[0].exclusive is None else (None,)
-    return submits[0].limits or key_alone
 
 
 def _freely(move: _Free, now: Standing) -> list[Standing]:
