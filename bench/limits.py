@@ -1,23 +1,24 @@
 """What does each limit cost, and does a rate let through what it says?
 
-    python bench/limits.py [jobs] [seconds]
+    python bench/limits.py [--jobs 10000] [--rounds 3] [--seconds 5] [sqlite|postgres ...]
 
 On PostgreSQL and on SQLite, with commits that reach the disk as they do in production:
 
 - drains by one worker of 100 slots, of plain jobs and of as many under each kind of limit, with room for ten times what
   runs at once: so the ratio is the price of asking. The plain drain is played before each one, because machines change
-  their pace;
+  their pace. Told are medians of the rounds: jobs a second, microseconds of a processor a job in this process and the
+  server together, and the ratios of both to those of the plain drains, as what is kept of their pace;
 - starts under rates that are full all the time, of a queue and of a name: how many came in the time, beside how many
   the rate allows, and how late they were against an even spread.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import platform
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -25,17 +26,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fencerow import App
+from fencerow.bench.server import cpu_s
 from fencerow.limits import Breaker, Limit, Rate
 from fencerow.operators import looking
 from fencerow.testing.postgres import PostgresServer
 
-JOBS, SECONDS = 10_000, 5.0
 SLOTS = 100
 FREE = 1_000  # ten times what runs at once
 QUICK = Rate(10_000, burst=100_000)
 RATES = (20, 100, 500)
 KEYS = 100
-DATABASES = 100  # more than are needed: each is made when it is asked for
+DATABASES = 1_000  # more than are needed: each is made when it is asked for
 
 
 Named = str | Callable[[int], str]
@@ -94,17 +95,27 @@ class Starts:
             self.over.set()
 
 
-async def drained(url: str, kind: Kind, count: int) -> float:
-    """Jobs a second, from the first start until the database has confirmed the last success."""
+@dataclass(frozen=True)
+class Drained:
+    """From the first start until the database has confirmed the last success."""
+
+    rate: float
+    used_us: float  # of a processor, for a job
+
+
+async def drained(url: str, kind: Kind, count: int, server_pid: int | None) -> Drained:
     async with App(url, actor="bench", limits=kind.limits) as app:
         starts = Starts(app, kind, count)
         await asyncio.to_thread(app.declare_limits)
         await app.asubmit_many([starts.job.call(number) for number in range(count)])
+        used_s = time.process_time() + (cpu_s(server_pid) or 0.0)
         async with app.worker("bench", slots=SLOTS):
             await starts.over.wait()
             while await app.engine.arun(looking.counts()):  # noqa: ASYNC110 - only the database knows
                 await asyncio.sleep(0.005)
-            return count / (time.perf_counter() - starts.at[0])
+            rate = count / (time.perf_counter() - starts.at[0])
+            used_s = time.process_time() + (cpu_s(server_pid) or 0.0) - used_s
+            return Drained(rate, used_s / count * 1e6)
 
 
 async def paced(url: str, kind: Kind, per_s: int, for_s: float) -> str:
@@ -123,15 +134,29 @@ async def paced(url: str, kind: Kind, per_s: int, for_s: float) -> str:
     return f"{kind.name} {per_s}/s: {reached:.1%} of it reached, the median start {behind:.1f} ms late"
 
 
-def measured(engine: str, urls: Iterator[str], count: int, for_s: float) -> Iterator[str]:
+def measured(
+    engine: str, urls: Iterator[str], asked: argparse.Namespace, server_pid: int | None = None
+) -> Iterator[str]:
+    def played(kind: Kind) -> Drained:
+        return asyncio.run(drained(next(urls), kind, asked.jobs, server_pid))
+
     for kind in KINDS:
-        plain = asyncio.run(drained(next(urls), PLAIN, count))
-        limited = asyncio.run(drained(next(urls), kind, count))
-        yield f"{engine}, {kind.name}: {limited:,.0f} jobs/s, plain {plain:,.0f}: {limited / plain:.2f} x"
+        pairs = [(played(PLAIN), played(kind)) for _ in range(asked.rounds)]
+        sides = [
+            (statistics.median(each.rate for each in side), statistics.median(each.used_us for each in side))
+            for side in zip(*pairs, strict=True)
+        ]
+        (plain, plain_us), (limited, limited_us) = sides
+        kept = statistics.median(mine.rate / other.rate for other, mine in pairs)
+        by_processor = statistics.median(other.used_us / mine.used_us for other, mine in pairs)
+        yield (
+            f"{engine}, {kind.name}: {limited:,.0f} jobs/s, {limited_us:.0f} us; plain {plain:,.0f},"
+            f" {plain_us:.0f} us: {kept:.2f} x by the clock, {by_processor:.2f} by processor"
+        )
     for per_s in RATES:
         for name, named in (("queue:bench", ()), ("named", ("named",))):
             kind = Kind(f"rate of {name}", (Limit(name, rate=Rate(per_s)),), named)
-            yield f"{engine}, {asyncio.run(paced(next(urls), kind, per_s, for_s))}"
+            yield f"{engine}, {asyncio.run(paced(next(urls), kind, per_s, asked.seconds))}"
 
 
 def migrated(url: str) -> str:
@@ -141,23 +166,29 @@ def migrated(url: str) -> str:
 
 
 def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else JOBS
-    for_s = float(sys.argv[2]) if len(sys.argv) > 2 else SECONDS
+    parser = argparse.ArgumentParser(description="What does each limit cost?")
+    parser.add_argument("engines", nargs="*", help="sqlite or postgres")
+    parser.add_argument("--jobs", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=5.0, help="for which each rate is watched")
+    asked = parser.parse_args()
     load = os.getloadavg()[0]
     print(
         f"{platform.machine()}, Python {platform.python_version()}, load {load:.1f} at its begin", flush=True
     )
-    with tempfile.TemporaryDirectory() as folder:
-        files = (migrated(f"sqlite:///{Path(folder)}/{number}.db") for number in range(DATABASES))
-        for line in measured("sqlite", files, count, for_s):
-            print(line, flush=True)
-    with PostgresServer() as server:
-        databases = (
-            migrated(server.create_role_and_schema(role="app", database=f"limits_{number}"))
-            for number in range(DATABASES)
-        )
-        for line in measured("postgres", databases, count, for_s):
-            print(line, flush=True)
+    if "sqlite" in (asked.engines or ("sqlite",)):
+        with tempfile.TemporaryDirectory() as folder:
+            files = (migrated(f"sqlite:///{Path(folder)}/{number}.db") for number in range(DATABASES))
+            for line in measured("sqlite", files, asked):
+                print(line, flush=True)
+    if "postgres" in (asked.engines or ("postgres",)):
+        with PostgresServer() as server:
+            databases = (
+                migrated(server.create_role_and_schema(role="app", database=f"limits_{number}"))
+                for number in range(DATABASES)
+            )
+            for line in measured("postgres", databases, asked, server.pid):
+                print(line, flush=True)
 
 
 if __name__ == "__main__":
