@@ -10,18 +10,20 @@ import ipaddress
 import logging
 import re
 import socket
-import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from fencerow.core.errors import ConfigError
 from fencerow.core.telemetry import clean
 from fencerow.supervisor.standing import WAITING, Standing
+
+if TYPE_CHECKING:
+    import ssl
 
 log = logging.getLogger("fencerow.supervisor")
 
