@@ -12,13 +12,20 @@ SELECT COALESCE(max(marks.settled), 0) FROM fencerow.event_marks AS marks;
 -- gaps, the gaps that are left up to that id, the number of a transaction after which all will begin that the
 -- snapshot does not know, and the oldest number that is still under way.
 -- Guard: no place yet. The lock of the sequencers is taken in an earlier statement.
+-- Each gap is looked into by itself, up to the limit: where events are joined with all gaps, a plan that is kept walks the
+-- whole log in the order of its ids, and asks for each event whether it lies in a gap.
 -- Events are found by their ids, and hashed with their places: one more list, of one entry that the planner takes for a hundred,
 -- keeps it from comparing each with each where it believes that there are few.
 WITH late AS MATERIALIZED (
     SELECT event.id
     FROM unnest(CAST(:lows AS bigint[]), CAST(:highs AS bigint[])) AS gap (low, high)
-    JOIN fencerow.events AS event ON event.id BETWEEN gap.low AND gap.high
-    WHERE event.seq IS NULL
+    CROSS JOIN LATERAL (
+        SELECT inside.id
+        FROM fencerow.events AS inside
+        WHERE inside.id BETWEEN gap.low AND gap.high AND inside.seq IS NULL
+        ORDER BY inside.id
+        LIMIT CAST(:limit AS bigint)
+    ) AS event
     ORDER BY event.id
     LIMIT CAST(:limit AS bigint)
 ),
