@@ -34,8 +34,12 @@ def ids(jobs: object) -> list[str]:
     return [each.id for each in jobs]  # type: ignore[attr-defined]
 
 
-def test_slots_get_the_most_urgent_at_all_gates_and_the_others_are_queued(engine: AnyEngine) -> None:
-    limited(engine, Limit("a", at_once=2), Limit("b", at_once=2))
+@pytest.mark.parametrize("room", [2, 3], ids=["as much room", "more room"])
+def test_slots_get_the_most_urgent_at_all_gates_and_the_others_are_queued(
+    engine: AnyEngine, room: int
+) -> None:
+    """Whatever room there is at each: gates with as much of it are looked at together."""
+    limited(engine, Limit("a", at_once=room), Limit("b", at_once=2))
     low = submit(engine, *(new_job(limits=("a",)) for _ in range(2)))
     high = submit(engine, *(new_job(limits=("b",), priority=5) for _ in range(3)))
 

@@ -18,6 +18,7 @@ from fencerow.core.store.attempts import Requeued, requeued_rows
 from fencerow.db.due import OWN, Due
 from fencerow.db.run import (
     Operation,
+    Row,
     Rows,
     Steps,
     as_int,
@@ -223,6 +224,7 @@ def _given_alike(
     """Give turns at these gates to those who come first and need no other, without choosing among them. `todo` keeps
     the gates that are to be looked at for others."""
     given: list[Requeued] = []
+    chosen: Rows = []  # of all these gates, by whose order it is decided who gets a slot
     for count, names in by_wanted(todo.values()).items():
         if taking is None:
             rows = yield from execute("give_alike", gates=names, wanted=count, **_until(due))
@@ -231,25 +233,30 @@ def _given_alike(
         else:
             rows = yield from execute("find_alike", gates=names, wanted=count, **_until(due))
             found = [(str(row[0]), str(row[1])) for row in rows]
-            given += yield from _taken(rows, choice, taking)
+            chosen = [*chosen, *rows]
         for job_id, name in found:
             todo[name].given.append(job_id)
         if rows and not rows[0][-1]:  # else somebody was found who needs more, or nobody was found
             choice.again.update(name for name in names if len(todo[name].given) >= ROOM_MAX)
             for name in names:
                 del todo[name]
+    if taking is not None and chosen:
+        given += yield from _taken(sorted(chosen, key=_place), choice, taking)
     return given
+
+
+def _place(row: Row) -> tuple[int, int, str]:
+    """Of what `find_alike` tells: who comes first is least."""
+    return -as_int(row[4]), as_int(row[5]), str(row[0])
 
 
 def _taken(rows: Rows, choice: Choice, taking: Taking) -> Steps[list[Requeued]]:
     """Claim those of them that slots of this worker want, of the queue whose job goes first, and queue the others, who
     are returned. The most urgent at all of these gates are claimed first."""
-    claimed: list[Claimed] = []
-    if rows and not choice.claimed:
-        queue = str(rows[0][2])
-        ids = [str(row[0]) for row in rows if row[2] == queue]
-        claimed = yield from taking.claim(queue, ids, as_int(rows[0][3]))
-        choice.claimed += claimed
+    queue = str(rows[0][2])
+    ids = [str(row[0]) for row in rows if row[2] == queue]
+    claimed = yield from taking.claim(queue, ids, as_int(rows[0][3]))
+    choice.claimed += claimed
     taken = {job.id for job in claimed}
     return (yield from _done(Choice([str(row[0]) for row in rows if row[0] not in taken])))
 

@@ -250,14 +250,14 @@ line AS MATERIALIZED (
 (SELECT count(*) FROM fencerow.workers AS worker WHERE worker.state = 'alive' AND worker.lease_until > (SELECT fencerow.now()))
 
 -- name: find_alike
--- Those to whom `give_alike` would give turns, locked, in the order in which they go: the gate of each, its queue, how many workers live, and whether somebody was
--- found who needs more. For a worker that claims them itself.
+-- Those to whom `give_alike` would give turns, locked, in no order: the gate of each, its queue, how many workers live, its priority and when it was due, and whether
+-- somebody was found who needs more. For a worker that claims them itself.
 WITH RECURSIVE {{lanes at gates}},
 {{line of those alike}}
-SELECT CAST(line.id AS text), line.gate, line.queue, {{workers that live}}, EXISTS (SELECT 1 FROM line WHERE NOT line.goes)
+SELECT CAST(line.id AS text), line.gate, line.queue, {{workers that live}}, line.priority, fencerow.us(line.run_at),
+       EXISTS (SELECT 1 FROM line WHERE NOT line.goes)
 FROM line
-WHERE line.goes AND line.place <= CAST(:wanted AS integer)
-ORDER BY line.priority DESC, line.run_at, line.id;
+WHERE line.goes AND line.place <= CAST(:wanted AS integer);
 
 -- name: give_alike
 -- Give turns to the first :wanted at each of these gates of limits that may go, in the order of their places, up to the first who

@@ -230,14 +230,13 @@ line (id, gate, queue, priority, run_at, place, goes) AS (
 (SELECT count(*) FROM fencerow.workers AS worker WHERE worker.state = 'alive' AND worker.lease_until > (SELECT fencerow.now()))
 
 -- name: find_alike
--- Those to whom `give_alike` would give turns, in the order in which they go: the gate of each, its queue, how many workers live, and always that there may be
--- somebody who needs more. For a worker that claims them itself.
+-- Those to whom `give_alike` would give turns, in no order: the gate of each, its queue, how many workers live, its priority and when it was due, and always
+-- that there may be somebody who needs more. For a worker that claims them itself.
 WITH RECURSIVE {{lanes at gates}},
 {{line of those alike}}
-SELECT line.id, line.gate, line.queue, {{workers that live}}, 1
+SELECT line.id, line.gate, line.queue, {{workers that live}}, line.priority, line.run_at, 1
 FROM line
-WHERE line.goes AND line.place <= :wanted
-ORDER BY line.priority DESC, line.run_at, line.id;
+WHERE line.goes AND line.place <= :wanted;
 
 -- name: give_alike
 -- Give turns to the first :wanted at each of these gates of limits that may go, in the order of their places, up to the first who
