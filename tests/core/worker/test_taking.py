@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from fencerow.core.errors import OutcomeUnknown
+from fencerow.core.model.job import Claimed
 from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.taking import Taker, Taking
@@ -76,3 +77,36 @@ async def test_no_more_is_taken_ahead_than_the_share_of_this_worker() -> None:
     takes = taker(pool, held())
 
     assert (takes.wanted("mail", 2), takes.wanted("mail", 30), takes.wanted("mail", 900)) == (5, 30, 105)
+
+
+async def test_while_it_claims_the_claimer_claims_nothing_and_goes_on_after_it() -> None:
+    """It was claimed first and has to start first, or a death would be laid at the wrong doors. And if it brings
+    nothing, nobody else tells the claimer that there is room."""
+    pool = pool_of(5)
+    takes = taker(pool, held())
+    next(takes.claim("mail", ["1"], "holder"))
+
+    assert pool.wanted() == 0
+    pool.await_room()
+    takes.over()
+
+    assert pool.wanted() == 5
+    assert pool.look.woken.is_set()
+
+
+async def test_what_comes_when_the_queue_is_served_no_more_reaches_its_taker() -> None:
+    pool, accepted = pool_of(5), list[tuple[str, int]]()
+    takes = taker(pool, held())
+    takes.accept = lambda queue, jobs, *_: accepted.append((queue, len(jobs)))
+    job = cast("Claimed", SimpleNamespace(queue="mail"))
+    taking: Taking
+
+    async def changed(_: object) -> list[Claimed]:
+        next(taking.claim("mail", ["1"], 1))
+        pool.change(["docs"], 5)
+        return [job]
+
+    taking = Taking(cast("Engine", SimpleNamespace(arun=changed)), held(), [takes], lambda _: None)
+    await taking.run(cast("Any", None), lambda jobs: jobs)
+
+    assert accepted == [("mail", 1)]

@@ -126,6 +126,7 @@ class Claimer:
             return await self._look()
         finally:
             self._is_looking = False
+            self._untold_us = None  # what a chore claims beside it was no secret
 
     async def _look(self) -> float:
         for attempt in self.pool.take_stale():
@@ -317,8 +318,10 @@ class Claimer:
         return found.jobs, found.room
 
     def _may_claim(self) -> bool:
-        """Whether a job that is claimed now could start here: else it would only be released, again and again."""
-        return not self.paused and not self._dispatch.is_withheld and self._lease.holds()
+        """Whether a job that is claimed now could start here, else it would only be released, again and again; and
+        whether nothing claims beside it, for what was claimed first has to come first."""
+        is_alone = not self.pool.reserved
+        return is_alone and not self.paused and not self._dispatch.is_withheld and self._lease.holds()
 
     async def _claim(self, claim: Operation[T]) -> T:
         self._claiming_since = time.monotonic()

@@ -84,16 +84,18 @@ class Pool:
         return self._pace
 
     def wanted(self) -> int:
-        """How many jobs the next claim should ask for; 0 while the buffer is more than half full."""
+        """How many jobs the next claim should ask for; 0 while the buffer is more than half full.
+
+        Nothing while something claims beside the claimer: what was claimed first has to come first, for of those that a
+        worker had when it died the first are taken for those that had begun.
+        """
         buffer = self._buffer
-        if self._ready and len(self._ready) > buffer // 2:
+        if self.reserved or (self._ready and len(self._ready) > buffer // 2):
             return 0
         free = max(0, self.slots - self.running)
         asked = max(
             0,
-            min(free * self._reach + buffer, max(free + buffer, PREFETCH_MAX))
-            - len(self._ready)
-            - self.reserved,
+            min(free * self._reach + buffer, max(free + buffer, PREFETCH_MAX)) - len(self._ready),
         )
         if free and self._gatherings.count:
             return max(asked, min(self._gatherings.missing(), PREFETCH_MAX))
@@ -157,7 +159,7 @@ class Pool:
         if not attempt.claimed.suspect:
             self._reach = attempt.handler.batch_max or 1
         if self._is_awaited and len(self._ready) <= self._buffer // 2:  # else none is wanted
-            self._say_room()
+            self.say_room()
         return attempt
 
     def joined(self, first: Attempt) -> list[Attempt]:
@@ -184,7 +186,7 @@ class Pool:
             self._window_runs += 1
             self._measure()
         if self._is_awaited and len(self._ready) <= self._buffer // 2:  # else none is wanted
-            self._say_room()
+            self.say_room()
 
     def change(self, queues: Sequence[str], slots: int) -> list[Attempt]:
         """Serve these queues with so many slots from now on; what runs goes on.
@@ -206,7 +208,7 @@ class Pool:
                 returned.append(entry)
         self._remove(returned)
         self._wake_all()  # those that have become too many end
-        self._say_room()
+        self.say_room()
         return [attempt for _, _, attempt in returned]
 
     def take_stale(self) -> list[Attempt]:
@@ -235,7 +237,8 @@ class Pool:
         if self._ready:
             self._wake_all()
 
-    def _say_room(self) -> None:
+    def say_room(self) -> None:
+        """Wake the claimer, if it waits for room and there is some."""
         if self._is_awaited and self.queues and self.wanted() > 0:
             self._is_awaited = False
             self.look.woken.set()

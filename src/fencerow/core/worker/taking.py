@@ -67,13 +67,15 @@ class Taker:
         return min(self.room(), max(self._pool.free(), share)) if _is_dry(self._pool.look, queue) else 0
 
     def claim(self, queue: str, ids: Sequence[str], holder: str) -> Steps[list[Claimed]]:
-        """Claim these. Slots are kept for them until `over`."""
+        """Claim these. Slots are kept for them until `over`, and nothing else is claimed for these slots."""
         self._pool.reserved = len(ids)
         return (yield from claim_given(queue, ids, holder=holder, names=self._names, margin_s=self._margin_s))
 
     def over(self) -> None:
         """No slot is kept any more."""
-        self._pool.reserved = 0
+        if self._pool.reserved:
+            self._pool.reserved = 0
+            self._pool.say_room()  # the claimer waits for it
 
 
 class Taking:
@@ -93,6 +95,7 @@ class Taking:
         self._takers = takers
         self._not_known = not_known
         self._holder = ""
+        self._taker: Taker | None = None  # whose slots get what was claimed
 
     def claim(self, queue: str, ids: Sequence[str], workers: int) -> Steps[list[Claimed]]:
         """Claim the first of these jobs, which the transaction has locked and found to be next of those that wait, as
@@ -103,7 +106,7 @@ class Taking:
         holder = self._lease.holder
         if taker is None or holder is None or count <= 0:
             return []
-        self._holder = holder
+        self._holder, self._taker = holder, taker
         return (yield from taker.claim(queue, ids[:count], holder))
 
     async def run(self, operation: Operation[T], claimed: Callable[[T], Sequence[Claimed]]) -> T:
@@ -117,10 +120,9 @@ class Taking:
             for taker in self._takers:
                 taker.over()
             self.answered.set_result(None)
-        if jobs := claimed(result):
-            queue = jobs[0].queue
-            taker = next(each for each in self._takers if queue in each.queues)
-            taker.accept(queue, jobs, self._holder, time.monotonic() - self.since)
+        if (jobs := claimed(result)) and self._taker is not None:
+            # Also where its pool serves the queue no more, by an order that came meanwhile: then they are let go.
+            self._taker.accept(jobs[0].queue, jobs, self._holder, time.monotonic() - self.since)
         return result
 
 
