@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +18,7 @@ from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store import store
 from fencerow.core.store.claims import Mark
+from fencerow.db import forks
 from fencerow.db.adapters.lent_postgres import is_lost
 from fencerow.db.faults import LOST_STATES, connection_lost
 from fencerow.db.postgres import PostgresEngine
@@ -470,6 +473,28 @@ def test_a_forked_child_opens_connections_of_its_own(pg: PostgresEngine) -> None
     assert os.waitpid(pid, 0)[1] == 0
     submit(pg)
     assert len(pg.run(looking.list_jobs())) == 4
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its libraries do not outlive a fork")
+@pytest.mark.parametrize("wiped", [True, False], ids=["by a page", "by the system"])
+def test_so_does_a_child_of_which_python_was_not_told(
+    pg: PostgresEngine, wiped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """uWSGI forks so. Its workers wrote into one socket, took each other's answers and made the same ids."""
+    if not wiped:
+        monkeypatch.setattr(forks, "_page", None)
+    submit(pg)
+    if (pid := ctypes.PyDLL(None).fork()) == 0:
+        try:
+            for _ in range(3):
+                submit(pg)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    for _ in range(3):
+        submit(pg)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert len(pg.run(looking.list_jobs())) == 7
 
 
 def test_renewals_and_statements_go_on_while_users_hold_all_their_connections(pg: PostgresEngine) -> None:

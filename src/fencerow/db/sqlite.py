@@ -82,7 +82,7 @@ class SqliteEngine:
 
     def _begin(self) -> None:
         """In a process of its own, with nothing of a parent's."""
-        self._forks = forks.count
+        self._process = forks.process()
         self._write_lock = threading.RLock()  # a fair enough queue: SQLite's own waiting is not
         self._workers_lock = threading.Lock()
         self._session_thread: int | None = None  # the one that has a transaction open for user code
@@ -232,7 +232,7 @@ class SqliteEngine:
 
     def _check_process(self) -> None:
         """A connection must not cross a fork: the child opens its own and leaves the parent's alone."""
-        if forks.count != self._forks:
+        if forks.process() != self._process:
             # Kept, not closed: closing would checkpoint and remove the log that the parent still writes.
             self._inherited += [self._jobs, self._workers]
             self._begin()  # its threads did not come along, and its socket is its own

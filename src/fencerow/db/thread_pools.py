@@ -56,7 +56,7 @@ class ThreadPools:
 
     def _forget(self) -> None:
         """Nothing is open."""
-        self._forks = forks.count
+        self._process = forks.process()
         self._lock = threading.Lock()
         self._pools: dict[bool, ConnectionPool[Connection[Any]]] = {}  # ours, and (True) the users'
         self._watchdog = Watchdog(self._statement_timeout_s)
@@ -176,7 +176,7 @@ class ThreadPools:
 
     def _check_process(self) -> None:
         """A connection must not cross a fork: the child opens its own and never closes the parent's."""
-        if forks.count != self._forks:
+        if forks.process() != self._process:
             self._forget()
 
     def _connected(self, connection: Connection[Any]) -> None:

@@ -25,7 +25,7 @@ class WakeupChannel:
         self._forget()
 
     def _forget(self) -> None:
-        self._forks = forks.count
+        self._process = forks.process()
         self._lock = threading.Lock()
         self._sender: WakeupSender | None = None
 
@@ -53,7 +53,7 @@ class WakeupChannel:
 
     def _sending(self) -> WakeupSender:
         sender = self._sender
-        if sender is not None and forks.count == self._forks:
+        if sender is not None and forks.process() == self._process:
             return sender  # nearly always; it spares the lock
         self._check_process()
         with self._lock:
@@ -77,5 +77,5 @@ class WakeupChannel:
 
     def _check_process(self) -> None:
         """The thread does not come along into a fork's child."""
-        if forks.count != self._forks:
+        if forks.process() != self._process:
             self._forget()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import sys
@@ -55,6 +56,20 @@ def test_forked_processes_make_distinct_ids() -> None:
     assert len({each for made in lists for each in made}) == 4 * 2_000
     assert len(set(tails)) == 4
     assert all(made == sorted(made) for made in lists)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its libraries do not outlive a fork")
+def test_so_do_those_of_which_python_was_not_told() -> None:
+    new_id()
+    ours, theirs = os.pipe()
+    if (pid := ctypes.PyDLL(None).fork()) == 0:
+        try:
+            os.write(theirs, new_id()[-8:].encode())
+        finally:
+            os._exit(0)
+    made = [new_id()[-8:] for _ in range(3)]
+    assert os.waitpid(pid, 0)[1] == 0
+    assert os.read(ours, 100).decode() not in made
 
 
 def _make(barrier: object, queue: object) -> None:

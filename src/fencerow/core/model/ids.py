@@ -8,6 +8,7 @@ import sys
 import threading
 
 from fencerow.core.errors import InvalidInput
+from fencerow.db import forks
 
 SHAPE = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.ASCII)
 LOW_BITS = 0x7FFFFFFF
@@ -78,17 +79,23 @@ if sys.version_info >= (3, 14):
         global _making
         _making = threading.Lock()
 
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_after_fork)
+
 else:
     import uuid_utils
 
+    class _Seeded(threading.local):
+        """For which process this thread's generator was seeded."""
+
+        process: tuple[int, int] | None = None
+
+    _seeded = _Seeded()
+
     def new_id() -> str:
         """A new id, later in order than every id this process made before, on whichever thread."""
+        if _seeded.process != (process := forks.process()):
+            # A child inherits the generator's state and would make the same ids as its parent and siblings.
+            uuid_utils.reseed_rng()
+            _seeded.process = process
         return str(uuid_utils.uuid7())
-
-    def _after_fork() -> None:
-        # The child inherits the generator's state and would make the same ids as its parent and siblings.
-        uuid_utils.reseed_rng()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
