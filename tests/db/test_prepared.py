@@ -211,6 +211,9 @@ async def test_wherever_the_message_of_a_submit_breaks_there_is_one_job(
             await client.asubmit([Submission(job := new_job())])
         except OutcomeUnknown:
             pytest.fail("it is asked again")
+        async with asyncio.timeout(PATIENCE_S):
+            while not proxy.cuts:  # nobody waits for the answer to a wake-up
+                await asyncio.sleep(0.01)
         assert proxy.cuts == 1
         found = [each.id for each in await whole.arun(looking.list_jobs())]
         assert found.count(job.id) == 1
