@@ -105,6 +105,7 @@ def test_what_statements_have_in_common_is_written_once_and_the_rest_for_each() 
     assert sent("y", None) == [b"a", b"1", b"y", None]
     common["name"] = "never looked at again"
     assert sent("z", 3) == [b"a", b"1", b"z", b"3"]
+    assert "b'x'" not in repr(as_sent), "what may be large, or secret, is not kept"
 
 
 async def test_jobs_of_one_template_go_one_by_one_with_what_is_their_own(pg: PostgresEngine) -> None:

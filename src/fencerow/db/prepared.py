@@ -207,7 +207,8 @@ def _values_alike(query: Query, params: AlikeParameters) -> list[bytes | None]:
     text = query.statements[0]
     if (known := params.as_sent.get(text)) is None:
         places = [(place, name) for place, name in enumerate(query.parameters) if name in params.own]
-        known = params.as_sent[text] = values(query, dict(params)), places
+        common = {**params, **dict.fromkeys(params.own)}  # the first job's own would be kept as long
+        known = params.as_sent[text] = values(query, common), places
     given: list[bytes | None] = known[0].copy()
     for place, name in known[1]:
         each = params[name]
