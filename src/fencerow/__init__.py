@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from fencerow.app import App
     from fencerow.client import Client
     from fencerow.config import Config
+    from fencerow.contracts import Contract, contract
     from fencerow.core.app import Database
-    from fencerow.core.app.contract import Contract
     from fencerow.core.client.handle import Handle
     from fencerow.core.client.refs import Key
     from fencerow.core.config import Backoff, Defaults
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from fencerow.core.model.retry import Fail, Retry, RetryRule, Snooze
     from fencerow.core.model.state import State
     from fencerow.core.worker.plain import Worker
-    from fencerow.declaring import contract
     from fencerow.job import Job
 else:
     __getattr__ = lazily(
@@ -66,9 +65,9 @@ else:
             "errors": "fencerow.errors",
             "App": "fencerow.app",
             "Client": "fencerow.client",
-            "Contract": "fencerow.core.app.contract",
+            "Contract": "fencerow.contracts",
             "Database": "fencerow.core.app",
-            "contract": "fencerow.declaring",
+            "contract": "fencerow.contracts",
             "Handle": "fencerow.core.client.handle",
             "Key": "fencerow.core.client.refs",
             "Backoff": "fencerow.core.config",

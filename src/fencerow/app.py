@@ -10,20 +10,20 @@ from fencerow.client import Client
 from fencerow.config import Config
 from fencerow.core.answering import answer
 from fencerow.core.app import Call, Draft, LocalDatabaseWarning, UntypedParameters
-from fencerow.core.app.contract import Contract, declared_apart, handling_options
 from fencerow.core.app.job_options import HandlingOptions
 from fencerow.core.app.submitter import Submittable
 from fencerow.core.config import CoreConfig, Defaults
 from fencerow.core.lazy import lazily
 from fencerow.core.model.packing import PLAIN, Packing
 from fencerow.core.telemetry import Telemetry
-from fencerow.declaring import Declare, DeclaredJob, Handles
+from fencerow.declaring import Declare, DeclaredJob
 from fencerow.flows.settings import FlowSettings
 from fencerow.limits.appside import LimitedApp
 from fencerow.payloads.settings import PayloadSettings
 
 if TYPE_CHECKING:
     from fencerow.batches.item import BatchMiddleware
+    from fencerow.contracts import Contract, Handles
     from fencerow.core.chore import Chore
     from fencerow.core.wing import Check
     from fencerow.declaring_batch import DeclareBatch
@@ -146,6 +146,8 @@ class App(LimitedApp):
         Raises:
             DeclarationError: its name is taken, or its types cannot be stored.
         """
+        from fencerow.contracts import declared_apart  # who has none never loads it
+
         return declared_apart(self._declarer, contract)  # type: ignore[no-any-return]
 
     def handles(self, contract: Contract[P, R], **given: Unpack[HandlingOptions]) -> Handles[P, R]:
@@ -154,6 +156,8 @@ class App(LimitedApp):
         Raises:
             DeclarationError: the types differ, the name is taken, or an option is wrong.
         """
+        from fencerow.contracts import Handles, handling_options
+
         return Handles(self._declarer, contract, handling_options(contract, given))
 
     def on_batch(self, middleware: BatchMiddleware) -> BatchMiddleware:

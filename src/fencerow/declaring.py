@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 
-from fencerow.core.app.contract import Contract, HandlesBase
 from fencerow.core.app.declare import DeclareBase, DeclaredBase
-from fencerow.core.app.job_options import NO_JOB_OPTIONS, JobOptions, job_options
 from fencerow.core.app.submitter import Submittable
 
 if TYPE_CHECKING:
     from fencerow.job import Job
-    from fencerow.options import ContractOptions, GivenOptions, GivenSubmitOptions
+    from fencerow.options import GivenOptions, GivenSubmitOptions
 
 C = ParamSpec("C")  # the parameters of the function itself
 P = ParamSpec("P")  # those of a submit: without `job`
@@ -79,61 +77,3 @@ class Declare(DeclareBase):
             DeclarationError: the name is taken, a parameter cannot be stored, or an option is wrong.
         """
         return self.declared(function, **given)
-
-
-class Handles(HandlesBase[P, R], Generic[P, R]):
-    """The decorator behind `@app.handles(contract)`."""
-
-    @overload
-    def __call__(
-        self, function: Callable[Concatenate[Job, P], Coroutine[Any, Any, R]], /
-    ) -> DeclaredJob[Concatenate[Job, P], P, R, Coroutine[Any, Any, R]]: ...
-
-    @overload
-    def __call__(
-        self, function: Callable[P, Coroutine[Any, Any, R]], /
-    ) -> DeclaredJob[P, P, R, Coroutine[Any, Any, R]]: ...
-
-    @overload
-    def __call__(
-        self, function: Callable[Concatenate[Job, P], R], /
-    ) -> DeclaredJob[Concatenate[Job, P], P, R, R]: ...
-
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> DeclaredJob[P, P, R, R]: ...
-
-    def __call__(self, function: Any, /) -> Any:
-        return super().__call__(function)
-
-
-@overload
-def contract(function: Callable[P, Coroutine[Any, Any, R]], /) -> Contract[P, R]: ...
-@overload
-def contract(function: Callable[P, R], /) -> Contract[P, R]: ...
-@overload
-def contract(**given: Unpack[ContractOptions]) -> ContractMaker: ...
-def contract(function: Callable[..., Any] | None = None, /, **given: Unpack[ContractOptions]) -> Any:
-    """Declare a job without the code that runs it, by a function that is never called.
-
-    It needs no app and opens nothing, so you can put it into a package that both programs install.
-
-    Raises:
-        DeclarationError: it takes a Job, is a generator, or an option is wrong.
-    """
-    if function is not None:
-        return Contract(function, NO_JOB_OPTIONS)
-    return ContractMaker(job_options(given, "@contract", handling=False))
-
-
-class ContractMaker:
-    """The decorator behind `@contract(...)`."""
-
-    def __init__(self, options: JobOptions) -> None:
-        self._options = options
-
-    @overload
-    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Contract[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> Contract[P, R]: ...
-    def __call__(self, function: Callable[..., Any], /) -> Contract[..., Any]:
-        return Contract(function, self._options)

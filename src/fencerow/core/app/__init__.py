@@ -2,7 +2,6 @@
 
 from fencerow.core.app.app import JobsApp
 from fencerow.core.app.calls import Call
-from fencerow.core.app.contract import Contract
 from fencerow.core.app.database import Database, LocalDatabaseWarning
 from fencerow.core.app.declare import DeclaredBase
 from fencerow.core.app.doors import UntypedParameters
@@ -11,7 +10,6 @@ from fencerow.core.app.submission import Draft
 __all__ = [
     "JobsApp",
     "Call",
-    "Contract",
     "Database",
     "DeclaredBase",
     "Draft",

@@ -7,21 +7,34 @@ app.declare(extract).submit("a.pdf")                        # where it is submit
 
 @app.handles(extract)                                       # where it is run
 async def run(job: Job, path: str, pages: int = 1) -> Summary: ...
+
+Who has no contracts never loads it.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Any, Generic, NoReturn, ParamSpec, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, Unpack, overload
 
 from fencerow.core.app.declare import Declarer, stored_name
 from fencerow.core.app.doors import refuse_uncallable
 from fencerow.core.app.handlers import handler_of, job_parameter_of, refuse_generators
-from fencerow.core.app.job_options import HandlingOptions, JobOptions, with_handling
+from fencerow.core.app.job_options import (
+    NO_JOB_OPTIONS,
+    HandlingOptions,
+    JobOptions,
+    job_options,
+    with_handling,
+)
 from fencerow.core.errors import DeclarationError
 from fencerow.core.model.codec import ArgumentsCodec
 from fencerow.core.model.signature import Parameter, name_of, return_annotation
+from fencerow.declaring import DeclaredJob
+
+if TYPE_CHECKING:
+    from fencerow.job import Job
+    from fencerow.options import ContractOptions
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -58,13 +71,31 @@ class Contract(Generic[P, R]):
         return self._qualname
 
 
-class HandlesBase(Generic[P, R]):
-    """The decorator behind `@app.handles(contract)`, as far as it has no types."""
+class Handles(Generic[P, R]):
+    """The decorator behind `@app.handles(contract)`."""
 
     def __init__(self, declarer: Declarer, contract: Contract[P, R], options: JobOptions) -> None:
         self._declarer = declarer
         self._contract = contract
         self._options = options
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Job, P], Coroutine[Any, Any, R]], /
+    ) -> DeclaredJob[Concatenate[Job, P], P, R, Coroutine[Any, Any, R]]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> DeclaredJob[P, P, R, Coroutine[Any, Any, R]]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Job, P], R], /
+    ) -> DeclaredJob[Concatenate[Job, P], P, R, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> DeclaredJob[P, P, R, R]: ...
 
     def __call__(self, function: Any, /) -> Any:
         """Declare the function that runs the job.
@@ -157,3 +188,36 @@ def _differs(handler: Callable[..., Any], found: str, wanted: str) -> Declaratio
         f"the contract says {wanted}",
         "change the handler, or the contract with a new args_version",
     )
+
+
+@overload
+def contract(function: Callable[P, Coroutine[Any, Any, R]], /) -> Contract[P, R]: ...
+@overload
+def contract(function: Callable[P, R], /) -> Contract[P, R]: ...
+@overload
+def contract(**given: Unpack[ContractOptions]) -> ContractMaker: ...
+def contract(function: Callable[..., Any] | None = None, /, **given: Unpack[ContractOptions]) -> Any:
+    """Declare a job without the code that runs it, by a function that is never called.
+
+    It needs no app and opens nothing, so you can put it into a package that both programs install.
+
+    Raises:
+        DeclarationError: it takes a Job, is a generator, or an option is wrong.
+    """
+    if function is not None:
+        return Contract(function, NO_JOB_OPTIONS)
+    return ContractMaker(job_options(given, "@contract", handling=False))
+
+
+class ContractMaker:
+    """The decorator behind `@contract(...)`."""
+
+    def __init__(self, options: JobOptions) -> None:
+        self._options = options
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Contract[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Contract[P, R]: ...
+    def __call__(self, function: Callable[..., Any], /) -> Contract[..., Any]:
+        return Contract(function, self._options)
