@@ -9,7 +9,9 @@ from fencerow.db.sqlite import SqliteEngine
 from fencerow.limits import Limit, limits
 from fencerow.limits.checks import examine_limits
 from fencerow.limits.looking import look
-from fencerow.turns import handing
+from fencerow.limits.named import UNREAD_S
+from fencerow.testing.clock import clock_of
+from fencerow.turns import handing, looks
 from tests.kit.jobs import AnyEngine, new_job, submit
 
 DEEP = '{"n":' * 3_000 + "1" + "}" * 3_000
@@ -48,6 +50,23 @@ def test_a_definition_that_means_nothing_binds_its_own_jobs_alone(engine: AnyEng
 
     assert [each.id for each in engine.run(handing.hand_over()).queued] == [goes]
     assert any("nothing starts under it" in each.found for each in examine_limits(engine, Config()))
+
+
+def test_a_worker_that_cannot_read_one_takes_no_arrival_from_those_who_can(
+    engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its image has no time zones."""
+    engine.run(limits.define(Limit("a", hours="00:00-24:00 Europe/Berlin"), actor="ada", reason=None))
+    jobs = submit(engine, new_job(limits=("a",)))
+    with monkeypatch.context() as here:
+        here.setattr("fencerow.calendar.zones.zone_names", frozenset[str])
+        assert engine.run(handing.hand_over()).queued == []
+    assert not engine.run(looks.turns_wanted()).at_once
+
+    clock_of(engine).advance(UNREAD_S)
+
+    assert engine.run(looks.turns_wanted()).at_once
+    assert [each.id for each in engine.run(handing.hand_over()).queued] == jobs
 
 
 @pytest.mark.parametrize("column", ["revision", "version", "set_at"])

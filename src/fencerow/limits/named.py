@@ -19,6 +19,8 @@ from fencerow.limits.locked import LockedLimit, lock_of, looked_at, queue_of, re
 from fencerow.turns.gates import ROOM_MAX
 from fencerow.turns.limiting import Held, LimitRule
 
+UNREAD_S = 2.0  # until the next look at a limit that means nothing here: it may where another worker runs
+
 
 @dataclass(frozen=True, slots=True)
 class NamedLimit:
@@ -51,7 +53,9 @@ class NamedLimit:
         return self.locked.room(held, wanted=ROOM_MAX).count
 
     def again_us(self, held: Held, given: Sequence[str]) -> int | None:
-        """When time makes room after these jobs got a turn."""
+        """When time makes room after these jobs got a turn, or somebody else may see room."""
+        if self.locked.limit is None:
+            return self.locked.now_us + int(UNREAD_S * 1e6)
         return self.locked.after(given).room(held.beside(len(given)), wanted=1).again_us
 
     def keep(self, given: Sequence[str], *, waits: bool | None) -> Steps[None]:
