@@ -6,8 +6,10 @@ import os
 import signal
 import socketserver
 import time
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from fencerow import Config
@@ -56,9 +58,15 @@ def test_a_worker_waits_for_a_server_that_comes_later(
 
 
 def until_it_waits(process: Command) -> None:
+    until_said(process, WAITS)
+
+
+def until_said(process: Command, what: str) -> str:
+    """The first line with it."""
     assert process.stderr is not None
-    while WAITS not in (line := process.stderr.readline()):
+    while what not in (line := process.stderr.readline()):
         assert line
+    return line
 
 
 def test_so_does_what_serves_others(cli: Cli, shop: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,6 +96,47 @@ def test_so_does_what_serves_others(cli: Cli, shop: str, monkeypatch: pytest.Mon
             each.send_signal(signal.SIGTERM)
             said = each.communicate(timeout=PATIENCE_S)[1]
             assert each.returncode == 0, said
+
+
+def test_a_server_that_has_no_connection_left_is_waited_for_until_one_is_free(
+    cli: Cli, shop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others have all of them: first those of ordinary roles, then those that are reserved, too."""
+    monkeypatch.setenv("FENCEROW_START_PATIENCE_S", "300")
+    with PostgresServer(fast=True, settings={"max_connections": "40"}) as server, ExitStack() as held:
+        ours = server.create_role_and_schema(role=ROLE, database="app")
+        monkeypatch.setenv("FENCEROW_URL", ours)
+        assert cli("migrate").code == 0
+        fill(held, ours)
+        ports = {name: free_port() for name in ("worker", "serve", "metrics")}
+        starting = [
+            command(name, "-A", shop, "--health" if name == "worker" else "--bind", str(port))
+            for name, port in ports.items()
+        ]
+        for each in starting:
+            assert "remaining connection slots are reserved" in until_said(each, WAITS)
+        for port in ports.values():
+            assert [code_of(port, path) for path in ("/livez", "/readyz")] == [200, 503]
+        fill(held, server.conninfo("app"))
+        for each in starting:
+            until_said(each, "too many clients already")
+
+        held.close()
+        until = time.monotonic() + PATIENCE_S
+        while not all(is_ready(port) for port in ports.values()):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        for each in starting:
+            each.send_signal(signal.SIGTERM)
+            said = each.communicate(timeout=PATIENCE_S)[1]
+            assert each.returncode == 0, said
+
+
+def fill(held: ExitStack, url: str) -> None:
+    """Take all that this role may have."""
+    with suppress(psycopg.OperationalError):
+        while True:
+            held.enter_context(closing(psycopg.connect(url)))
 
 
 def is_ready(port: int) -> bool:
