@@ -193,15 +193,16 @@ async def test_one_that_waits_for_a_lock_holds_nothing_up_behind_it(
 
 
 async def test_who_closes_the_engine_waits_for_it(
-    postgres_url: str, heard: Heard, holding: psycopg.Connection[Any]
+    patient: PostgresEngine, heard: Heard, holding: psycopg.Connection[Any]
 ) -> None:
-    engine = postgres_engine(postgres_url)
-    await submitted(engine, heard, holding)
-    closing = asyncio.create_task(engine.aclose())
-    await asyncio.sleep(0.05)
-    assert not closing.done() and heard.empty()
-    holding.rollback()
-    await closing
+    await submitted(patient, heard, holding)
+    closing = asyncio.create_task(patient.aclose())
+    try:
+        await asyncio.sleep(0.05)
+        assert not closing.done() and heard.empty()
+    finally:
+        holding.rollback()
+        await closing
     assert await hears(heard)
 
 
@@ -209,8 +210,11 @@ def test_an_event_loop_that_ends_leaves_it_to_the_thread(
     postgres_url: str, heard: Heard, holding: psycopg.Connection[Any]
 ) -> None:
     engine = postgres_engine(postgres_url)
-    asyncio.run(submitted(engine, heard, holding))
-    assert heard.get(timeout=PATIENCE_S) is not None
-    engine.flush(PATIENCE_S)
-    assert not engine._pools._watchdog._watched
-    engine.close()
+    try:
+        asyncio.run(submitted(engine, heard, holding))
+        assert heard.get(timeout=PATIENCE_S) is not None
+        engine.flush(PATIENCE_S)
+        assert not engine._pools._watchdog._watched
+    finally:
+        holding.rollback()
+        engine.close()
