@@ -13,13 +13,15 @@ from fencerow.core.model.job import Claimed
 from fencerow.core.store import store
 from fencerow.core.store.claims import claim_given
 from fencerow.core.worker.taking import Taker
-from fencerow.db.run import Steps, operation
+from fencerow.db.run import Operation, Steps, operation
 from fencerow.limits import Limit
+from fencerow.limits.limits import define
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import clock_of
 from fencerow.turns.handing import HandedOver, taking_over
 from tests.core.app.conftest import app, url  # noqa: F401 (fixtures)
 from tests.core.store.stage import rows
+from tests.core.worker.stage import worker_of
 from tests.kit.jobs import AnyEngine, claim, new_job, read, register, submit
 from tests.kit.pace import PATIENCE_S
 from tests.kit.taking import Slots
@@ -122,3 +124,40 @@ async def test_a_worker_claims_what_it_gives(app: App, monkeypatch: pytest.Monke
 
     assert sorted(ran) == list(range(300))
     assert taken
+
+
+class Late:
+    """An engine whose first look that claims is answered when `answer` is set."""
+
+    def __init__(self, engine: AnyEngine) -> None:
+        self._engine = engine
+        self.claimed, self.answer = asyncio.Event(), asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    async def arun(self, operation: Operation[Any]) -> Any:
+        result = await self._engine.arun(operation)
+        if operation.name == "hand_over" and result.claimed:
+            self.claimed.set()
+            await self.answer.wait()
+        return result
+
+
+async def test_a_worker_ends_for_want_of_jobs_only_behind_the_answer_to_its_look(engine: AnyEngine) -> None:
+    ran: list[int] = []
+
+    async def send() -> None:
+        ran.append(1)
+
+    await engine.arun(define(Limit("a", at_once=1), actor=None, reason=None))
+    await engine.arun(store.submit_gated([new_job("{}", limits=("a",))]))
+    late = Late(engine)
+    running = asyncio.create_task(worker_of(late, send).run(until_idle=True))  # type: ignore[arg-type]
+    async with asyncio.timeout(PATIENCE_S):
+        await late.claimed.wait()
+        await asyncio.sleep(1.5)  # in which it would find that nothing is due and nothing is held
+        late.answer.set()
+        await running
+
+    assert ran == [1]
