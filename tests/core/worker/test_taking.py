@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -21,6 +22,9 @@ LOST = OutcomeUnknown("it broke", "it may be stored", "look")
 
 
 def taker(pool: Pool, lease: WorkerLease, *, is_claiming: bool = False) -> Taker:
+    """Its lanes were looked at, and nothing was there."""
+    for view in pool.look.views.values():
+        view.swept([], 1, time.monotonic())
     return Taker(
         pool,
         lease,
@@ -59,12 +63,14 @@ async def test_an_answer_that_was_lost_is_in_doubt_and_keeps_no_slot() -> None:
     assert pool.free() == 5
 
 
-@pytest.mark.parametrize("why", ["more", "claiming", "suspect"])
+@pytest.mark.parametrize("why", ["more", "claiming", "suspect", "to be looked at"])
 async def test_nothing_is_taken_past_what_is_known_to_be_due(why: str) -> None:
     pool = pool_of(5)
     takes = taker(pool, held(), is_claiming=why == "claiming")
     if why == "more":
         pool.look.hint("mail", 0, None)
+    if why == "to be looked at":
+        pool.look.views["mail"]._due_at = 0.0  # what was to come then is not known to be there
     if why == "suspect":
         pool.look.views["mail"].suspects.due_at = 0.0
 

@@ -127,6 +127,12 @@ class Taking:
 
 
 def _is_dry(look: QueueLook, queue: str) -> bool:
-    """Whether nothing is known to be due in its lanes, no suspect either, and no limit bounds its claims."""
+    """Whether nothing is known to be due in its lanes, no suspect either, and no limit bounds its claims.
+
+    It is not where the lanes are to be looked at from the beginning: what became due is not known before, and a claimer
+    whose buffer is kept full by others never looks.
+    """
     view = look.views.get(queue)
-    return view is not None and not view.has_more and not view.limit.is_there and view.suspects.due_at is None
+    if view is None or view.has_more or view.wants_sweep(time.monotonic()):
+        return False
+    return not view.limit.is_there and view.suspects.due_at is None
