@@ -264,8 +264,7 @@ class Pools(ThreadPools):
 
     async def _acheck(self, connection: AsyncConnection[Any]) -> None:
         if self._is_doubtful(connection):
-            with self._watched_check(connection) as watched:
-                watched.busy()
+            with self._asking(connection):
                 await AsyncConnectionPool.check_connection(connection)
 
     async def _acheck_ours(self, connection: AsyncConnection[Any]) -> None:

@@ -6,6 +6,7 @@ what they say inside it, nor for claims and outcomes, and all would wait for eac
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -64,6 +65,7 @@ class ThreadPools:
         self._used_at: WeakKeyDictionary[BaseConnection[Any], float] = WeakKeyDictionary()
         # Asked to stop: the request may be on its way still, and would strike whatever runs there next.
         self._cancelled: WeakSet[BaseConnection[Any]] = WeakSet()
+        self._silent_since = -math.inf  # monotonic: when one was asked that has not answered
 
     @contextmanager
     def connection(self, *, for_user: bool = False) -> Iterator[Connection[Any]]:
@@ -129,8 +131,7 @@ class ThreadPools:
     def _check(self, connection: Connection[Any]) -> None:
         """Before a connection of the pool is used; an error makes us take another."""
         if self._is_doubtful(connection):
-            with self._watched_check(connection) as watched:
-                watched.busy()
+            with self._asking(connection):
                 ConnectionPool.check_connection(connection)
 
     def _check_ours(self, connection: Connection[Any]) -> None:
@@ -153,6 +154,26 @@ class ThreadPools:
             return False
         idle_s = time.monotonic() - used_at
         return idle_s > IDLE_S or used_at <= self._watchdog.gave_up_at or is_readable(connection.fileno())
+
+    @contextmanager
+    def _asking(self, connection: BaseConnection[Any]) -> Iterator[None]:
+        """For a question to one that is doubtful. It is put to none that nobody has used since another one was asked
+        and stayed silent: one after the other they would use up the wait of whoever needs a connection.
+
+        Raises:
+            psycopg.Error: it does not answer, or is not asked.
+        """
+        if self._used_at[connection] <= self._silent_since:
+            raise psycopg.OperationalError("not asked: one beside it was silent")
+        asked_at = time.monotonic()
+        try:
+            with self._watched_check(connection) as watched:
+                watched.busy()
+                yield
+        except psycopg.Error:
+            if self._watchdog.gave_up_at >= asked_at:
+                self._silent_since = asked_at
+            raise
 
     def _watched_check(self, connection: BaseConnection[Any]) -> Watched:
         """The question is nothing: there is nothing to cancel, and time for another connection must be left."""
