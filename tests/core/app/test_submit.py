@@ -289,6 +289,8 @@ async def test_a_call_with_other_options_than_those_it_goes_through_is_refused(a
         await extract.using(queue="urgent").asubmit_many([extract.using(priority=5).call("a")])
     with pytest.raises(InvalidInput, match="'other' was given"):
         await extract.using(queue="urgent").asubmit_many([other.call("a")])
+    with pytest.raises(InvalidInput, match="'other' was given"):
+        await extract.using(queue="urgent").asubmit_many([other.using(queue="urgent").call("a")])
     assert await app.client.alist_jobs() == []
 
 

@@ -44,10 +44,12 @@ def under(recipe: Recipe, call: Call[R]) -> Call[R]:
         InvalidInput: it is of another job, or was made with other options, so that one of the two would be ignored.
     """
     made = checked(call).recipe
-    if made is recipe or recipe.options == NOTHING or made.options == recipe.options:
+    if made is recipe or recipe.options == NOTHING:
         return call
     if made.declaration is not recipe.declaration:
         why = f"a call of {made.declaration.name!a} was given to using(...) of {recipe.declaration.name!a}"
+    elif made.options == recipe.options:
+        return call
     elif made.options != NOTHING:
         why = "the call was made with other options than those of using(...) that it is submitted through"
     else:
