@@ -104,8 +104,8 @@ class Claims:
             claimer.pool.look.look_again()
 
     def are_idle(self) -> bool:
-        """Whether a look from the beginning found nothing due in any queue."""
-        return all(claimer.pool.look.is_idle() for claimer in self.claimers)
+        """Whether a look from the beginning found nothing due in any queue, and no chore may have claimed something."""
+        return self._is_taking() is None and all(claimer.pool.look.is_idle() for claimer in self.claimers)
 
     def taking(self) -> Taking | None:
         """What a chore may claim in its next transaction. None: slots want nothing, or another one may be claiming."""
