@@ -173,6 +173,21 @@ async def test_a_transaction_keeps_plans_and_is_run_again_where_they_are_gone(pg
     assert not pg._pools.preparing.wanted
 
 
+async def test_what_goes_ahead_is_answered_with_the_next(pg: PostgresEngine) -> None:
+    async with pg._pools.aheld() as held:
+        prepared = PreparedStatements(1)
+        found: list[Any] = []
+        ahead = [(PreparedMessage(Query("first", ("SELECT 1",), ()), {}), found)]
+        last = PreparedMessage(Query("last", ("SELECT 2",), ()), {})
+        assert await prepared.execute(held.wire, last, ahead=ahead) == [(2,)]
+        assert found == [(1,)]
+        broken = [(PreparedMessage(Query("broken", ("SELECT 1 / length('')",), ()), {}), found), *ahead]
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            await prepared.execute(held.wire, last, ahead=broken)
+        assert found == [(1,)], "nothing behind it was run"
+        assert await prepared.execute(held.wire, last) == [(2,)]
+
+
 @pytest.mark.parametrize("how", ["ended", "cancelled"])
 async def test_what_breaks_off_leaves_a_closed_connection(pg: PostgresEngine, how: str) -> None:
     async with pg._pools.aheld() as held:

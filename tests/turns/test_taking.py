@@ -18,7 +18,7 @@ from fencerow.limits import Limit
 from fencerow.limits.limits import define
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import clock_of
-from fencerow.turns.handing import HandedOver, taking_over
+from fencerow.turns.handing import HandedOver, hand_over, taking_over
 from tests.core.app.conftest import app, url  # noqa: F401 (fixtures)
 from tests.core.store.stage import rows
 from tests.core.worker.stage import worker_of
@@ -70,6 +70,17 @@ def test_what_is_claimed_with_its_turn_counts_under_the_limit_until_it_ends(engi
 
     assert ids(taken(engine, 5, holder).claimed) == [second]
     assert claim(engine, holder, limit=5) == []
+
+
+def test_who_needs_another_gate_goes_where_none_was_looked_for(engine: AnyEngine) -> None:
+    limited(engine, Limit("a", at_once=5), Limit("b", at_once=5))
+    alike, needs_two = submit(engine, new_job(limits=("b",)), new_job(limits=("b", "a")))
+
+    first = engine.run(hand_over(["limit:b"], beside=0))
+    while first.more:
+        first = engine.run(hand_over())
+
+    assert {read(engine, each).state for each in (alike, needs_two)} == {"queued"}
 
 
 @operation()

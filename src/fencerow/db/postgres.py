@@ -34,6 +34,7 @@ from fencerow.db.postgres_session import (
     own_transaction,
     transaction,
 )
+from fencerow.db.prepared import TAKES_TWO
 from fencerow.db.queries import Queries, Query, identifier
 from fencerow.db.run import Operation, Pause, Statement, arun, arun_beside, run
 from fencerow.db.strikes import SHELTER, doorway, here, sheltered
@@ -223,13 +224,16 @@ class PostgresEngine:
             async with self._pools.aheld() as held:
                 prepared = self._pools.preparing.of(held.connection)
                 in_order = self._pools.preparing.wants_order(held.connection)
+                begins_with = prepared is not None and TAKES_TWO
                 session: AsyncPostgresSession | PreparedSession = (
                     AsyncPostgresSession(held.connection, self.queries, held.watched)
                     if prepared is None
-                    else PreparedSession(held, prepared, self._query, notifies=False)
+                    else PreparedSession(held, prepared, self._query, notifies=False, begins=begins_with)
                 )
                 held.wire.let_go()
-                async with aown_transaction(held.connection, held.watched, in_order=in_order):
+                async with aown_transaction(
+                    held.connection, held.watched, in_order=in_order, begins=not begins_with
+                ):
                     try:
                         result = await arun(operation.start(), session.execute)
                     finally:

@@ -172,9 +172,12 @@ class AsyncPostgresSession:
 
 
 class PreparedSession:
-    """One prepared statement on a connection that is at hand."""
+    """Prepared statements on a connection that is at hand: one alone, or those of a transaction.
 
-    __slots__ = ("_held", "_notifies", "_prepared", "_query_of")
+    What goes `ahead` of others waits here for the next, and is sent with it in one message.
+    """
+
+    __slots__ = ("_ahead", "_held", "_notifies", "_prepared", "_query_of")
 
     def __init__(
         self,
@@ -183,7 +186,12 @@ class PreparedSession:
         query_of: Callable[[Statement], Query],
         *,
         notifies: bool,
+        begins: bool = False,
     ) -> None:
+        """`begins`: its first statement begins a transaction of ours."""
+        self._ahead: list[tuple[PreparedMessage, Rows]] = (
+            [(PreparedMessage(query, {}), []) for query in BEGINNING] if begins else []
+        )
         self._held = held
         self._prepared = prepared
         self._query_of = query_of
@@ -193,8 +201,13 @@ class PreparedSession:
         held = self._held
         try:
             message = PreparedMessage(self._query_of(statement), statement.params)
+            if statement.ahead and TAKES_TWO:
+                rows: Rows = []
+                self._ahead.append((message, rows))
+                return rows
+            ahead, self._ahead = self._ahead, []
             held.watched.busy()
-            return await self._prepared.execute(held.wire, message, notifies=self._notifies)
+            return await self._prepared.execute(held.wire, message, notifies=self._notifies, ahead=ahead)
         except pg.InsufficientPrivilege as error:
             raise not_permitted(error, held.connection.info.user) from error
         finally:
@@ -257,11 +270,13 @@ def own_transaction(connection: Connection[Any], watched: Watched, *, in_order: 
 
 @asynccontextmanager
 async def aown_transaction(
-    connection: AsyncConnection[Any], watched: Watched, *, in_order: bool
+    connection: AsyncConnection[Any], watched: Watched, *, in_order: bool, begins: bool = True
 ) -> AsyncIterator[None]:
-    watched.busy()
-    await connection.execute(BEGIN_IN_ORDER if in_order else BEGIN)
-    watched.rest()
+    """`own_transaction` in this event loop. `begins`: else its session sends BEGIN with its first statement."""
+    if begins:
+        watched.busy()
+        await connection.execute(BEGIN_IN_ORDER if in_order else BEGIN)
+        watched.rest()
     try:
         yield
     except BaseException:
@@ -291,6 +306,9 @@ def _bound(idle_s: float) -> bytes:
 # with the transaction, so it holds behind a pooler too.
 IDLE_S = 10.0
 BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED; " + _bound(IDLE_S)
+BEGINNING = tuple(  # the same for a message of prepared statements
+    Query("begin", (text.decode(),), ()) for text in BEGIN.split(b"; ")
+)
 BEGIN_IN_ORDER = BEGIN + b"; SET LOCAL enable_seqscan = off; SET LOCAL seq_page_cost = 0; SET LOCAL jit = off"
 # Not `connection.commit()`: PgBouncer passes the server's last word on and adds its own, and where psycopg expects one
 # answer it then tells that there were two, and not what they say.

@@ -75,22 +75,39 @@ class PreparedStatements:
         self._reader = Transformer()
 
     async def execute(
-        self, wire: ConnectionWire, message: PreparedMessage, *, notifies: bool = False
+        self,
+        wire: ConnectionWire,
+        message: PreparedMessage,
+        *,
+        notifies: bool = False,
+        ahead: Sequence[tuple[PreparedMessage, Rows]] = (),
     ) -> Rows:
         """Run a statement on a wire that is quiet and return its rows; what breaks off closes the connection.
 
-        `notifies`: the next will have a wake-up with it, so that is prepared as well.
+        `notifies`: the next will have a wake-up with it, so that is prepared as well. `ahead`: these go before it in
+        one message, and their rows into the lists beside them. None that comes behind one that fails is run.
 
         Raises:
             psycopg.Error: as the driver's cursor does.
         """
         answered = _Answered()
         try:
+            for each, _ in ahead:
+                await self._prepare(wire, each.query)
             await self._prepare(wire, message.query)
             if notifies:
                 await self._prepare(wire, NOTIFIES)
+            if ahead:
+                self._send_ahead(wire, [each for each, _ in ahead])
             self.send(wire, message, answered)
-            return self.rows(message, *await answered.future)
+            results, error = await answered.future
+            if error is None:
+                _check(results)
+                if len(results) <= len(ahead):
+                    raise OperationalError("the server closed the connection before it answered")
+                for (each, rows), result in zip(ahead, results, strict=False):
+                    rows += self._rows(each.query, [result])
+            return self.rows(message, results[-1:], error)
         except BaseException as error:
             broken_off(wire, error)
             raise
@@ -106,11 +123,11 @@ class PreparedStatements:
         """
         pgconn, name = wire.pgconn, self._names[message.query.statements[0]]
         try:
-            if behind is None and wire.is_quiet:
+            if behind is None and wire.is_quiet and not pgconn.pipeline_status:
                 pgconn.send_query_prepared(name, message.given)
                 wire.ask(then)
                 return
-            if wire.is_quiet:
+            if wire.is_quiet and not pgconn.pipeline_status:  # else some were given ahead
                 pgconn.enter_pipeline_mode()
             pgconn.send_query_prepared(name, message.given)
             pgconn.pipeline_sync()
@@ -123,6 +140,12 @@ class PreparedStatements:
         except BaseException:
             wire.close()
             raise
+
+    def _send_ahead(self, wire: ConnectionWire, ahead: Sequence[PreparedMessage]) -> None:
+        """Give these to the driver, which sends them with the statement behind them, before one sync."""
+        wire.pgconn.enter_pipeline_mode()
+        for each in ahead:
+            wire.pgconn.send_query_prepared(self._names[each.query.statements[0]], each.given)
 
     def knows(self, query: Query, *, notifies: bool) -> bool:
         """Whether it is prepared here, and a wake-up as well."""

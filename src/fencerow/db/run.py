@@ -51,13 +51,16 @@ class Statement:
 
     What was composed for a user's own table brings its `query` along, and its parameters may be of any type
     that the user's driver takes. `fresh`: its guard must see what others have committed until now, so it is refused
-    in a transaction that sees only the past.
+    in a transaction that sees only the past. `ahead`: another follows it before its rows are read, so a session may
+    send both in one message, and put the rows into the list that it has answered with once they are there. It stays
+    a statement of its own, and the next one has a later snapshot.
     """
 
     name: str
     params: Mapping[str, Any]
     query: Query | None = None
     fresh: bool = field(default=False, kw_only=True)
+    ahead: bool = field(default=False, kw_only=True)
 
 
 Steps = Generator[Statement, Rows, T]
@@ -304,6 +307,11 @@ def execute(name: str, params: Mapping[str, Param] | None = None, /, **more: Par
 def execute_fresh(name: str, /, *, needed: bool = True, **params: Param) -> Steps[Rows]:
     """`execute` for a statement whose guard must see what was committed until now, where that is `needed`."""
     return (yield Statement(name, params, fresh=needed))
+
+
+def execute_ahead(name: str, /, **params: Param) -> Steps[Rows]:
+    """`execute` for a statement whose answer alone is not waited for. Its rows are there when the next is answered."""
+    return (yield Statement(name, params, ahead=True))
 
 
 def execute_composed(query: Query, params: Mapping[str, Any]) -> Steps[list[dict[str, Any]]]:

@@ -128,6 +128,7 @@ class ConnectionWire:
         """
         if result is not None and result.status != ExecStatus.PIPELINE_SYNC:
             self._found.append(result)
+            self._ends = 0  # of several statements before one sync each has an end
             return
         self._ends += 1
         is_pipeline = self.pgconn.pipeline_status

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from fencerow.db.removal import Looked
-from fencerow.db.run import Steps, as_int, execute, first_column, operation
+from fencerow.db.run import Steps, as_int, execute, execute_ahead, first_column, operation
 from fencerow.limits.definition import Limit, check_name
 from fencerow.limits.errors import UnknownLimit
 from fencerow.limits.locked import LockedLimit, lock_of, looked_at, queue_of, remembered, understood
@@ -69,7 +69,7 @@ def locked(names: Sequence[str]) -> Steps[Mapping[str, LimitRule]]:
     found: dict[str, LockedLimit] = {}
     told: set[str] = set()
     # A name itself comes after the part before its slash, and so wins.
-    yield from execute("keep_limits", locks=sorted({lock_of(name) for name in names}))
+    yield from execute_ahead("keep_limits", locks=sorted({lock_of(name) for name in names}))
     for name, known, definition, state, now_us in (
         yield from execute("read_named_limits", names=list(names))
     ):

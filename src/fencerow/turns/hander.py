@@ -81,7 +81,8 @@ class Hander(Chore):
         handed = await self._handed(after)
         # Where one look gave many turns, the next may: for a limit that lets one go at a time few gates are locked.
         given = len(handed.queued) + len(handed.claimed)
-        self._beside = min(ROOM_MAX, max(BESIDE, 2 * given, self._beside // 2))
+        # Where nobody of many needed another gate, none is looked for: it would be read of each, for nothing.
+        self._beside = 0 if handed.alike else min(ROOM_MAX, max(BESIDE, 2 * given, self._beside // 2))
         self._more = handed.more
         self._tell(handed)
         self._mark.took(handed.last, time.monotonic())

@@ -24,6 +24,7 @@ from fencerow.db.run import (
     as_int,
     as_int_or_none,
     execute,
+    execute_ahead,
     first_column,
     operation,
     text_or_none,
@@ -58,6 +59,7 @@ class HandedOver(msgspec.Struct, frozen=True):
     news: list[str] = []  # what people are to be told of limits, and of jobs that nobody can place
     last: int = 0  # the highest of the arrivals that were taken
     claimed: list[Claimed] = []  # who got a turn and a slot of this worker at once
+    alike: bool = False  # many, and of those who came first nobody needed another gate
 
 
 @operation(repeatable=True, keeps_plans=True)
@@ -73,11 +75,11 @@ def hand_over(
 
     Locks the rows of the gates, in sorted order, with those of all other gates at which jobs that come first there
     need a turn too: two that meet at a gate take turns themselves. Then locks the limits. Locked jobs are passed over.
-    One whose key and limits cannot be read waits apart from then on, and the doctor tells of it.
-    May be repeated, by anybody at any time: what is given is what is free. `due` says what is due beyond the
-    database's now, after its clock went back. `after`: of arrivals only those behind this one are taken.
-    `beside`: of how many in each lane at a limit the other gates are locked, too. With `taking` it claims what it
-    gives for slots of this worker, as far as those want it, and is not repeated then: see `taking_over`.
+    One whose key and limits cannot be read waits apart from then on, and the doctor tells of it. May be repeated, by
+    anybody at any time: what is given is what is free. `due` says what is due beyond the database's now, after its
+    clock went back. `after`: of arrivals only those behind this one are taken. `beside`: of how many in each lane at a
+    limit the other gates are locked, too; 0: nobody is expected to need one, and who does may wait for the next look.
+    With `taking` it claims what it gives for slots of this worker, as far as those want it, and is not repeated then.
     """
     rows = yield from execute("take_arrivals", limit=GATES_MAX, after=after)
     last = max((as_int(row[1]) for row in rows if row[1] is not None), default=0)
@@ -88,13 +90,15 @@ def hand_over(
     known_us: dict[str, int | None] = {}
     choice = Choice()
     first = yield from _with_those_beside(names, due, beside)
-    yield from execute("lock_gates", gates=first)
-    given = yield from _join(first, locked, known_us, choice, due)
+    yield from execute_ahead("lock_gates", gates=first)
+    given = yield from _join(first, locked, known_us, choice, due, early=not beside)
     todo = dict(locked)
     if names.issuperset(first) and all(gate.is_plain for gate in locked.values()):
         given += yield from _given_alike(todo, choice, due, taking)
+    alike = bool(choice.again)
     while todo:
         found = yield from _candidates(todo, due)
+        alike = alike and not found
         if joined := (yield from _locked_beside(locked, found)):
             given += yield from _join(joined, locked, known_us, choice, due)
             found += yield from _candidates({name: locked[name] for name in joined}, due)
@@ -106,7 +110,7 @@ def hand_over(
         yield from execute("arrive", gates=sorted(choice.again))
     yield from _noted(locked.values(), known_us)
     more = bool(choice.again) or len(rows) >= GATES_MAX
-    return HandedOver(given, more, _news(locked.values(), choice), last, choice.claimed)
+    return HandedOver(given, more, _news(locked.values(), choice), last, choice.claimed, alike)
 
 
 def taking_over(
@@ -117,11 +121,16 @@ def taking_over(
 
 
 def _join(
-    names: list[str], locked: dict[str, Gate], known_us: dict[str, int | None], choice: Choice, due: Due
+    names: list[str],
+    locked: dict[str, Gate],
+    known_us: dict[str, int | None],
+    choice: Choice,
+    due: Due,
+    early: bool = False,
 ) -> Steps[list[Requeued]]:
     """Open these gates too, which are locked by now, let those wait again whom a limit has stopped, and give the turns
     that are kept."""
-    opened, next_us = yield from _opened(names)
+    opened, next_us = yield from _opened(names, early=early)
     locked |= opened
     known_us |= next_us
     yield from _stop(opened.values())
@@ -142,7 +151,7 @@ def _locked_beside(locked: Mapping[str, Gate], found: Iterable[Candidate]) -> St
     """
     missing = sorted({name for job in found for name in job.gates} - locked.keys())
     if missing and missing[0] > max(locked):
-        yield from execute("lock_gates", gates=missing)
+        yield from execute_ahead("lock_gates", gates=missing)
         return missing
     keys = [name for name in missing if name.startswith(KEY)]
     return sorted(first_column((yield from execute("try_gates", gates=keys)))) if keys else []
@@ -150,7 +159,7 @@ def _locked_beside(locked: Mapping[str, Gate], found: Iterable[Candidate]) -> St
 
 def _with_those_beside(names: set[str], due: Due, beside: int) -> Steps[list[str]]:
     """These gates, and those that jobs need beside them. Only who has limits needs more than one gate."""
-    if any(name.startswith(LIMIT) for name in names):
+    if beside and any(name.startswith(LIMIT) for name in names):
         rows = yield from execute("gates_beside", gates=sorted(names), limit=beside, **_until(due))
         names = names.union(*(gates_of(text_or_none(row[0]), text_or_none(row[1])) for row in rows))
     return sorted(names)
@@ -188,18 +197,24 @@ def _taken_back(
     return first_column((yield from execute("take_turns_back", ids=list(taken), taken=document, actor=actor)))
 
 
-def _opened(names: list[str]) -> Steps[tuple[dict[str, Gate], dict[str, int | None]]]:
+def _opened(names: list[str], *, early: bool) -> Steps[tuple[dict[str, Gate], dict[str, int | None]]]:
     """Lock the limits of these gates, and count how many turns are taken there, and when each was to be looked at next.
 
-    They are counted in a later statement than the locks, or it would be as it was before the wait for them.
+    They are counted in a later statement than the locks, or it would be as it was before the wait for them. `early`:
+    behind those of the gates, in one message: only who has them gives turns, and whoever ends then leaves an arrival.
     """
     limits = [name for name in names if name.startswith(LIMIT)]
+    rows: Rows = []
+    if early and limits:
+        rows = yield from execute_ahead("count_turns", gates=names, counted=limits, kept_s=KEPT_S)
     found = (yield from locked_limits([name.removeprefix(LIMIT) for name in limits])) if limits else {}
     rules = {f"{LIMIT}{name}": rule for name, rule in found.items()}
     counted = [name for name, rule in rules.items() if rule.counts]
     gates: dict[str, Gate] = {}
     known_us: dict[str, int | None] = {}
-    for row in (yield from execute("count_turns", gates=names, counted=counted, kept_s=KEPT_S)):
+    if not rows or len(counted) < len(rules):
+        rows = yield from execute("count_turns", gates=names, counted=counted, kept_s=KEPT_S)
+    for row in rows:
         name = str(row[0])
         known_us[name] = as_int_or_none(row[1])
         held = Held(as_int(row[2]), as_int(row[3]))

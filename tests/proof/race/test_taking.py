@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from fencerow.limits import Limit
-from fencerow.turns.handing import taking_over
+from fencerow.turns.handing import BESIDE, taking_over
 from fencerow_proof.arena.actor import Actor, Script
 from fencerow_proof.arena.race import Scenario, Story
 from tests.kit.taking import Slots
@@ -27,9 +30,9 @@ from tests.proof.race.test_named_limits import (
 ALL = (JOB, OTHER_JOB, THIRD_JOB)
 
 
-def taker(name: str, holder: str, slots: int = 3) -> Actor:
+def taker(name: str, holder: str, slots: int = 3, beside: int = BESIDE) -> Actor:
     def script(_: Any) -> Script:
-        handed = yield taking_over(Slots(holder, slots), ["limit:a"])
+        handed = yield taking_over(Slots(holder, slots), ["limit:a"], beside=beside)
         return [job.id for job in handed.claimed]
 
     return Actor(name, script)
@@ -54,15 +57,25 @@ two_take = Scenario(
 )
 
 
+# Where nobody is expected to need another gate none is looked for, and turns are counted before limits are locked.
+two_early = replace(
+    two_take,
+    name="hand_over that claims and counts early × the same",
+    actors=[taker("first", FIRST, beside=0), taker("second", SECOND, beside=0)],
+)
+
+
 @named(66)
-def test_two_that_claim_what_they_give_pass_no_limit(race: Race) -> None:
-    race(two_take)
+@pytest.mark.parametrize("played", [two_take, two_early], ids=["plain", "early"])
+def test_two_that_claim_what_they_give_pass_no_limit(race: Race, played: Scenario) -> None:
+    race(played)
 
 
 @named(66)
 @in_modes("plain", "held")
-def test_two_that_claim_pass_a_limit_whose_gate_is_not_locked(race: Race) -> None:
-    race.turns_red(two_take, UNLOCKED)
+@pytest.mark.parametrize("played", [two_take, two_early], ids=["plain", "early"])
+def test_two_that_claim_pass_a_limit_whose_gate_is_not_locked(race: Race, played: Scenario) -> None:
+    race.turns_red(played, UNLOCKED)
 
 
 @named(66)
@@ -129,5 +142,7 @@ lowered = Scenario(
 
 
 @named(66)
-def test_a_lower_limit_holds_for_those_who_claim_what_they_give(race: Race) -> None:
-    race(lowered, share=0.3)
+@pytest.mark.parametrize("beside", [BESIDE, 0])
+def test_a_lower_limit_holds_for_those_who_claim_what_they_give(race: Race, beside: int) -> None:
+    actors = [Actor("changer", lowering), taker("second", SECOND, beside=beside)]
+    race(replace(lowered, name=f"{lowered.name}, {beside}", actors=actors), share=0.3)
