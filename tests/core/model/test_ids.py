@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
 import sys
@@ -13,6 +12,7 @@ import pytest
 
 from fencerow.core.model import ids
 from fencerow.core.model.ids import new_id, new_ids, parse_id
+from fencerow.db import forks
 from fencerow.errors import InvalidInput
 from tests.kit.pace import PATIENCE_S
 
@@ -58,18 +58,14 @@ def test_forked_processes_make_distinct_ids() -> None:
     assert all(made == sorted(made) for made in lists)
 
 
-@pytest.mark.skipif(sys.platform == "darwin", reason="its libraries do not outlive a fork")
-def test_so_do_those_of_which_python_was_not_told() -> None:
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="the standard library asks the system")
+def test_a_process_of_which_python_was_not_told_seeds_its_generator(monkeypatch: pytest.MonkeyPatch) -> None:
+    seeded: list[None] = []
     new_id()
-    ours, theirs = os.pipe()
-    if (pid := ctypes.PyDLL(None).fork()) == 0:
-        try:
-            os.write(theirs, new_id()[-8:].encode())
-        finally:
-            os._exit(0)
-    made = [new_id()[-8:] for _ in range(3)]
-    assert os.waitpid(pid, 0)[1] == 0
-    assert os.read(ours, 100).decode() not in made
+    monkeypatch.setattr("uuid_utils.reseed_rng", lambda: seeded.append(None))
+    monkeypatch.setattr(forks, "process", lambda: (0, -1))
+    new_id(), new_id()
+    assert len(seeded) == 1
 
 
 def _make(barrier: object, queue: object) -> None:
