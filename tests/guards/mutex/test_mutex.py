@@ -395,6 +395,16 @@ def test_a_forked_child_has_only_a_copy(database: Database) -> None:
     assert mine.release()
 
 
+def test_a_process_that_was_forked_makes_a_renewer_of_its_own(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where nobody told Python of the fork: the thread of the other one did not come along."""
+    mine = renewer(database.engine)
+    assert renewer(database.engine) is mine
+    monkeypatch.setattr("fencerow.guards.mutex.renewing.process", lambda: (0, 0))
+    assert renewer(database.engine) is not mine
+
+
 def test_the_default_is_a_setting(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FENCEROW_MUTEX_STALE_S", "77")
     with Database(url) as database:

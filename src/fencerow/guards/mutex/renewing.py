@@ -8,7 +8,6 @@ It ends when nothing is held.
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections import deque
@@ -16,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from fencerow.db.engine import Engine
+from fencerow.db.forks import process
 from fencerow.db.run import Operation
 from fencerow.db.steady import steady
 from fencerow.db.strikes import sheltered
@@ -188,17 +188,13 @@ def _closed(engine: Engine) -> None:
 
 
 _renewers: dict[int, Renewer] = {}
+_made_in = process()
 
 
 def renewer(engine: Engine) -> Renewer:
     """The one for this database: while it does not answer, mutexes in another are renewed all the same."""
+    global _made_in
+    if (here := process()) != _made_in:  # the threads did not come along, and what the parent holds is the parent's
+        _renewers.clear()
+        _made_in = here
     return _renewers.setdefault(id(engine), Renewer())
-
-
-def _after_fork() -> None:
-    """The threads did not come along, and what the parent holds is the parent's."""
-    _renewers.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
