@@ -194,7 +194,7 @@ _made_in = process()
 def renewer(engine: Engine) -> Renewer:
     """The one for this database: while it does not answer, mutexes in another are renewed all the same."""
     global _made_in
-    if (here := process()) != _made_in:  # the threads did not come along, and what the parent holds is the parent's
-        _renewers.clear()
+    if (here := process()) != _made_in:
+        _renewers.clear()  # the threads did not come along, and what the parent holds is the parent's
         _made_in = here
     return _renewers.setdefault(id(engine), Renewer())
