@@ -12,7 +12,7 @@ from fencerow import App
 from fencerow.core.model.job import Claimed
 from fencerow.core.store import store
 from fencerow.core.store.claims import claim_given
-from fencerow.core.worker.taking import Taker
+from fencerow.core.worker.taking import SlotTaker
 from fencerow.db.run import Operation, Steps, operation
 from fencerow.limits import Limit
 from fencerow.limits.limits import define
@@ -116,13 +116,13 @@ async def test_a_worker_claims_what_it_gives(app: App, monkeypatch: pytest.Monke
     """All of them run once, and not all of them were written to stand in a lane first."""
     ran: list[int] = []
     taken: list[int] = []
-    accepted = Taker.claim
+    accepted = SlotTaker.claim
 
-    def counted(self: Taker, queue: str, ids: Sequence[str], holder: str) -> Steps[list[Claimed]]:
+    def counted(self: SlotTaker, queue: str, ids: Sequence[str], holder: str) -> Steps[list[Claimed]]:
         taken.append(len(ids))
         return accepted(self, queue, ids, holder)
 
-    monkeypatch.setattr(Taker, "claim", counted)
+    monkeypatch.setattr(SlotTaker, "claim", counted)
 
     @app.job(limits="a")
     async def send(number: int) -> None:

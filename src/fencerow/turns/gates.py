@@ -19,6 +19,7 @@ import msgspec
 
 from fencerow.core.model.job import Claimed
 from fencerow.core.model.value import UNREADABLE
+from fencerow.db.run import as_int, text_or_none
 from fencerow.turns.limiting import NOBODY, Held, LimitRule
 
 KEY: Final = "key:"
@@ -262,6 +263,22 @@ def _choose(job: Candidate, gates: Mapping[str, Gate], choice: Choice) -> None:
             for gate in needed:
                 gate.kept = KeptTurn(job.id)
                 gate.keep()
+
+
+def candidate_of(
+    gate: object,
+    job_id: object,
+    at_once: object,
+    exclusive: object,
+    limits: object,
+    priority: object,
+    run_at_us: object,
+    aged: object,
+) -> Candidate:
+    """One who was found to wait at a gate, of a row of `find_turns` and alike."""
+    needed = gates_of(text_or_none(exclusive), text_or_none(limits))
+    order = (-as_int(priority), as_int(run_at_us), str(job_id))
+    return Candidate(str(job_id), str(gate), as_int(at_once), needed, order, bool(aged) and len(needed) > 1)
 
 
 def by_wanted(gates: Iterable[Gate]) -> dict[int, list[str]]:

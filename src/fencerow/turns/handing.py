@@ -38,6 +38,7 @@ from fencerow.turns.gates import (
     Gate,
     KeptTurn,
     by_wanted,
+    candidate_of,
     choose,
     choose_kept,
     gates_of,
@@ -229,7 +230,7 @@ def _candidates(gates: Mapping[str, Gate], due: Due) -> Steps[list[Candidate]]:
     found: list[Candidate] = []
     for count, names in by_wanted(gates.values()).items():
         rows = yield from execute("find_turns", gates=names, wanted=count, aged_s=AGED_S, **_until(due))
-        found += [_candidate(*row) for row in rows]
+        found += [candidate_of(*row) for row in rows]
     return found
 
 
@@ -280,22 +281,7 @@ def _kept(gates: Iterable[Gate], due: Due) -> Steps[list[Candidate]]:
     """The jobs for which turns are kept at these gates, as far as they may go, locked."""
     ids = sorted({gate.kept.job_id for gate in gates if gate.kept is not None and gate.kept.job_id})
     rows = (yield from execute("find_kept", ids=ids, **_until(due))) if ids else []
-    return sorted((_candidate(*row) for row in rows), key=lambda each: each.order)
-
-
-def _candidate(
-    gate: object,
-    job_id: object,
-    at_once: object,
-    exclusive: object,
-    limits: object,
-    priority: object,
-    run_at_us: object,
-    aged: object,
-) -> Candidate:
-    needed = gates_of(text_or_none(exclusive), text_or_none(limits))
-    order = (-as_int(priority), as_int(run_at_us), str(job_id))
-    return Candidate(str(job_id), str(gate), as_int(at_once), needed, order, bool(aged) and len(needed) > 1)
+    return sorted((candidate_of(*row) for row in rows), key=lambda each: each.order)
 
 
 def _done(choice: Choice) -> Steps[list[Requeued]]:

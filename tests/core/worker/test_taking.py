@@ -12,7 +12,7 @@ from fencerow.core.errors import OutcomeUnknown
 from fencerow.core.model.job import Claimed
 from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.pool import Pool
-from fencerow.core.worker.taking import Taker, Taking
+from fencerow.core.worker.taking import SlotTaker, SlotTaking
 from fencerow.db.clock import CarriedClock
 from fencerow.db.engine import Engine
 from fencerow.db.steady import steady
@@ -21,17 +21,16 @@ from tests.core.worker.stage import pool_of
 LOST = OutcomeUnknown("it broke", "it may be stored", "look")
 
 
-def taker(pool: Pool, lease: WorkerLease, *, is_claiming: bool = False) -> Taker:
+def taker(pool: Pool, lease: WorkerLease, *, is_claiming: bool = False) -> SlotTaker:
     """Its lanes were looked at, and nothing was there."""
     for view in pool.look.views.values():
         view.swept([], 1, time.monotonic())
-    return Taker(
+    return SlotTaker(
         pool,
         lease,
         CarriedClock(),
         ["send"],
-        lambda: True,
-        lambda: is_claiming,
+        lambda: not is_claiming,
         lambda *_: None,
         margin_s=1.0,
     )
@@ -45,7 +44,7 @@ def held() -> WorkerLease:
 
 async def test_an_answer_that_was_lost_is_in_doubt_and_keeps_no_slot() -> None:
     pool, doubts = pool_of(5), list[BaseException]()
-    taking: Taking
+    taking: SlotTaking
 
     async def lost(_: object) -> Any:
         next(taking.claim("mail", ["1", "2"], 1))
@@ -53,7 +52,7 @@ async def test_an_answer_that_was_lost_is_in_doubt_and_keeps_no_slot() -> None:
         raise LOST
 
     engine = cast("Engine", SimpleNamespace(arun=lost))
-    taking = Taking(engine, held(), [taker(pool, held())], doubts.append)
+    taking = SlotTaking(engine, held(), [taker(pool, held())], doubts.append)
 
     with pytest.raises(OutcomeUnknown):
         await taking.run(cast("Any", None), lambda _: [])
@@ -105,14 +104,14 @@ async def test_what_comes_when_the_queue_is_served_no_more_reaches_its_taker() -
     takes = taker(pool, held())
     takes.accept = lambda queue, jobs, *_: accepted.append((queue, len(jobs)))
     job = cast("Claimed", SimpleNamespace(queue="mail"))
-    taking: Taking
+    taking: SlotTaking
 
     async def changed(_: object) -> list[Claimed]:
         next(taking.claim("mail", ["1"], 1))
         pool.change(["docs"], 5)
         return [job]
 
-    taking = Taking(cast("Engine", SimpleNamespace(arun=changed)), held(), [takes], lambda _: None)
+    taking = SlotTaking(cast("Engine", SimpleNamespace(arun=changed)), held(), [takes], lambda _: None)
     await taking.run(cast("Any", None), lambda jobs: jobs)
 
     assert accepted == [("mail", 1)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
@@ -21,9 +21,9 @@ from fencerow.core.model.job import Claimed
 from fencerow.core.model.worker_labels import parsed_labels
 from fencerow.core.store import store
 from fencerow.core.store.claims import Mark
-from fencerow.core.telemetry import Fact
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.brought import BoundedClaim, brought
+from fencerow.core.worker.claim_facts import ClaimFacts
 from fencerow.core.worker.dispatch import Dispatch
 from fencerow.core.worker.hinted import HintedClaims
 from fencerow.core.worker.lease import WorkerLease
@@ -32,7 +32,7 @@ from fencerow.core.worker.marks import QueueView
 from fencerow.core.worker.pool import PREFETCH_MAX, Pool
 from fencerow.core.worker.roster import Roster
 from fencerow.core.worker.suspect_claims import SuspectClaims
-from fencerow.core.worker.taking import Taker
+from fencerow.core.worker.taking import SlotTaker
 from fencerow.db.clock import CarriedClock
 from fencerow.db.due import OWN, Due
 from fencerow.db.portion import Portion, is_too_much
@@ -68,7 +68,6 @@ class Claimer:
     ) -> None:
         self.pool = pool
         self._engine = site.engine
-        self._telemetry = site.telemetry
         self._poll_max_s = site.config.poll_max_s
         self._lease = lease
         self._clock = clock
@@ -91,22 +90,15 @@ class Claimer:
             self._accept,
             margin_s=margin_s,
         )
-        self.taker = Taker(
-            pool,
-            lease,
-            clock,
-            self._names,
-            self._may_claim,
-            lambda: self.claiming_since is not None,
-            self._accept,
-            margin_s=margin_s,
+        self.taker = SlotTaker(
+            pool, lease, clock, self._names, self._may_take, self._accept, margin_s=margin_s
         )
         self.paused = False
         self._claiming_since: float | None = None  # when the claim in flight was sent
         self._is_looking = False  # the loop is in the middle of a tick
         self.hinted = HintedClaims(site.engine, pool.look.woken)
         pool.look.claims_at_once = self._claims_at_once
-        self._untold_us: int | None = None  # what was due before then is found now, and nobody had told of it
+        self._facts = ClaimFacts(site.telemetry, clock)
         self.portion = Portion(f"claims from {' '.join(pool.queues)}", PREFETCH_MAX)
 
     def follow(self) -> None:
@@ -126,7 +118,7 @@ class Claimer:
             return await self._look()
         finally:
             self._is_looking = False
-            self._untold_us = None  # what a chore claims beside it was no secret
+            self._facts.untold_us = None  # what a chore claims beside it was no secret
 
     async def _look(self) -> float:
         for attempt in self.pool.take_stale():
@@ -155,7 +147,7 @@ class Claimer:
     async def _serve(self, view: QueueView, wanted: int) -> None:
         # Whoever was declared dead meanwhile, during any of these awaits, has no holder until it registers again.
         await self._claim_passed_over(view, locked_only=True)
-        self._untold_us = None
+        self._facts.untold_us = None
         if view.wants_sweep(time.monotonic()):
             await self._sweep(view)
             wanted = self.pool.wanted()
@@ -185,7 +177,7 @@ class Claimer:
             self._clock.read(sent, now_us)
         view.swept(lanes, now_us, began, due_us=self._clock.due().until_us)
         view.seen.note(None if view.has_more or view.suspects.due_at is not None else imprint, began)
-        self._untold_us = now_us - UNTOLD_US if is_untold else None
+        self._facts.untold_us = now_us - UNTOLD_US if is_untold else None
 
     def _due(self) -> Due:
         return self._clock.due() if self._clock.is_behind else OWN
@@ -241,7 +233,7 @@ class Claimer:
             return False
         if not view.is_plain() or not self._may_claim():
             return False
-        self._untold_us = None
+        self._facts.untold_us = None
         lanes, began = view.next(wanted), time.monotonic()
 
         def brought(jobs: list[Claimed]) -> None:
@@ -323,6 +315,10 @@ class Claimer:
         is_alone = not self.pool.reserved
         return is_alone and not self.paused and not self._dispatch.is_withheld and self._lease.holds()
 
+    def _may_take(self) -> bool:
+        """Whether a chore may claim for these slots: no claim waits for an answer."""
+        return self.claiming_since is None and self._may_claim()
+
     async def _claim(self, claim: Operation[T]) -> T:
         self._claiming_since = time.monotonic()
         try:
@@ -348,17 +344,5 @@ class Claimer:
             if line_us is not None:
                 for attempt in attempts:
                     attempt.line_us = line_us
-            if self._telemetry.is_heard:
-                self._tell(queue, attempts, duration_s)
+            self._facts.tell(queue, attempts, duration_s)
             self._life.claimed(self.pool, attempts)
-
-    def _tell(self, queue: str, attempts: Sequence[Attempt], duration_s: float) -> None:
-        self._telemetry.emit(Fact.CLAIMED, queue=queue, count=len(attempts), duration_s=duration_s)
-        now_us = self._clock.now_us()
-        if now_us is not None:
-            for each in attempts:
-                each.due_s = max(0.0, (now_us - each.claimed.run_at_us) / 1e6)
-        if self._untold_us is not None:
-            untold = [each.claimed.name for each in attempts if each.claimed.run_at_us < self._untold_us]
-            for name, count in Counter(untold).items():
-                self._telemetry.emit(Fact.SWEPT, job=name, queue=queue, count=count)

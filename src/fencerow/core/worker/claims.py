@@ -15,7 +15,7 @@ from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.life import Life
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import Roster
-from fencerow.core.worker.taking import Taking
+from fencerow.core.worker.taking import SlotTaking
 from fencerow.db.clock import CarriedClock
 
 ANSWER_S = 5.0  # that the last claims of a worker may take
@@ -47,7 +47,7 @@ class Claims:
         self._loops = loops
         self._margin_s = margin_s
         self.claimers: dict[Claimer, Loop] = {}
-        self._taking: Taking | None = None  # the last; it may be over
+        self._taking: SlotTaking | None = None  # the last; it may be over
         # They serve nothing any more; some may still wait for an answer.
         self._dismissed: list[tuple[Claimer, Loop]] = []
 
@@ -107,7 +107,7 @@ class Claims:
         """Whether a look from the beginning found nothing due in any queue, and no chore may have claimed something."""
         return self._is_taking() is None and all(claimer.pool.look.is_idle() for claimer in self.claimers)
 
-    def taking(self) -> Taking | None:
+    def taking(self) -> SlotTaking | None:
         """What a chore may claim in its next transaction. None: slots want nothing, or another one may be claiming."""
         if self._is_taking() is not None:
             return None
@@ -115,10 +115,10 @@ class Claims:
         if not any(taker.room() for taker in takers):
             return None
         not_known = next(iter(self.claimers)).not_known
-        self._taking = Taking(self._site.engine, self._lease, takers, not_known)
+        self._taking = SlotTaking(self._site.engine, self._lease, takers, not_known)
         return self._taking
 
-    def _is_taking(self) -> Taking | None:
+    def _is_taking(self) -> SlotTaking | None:
         """The one that waits for its answer."""
         return None if self._taking is None or self._taking.answered.done() else self._taking
 

@@ -24,11 +24,11 @@ from fencerow.db.run import Operation, Steps
 T = TypeVar("T")
 
 
-class Taker:
+class SlotTaker:
     """Takes jobs for one pool. Used on the event loop only.
 
-    `is_claiming`: whether its claimer waits for an answer, which may fill the slots. `accept` hands what was claimed
-    to them.
+    `may_take`: whether its claimer could claim now, and waits for no answer, which may fill the slots. `accept` hands
+    what was claimed to them.
     """
 
     def __init__(
@@ -37,8 +37,7 @@ class Taker:
         lease: WorkerLease,
         clock: CarriedClock,
         names: Sequence[str],
-        may_claim: Callable[[], bool],
-        is_claiming: Callable[[], bool],
+        may_take: Callable[[], bool],
         accept: Callable[[str, Sequence[Claimed], str, float], None],
         *,
         margin_s: float,
@@ -48,8 +47,7 @@ class Taker:
         self._lease = lease
         self._clock = clock
         self._names = names
-        self._may_claim = may_claim
-        self._is_claiming = is_claiming
+        self._may_take = may_take
         self._margin_s = margin_s
 
     @property
@@ -59,12 +57,12 @@ class Taker:
 
     def room(self) -> int:
         """How many jobs slots want beside those that wait for one here."""
-        idle = self._may_claim() and not self._is_claiming() and not self._clock.is_behind
-        return self._pool.room() if idle and self._lease.holder is not None else 0
+        may = self._may_take() and not self._clock.is_behind and self._lease.holder is not None
+        return self._pool.room() if may else 0
 
-    def wanted(self, queue: str, share: int) -> int:
-        """How many jobs of this queue slots want now that stand in no lane. `share`: so many may be claimed ahead."""
-        return min(self.room(), max(self._pool.free(), share)) if _is_dry(self._pool.look, queue) else 0
+    def wanted(self, queue: str, ahead: int) -> int:
+        """How many jobs of this queue slots want now that stand in no lane. So many may be claimed `ahead`."""
+        return min(self.room(), max(self._pool.free(), ahead)) if _is_dry(self._pool.look, queue) else 0
 
     def claim(self, queue: str, ids: Sequence[str], holder: str) -> Steps[list[Claimed]]:
         """Claim these. Slots are kept for them until `over`, and nothing else is claimed for these slots."""
@@ -78,14 +76,14 @@ class Taker:
             self._pool.say_room()  # the claimer waits for it
 
 
-class Taking:
+class SlotTaking:
     """What one operation may claim beside what it does. Used on the event loop only, and once."""
 
     def __init__(
         self,
         engine: Engine,
         lease: WorkerLease,
-        takers: Sequence[Taker],
+        takers: Sequence[SlotTaker],
         not_known: Callable[[BaseException], None],
     ) -> None:
         self.since = time.monotonic()
@@ -95,11 +93,11 @@ class Taking:
         self._takers = takers
         self._not_known = not_known
         self._holder = ""
-        self._taker: Taker | None = None  # whose slots get what was claimed
+        self._taker: SlotTaker | None = None  # whose slots get what was claimed
 
     def claim(self, queue: str, ids: Sequence[str], workers: int) -> Steps[list[Claimed]]:
         """Claim the first of these jobs, which the transaction has locked and found to be next of those that wait, as
-        many as slots of this worker want. `workers`: how many live; one claims ahead no more than its share, for what
+        many as slots of this worker want. `workers`: how many live; one claims ahead no more than its part, for what
         waits for a slot here would keep others from their turns."""
         taker = next((each for each in self._takers if queue in each.queues), None)
         count = 0 if taker is None else taker.wanted(queue, -(-len(ids) // max(1, workers)))

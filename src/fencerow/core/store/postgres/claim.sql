@@ -30,7 +30,7 @@ AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
 -- who knows it may take it.
 job.id = ANY(CAST(:given AS uuid[]))
 AND job.state IS NOT DISTINCT FROM 'waiting'
-AND job.gate IS NOT NULL
+AND job.{{where it waits}} IS NOT NULL
 AND job.queue = :queue
 AND job.lane = ''
 AND job.name = ANY(CAST(:names AS text[]))
@@ -46,7 +46,7 @@ AND {{may claim}}
 -- fragment: started
 -- What a claim writes.
 state = 'running',
-gate = NULL,
+{{where it waits}} = NULL,
 attempt = job.attempt + 1,
 holder = CAST(:holder AS uuid),
 claimed_at = clock.now,

@@ -23,7 +23,7 @@ AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
 -- fragment: is given
 -- It waits at a place, and this transaction has found that it may go (:given). Anybody who knows it may take it.
 state = 'waiting'
-AND gate IS NOT NULL
+AND {{where it waits}} IS NOT NULL
 AND id IN (SELECT value FROM json_each(:given))
 AND queue = :queue
 AND lane = ''
@@ -50,7 +50,7 @@ AND {{may claim}}
 -- fragment: started
 -- What a claim writes.
 state = 'running',
-gate = NULL,
+{{where it waits}} = NULL,
 attempt = attempt + 1,
 holder = :holder,
 claimed_at = (SELECT fencerow.now()),
