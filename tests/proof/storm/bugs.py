@@ -15,6 +15,7 @@ from tests.proof.storm.plan import LIMITS
 PAYLOADS_THERE = "payloads outside are there, as they were written"
 TURNS_KEPT = f"history: {NAMES['I18']} (I18)"
 
+ENDS = ("succeed", "succeed_first")  # a worker asks the second, and the first where that was refused
 NOBODY_COUNTS = (
     ("count_turns", "IN ('queued', 'running')", "IN ('failed')"),
     ("count_running", "job.state = 'running'", "job.state = 'failed'"),
@@ -26,15 +27,27 @@ BUGS: Mapping[str, Mapping[str, tuple[tuple[str, str, str], ...]]] = {
     "nobody is fenced": {
         "postgres": (
             ("renew", "AND worker.state = 'alive'", ""),
-            ("succeed", "AND job.state IS NOT DISTINCT FROM 'running'", ""),
-            ("succeed", "AND job.holder = CAST(:holder AS uuid)", ""),
-            ("succeed", "AND job.attempt = outcome.attempt", ""),
+            *(
+                (end, guard, "")
+                for end in ENDS
+                for guard in (
+                    "AND job.state IS NOT DISTINCT FROM 'running'",
+                    "AND job.holder = CAST(:holder AS uuid)",
+                    "AND job.attempt = outcome.attempt",
+                )
+            ),
         ),
         "sqlite": (
             ("renew", "AND state = 'alive'", ""),
-            ("succeed", "WHERE job.state = 'running'", "WHERE true"),
-            ("succeed", "AND +job.holder = :holder", ""),
-            ("succeed", "AND job.attempt = json_extract(o.value, '$.attempt')", ""),
+            *(
+                (end, guard, instead)
+                for end in ENDS
+                for guard, instead in (
+                    ("WHERE job.state = 'running'", "WHERE true"),
+                    ("AND +job.holder = :holder", ""),
+                    ("AND job.attempt = json_extract(o.value, '$.attempt')", ""),
+                )
+            ),
         ),
     },
     # A sweep of the store outside does not see to which arguments the rows of live jobs refer.
