@@ -97,7 +97,10 @@ class _Reading:
         jobless = [each for each in waiting if each.line.job is None]
         for each in jobless:
             each.ended = True
-        first = jobless[0] if jobless else waiting[0] if waiting else _Open(line, number)
+        alike = [
+            each for each in jobless if each.line.verb == line.verb
+        ]  # a claim that gives turns is two verbs
+        first = next(iter(alike or jobless or waiting), _Open(line, number))
         self.history.add(self._act(first.line, first.number, line, number))
 
     def _close(self, step: tuple[int, int]) -> None:

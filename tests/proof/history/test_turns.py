@@ -10,11 +10,14 @@ import pytest
 
 from fencerow.core.model.job import Claimed
 from fencerow.core.store import store
+from fencerow.limits import Limit
+from fencerow.limits.limits import define
 from fencerow.turns import handing
 from fencerow_proof.history.check import Options, check
 from fencerow_proof.history.line import Kind
 from fencerow_proof.history.report import Report
 from tests.kit.jobs import AnyEngine, new_job
+from tests.kit.taking import Slots
 from tests.proof.history.play import Play, altered
 from tests.proof.history.scribe import Scribe
 
@@ -208,6 +211,22 @@ def test_a_claim_is_of_one_whom_an_end_has_queued(engine: AnyEngine, tmp_path: P
         report = play.judge()
 
     assert ("I4" in report.broken) == (engine.traits.has_server and not said), report.text()
+
+
+def test_who_is_claimed_by_the_look_that_gives_its_turn_is_handed_over_and_claimed_once(
+    engine: AnyEngine, tmp_path: Path
+) -> None:
+    with altered(engine, []) as used:
+        play = Play(used, tmp_path)
+        play.run(define(Limit("a", at_once=1), actor=None, reason=None))
+        play.run(store.submit_gated([new_job(limits=("a",)) for _ in range(2)]))
+        holder = play.worker()
+        for _ in range(2):
+            (job,) = play.run(handing.taking_over(Slots(holder, 1), ["limit:a"])).claimed
+            play.succeed(job.id, job.attempt, holder)
+        report = play.judge()
+
+    assert report.broken == set(), report.text()
 
 
 @pytest.mark.parametrize("way", ["by document", "by copy", "in one"])
