@@ -49,6 +49,7 @@ def _wiped_in_children() -> mmap.mmap | None:
 _page = _wiped_in_children()
 _count = 0  # of the forks before this process, as far as anybody told; ids of processes come again
 _process = (0, 0)
+_making: dict[tuple[int, int], threading.RLock] = {}
 
 
 def process() -> tuple[int, int]:
@@ -59,6 +60,24 @@ def process() -> tuple[int, int]:
         if _page is not None:
             _page[0] = 1  # last: another thread that finds it so finds the process, too
     return _process
+
+
+class MadeAnew:
+    """What each process makes for itself: a child begins with nothing of what its parent had."""
+
+    _made_in: tuple[int, int] | None = None
+
+    def _forget(self) -> None:
+        """Have nothing made, and leave alone what is a parent's."""
+        raise NotImplementedError
+
+    def _check_process(self) -> None:
+        """Before each use."""
+        if self._made_in != (here := process()):
+            with _making.setdefault(here, threading.RLock()):  # a lock of the parent's may be held for ever
+                if self._made_in != here:
+                    self._forget()
+                    self._made_in = here
 
 
 def ask(forked: Forked) -> None:

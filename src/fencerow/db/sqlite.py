@@ -44,7 +44,7 @@ FORK_WAIT_S = 5.0
 log = logging.getLogger("fencerow.db")
 
 
-class SqliteEngine:
+class SqliteEngine(forks.MadeAnew):
     """Runs operations on one SQLite file."""
 
     dialect = "sqlite"
@@ -77,17 +77,18 @@ class SqliteEngine:
         self._jobs_timeout_s = busy_timeout_s if jobs_timeout_s is None else jobs_timeout_s
         self._journal_mode = journal_mode or default_journal()
         self._inherited: list[SqliteConnection | None] = []  # from a parent process; never used
-        self._begin()
+        self._jobs: SqliteConnection | None = None
+        self._workers: SqliteConnection | None = None
+        self._check_process()
         forks.ask(self)
 
-    def _begin(self) -> None:
-        """In a process of its own, with nothing of a parent's."""
-        self._process = forks.process()
+    def _forget(self) -> None:
+        # Kept, not closed: closing would checkpoint and remove the log that the parent still writes.
+        self._inherited += [self._jobs, self._workers]
+        self._jobs = self._workers = None
         self._write_lock = threading.RLock()  # a fair enough queue: SQLite's own waiting is not
         self._workers_lock = threading.Lock()
         self._session_thread: int | None = None  # the one that has a transaction open for user code
-        self._jobs: SqliteConnection | None = None
-        self._workers: SqliteConnection | None = None
         self._threads: dict[str, OneThread] = {}  # by their names
         self._wakes = FileWakes(self.path)
 
@@ -229,13 +230,6 @@ class SqliteEngine:
                 opened.close()
         self._jobs = self._workers = None
         return over.close
-
-    def _check_process(self) -> None:
-        """A connection must not cross a fork: the child opens its own and leaves the parent's alone."""
-        if forks.process() != self._process:
-            # Kept, not closed: closing would checkpoint and remove the log that the parent still writes.
-            self._inherited += [self._jobs, self._workers]
-            self._begin()  # its threads did not come along, and its socket is its own
 
     def _connected_to_jobs(self) -> SqliteConnection:
         if self._jobs is None:

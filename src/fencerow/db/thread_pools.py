@@ -20,9 +20,10 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import ReadOnlySqlTransaction
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from fencerow.db import cancelling, forks
+from fencerow.db import cancelling
 from fencerow.db.connections import shares
 from fencerow.db.errors import ReadOnly, Unavailable
+from fencerow.db.forks import MadeAnew
 from fencerow.db.pool_log import OURS, pool_name, unreachable
 from fencerow.db.pool_wait import obtained
 from fencerow.db.preparing import Preparing
@@ -34,7 +35,7 @@ RECONNECT_S = 1.0  # how long a pool tries by itself before it waits to be asked
 IDLE_S = 5.0  # longer than a busy or a polling process leaves a connection alone
 
 
-class ThreadPools:
+class ThreadPools(MadeAnew):
     """The pools of a process as far as threads go: at most `pool_max` connections, opened when they are needed."""
 
     def __init__(
@@ -53,11 +54,9 @@ class ThreadPools:
         self._pool_max, self._user_max = shares(pool_max)
         self._connect_timeout_s = connect_timeout_s
         self._statement_timeout_s = statement_timeout_s
-        self._forget()
+        self._check_process()
 
     def _forget(self) -> None:
-        """Nothing is open."""
-        self._process = forks.process()
         self._lock = threading.Lock()
         self._pools: dict[bool, ConnectionPool[Connection[Any]]] = {}  # ours, and (True) the users'
         self._watchdog = Watchdog(self._statement_timeout_s)
@@ -194,11 +193,6 @@ class ThreadPools:
             "application_name": "fencerow",
             "client_encoding": "UTF8",
         }
-
-    def _check_process(self) -> None:
-        """A connection must not cross a fork: the child opens its own and never closes the parent's."""
-        if forks.process() != self._process:
-            self._forget()
 
     def _connected(self, connection: Connection[Any]) -> None:
         """READ COMMITTED is said with every BEGIN, whatever the role's default is: a guard looks in a later statement

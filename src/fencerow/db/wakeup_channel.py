@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from fencerow.db import forks
+from fencerow.db.forks import MadeAnew
 from fencerow.db.pools import Pools
 from fencerow.db.prepared import NOTIFY, TAKES_TWO
 from fencerow.db.queries import pyformat
@@ -16,16 +16,15 @@ from fencerow.db.wakeups import WakeupSender
 NOTIFY_ALONE: Any = pyformat(NOTIFY)  # psycopg wants a literal
 
 
-class WakeupChannel:
+class WakeupChannel(MadeAnew):
     """What is posted goes from a thread, which begins when something is posted first."""
 
     def __init__(self, pools: Pools, channel: str) -> None:
         self._pools = pools
         self.channel = channel
-        self._forget()
+        self._check_process()
 
     def _forget(self) -> None:
-        self._process = forks.process()
         self._lock = threading.Lock()
         self._sender: WakeupSender | None = None
 
@@ -52,10 +51,9 @@ class WakeupChannel:
             sender.close(1.0)
 
     def _sending(self) -> WakeupSender:
-        sender = self._sender
-        if sender is not None and forks.process() == self._process:
-            return sender  # nearly always; it spares the lock
         self._check_process()
+        if self._sender is not None:
+            return self._sender  # nearly always; it spares the lock
         with self._lock:
             if self._sender is None:
                 self._sender = WakeupSender(self._notify)
@@ -74,8 +72,3 @@ class WakeupChannel:
             watched.busy()
             told = {"channel": self.channel, "messages": messages}
             connection.execute(NOTIFY_ALONE, told, prepare=True)
-
-    def _check_process(self) -> None:
-        """The thread does not come along into a fork's child."""
-        if forks.process() != self._process:
-            self._forget()

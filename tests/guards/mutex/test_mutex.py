@@ -401,7 +401,7 @@ def test_a_process_that_was_forked_makes_a_renewer_of_its_own(
     """Also where nobody told Python of the fork: the thread of the other one did not come along."""
     mine = renewer(database.engine)
     assert renewer(database.engine) is mine
-    monkeypatch.setattr("fencerow.guards.mutex.renewing.process", lambda: (0, 0))
+    monkeypatch.setattr("fencerow.db.forks.process", lambda: (0, 0))
     assert renewer(database.engine) is not mine
 
 

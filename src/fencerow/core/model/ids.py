@@ -8,7 +8,7 @@ import sys
 import threading
 
 from fencerow.core.errors import InvalidInput
-from fencerow.db import forks
+from fencerow.db.forks import MadeAnew
 
 SHAPE = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.ASCII)
 LOW_BITS = 0x7FFFFFFF
@@ -85,17 +85,15 @@ if sys.version_info >= (3, 14):
 else:
     import uuid_utils
 
-    class _Seeded(threading.local):
-        """For which process this thread's generator was seeded."""
+    class _Maker(threading.local, MadeAnew):
+        """Of this thread. A child that inherits the generator's state would make the ids of its parent and siblings."""
 
-        process: tuple[int, int] | None = None
-
-    _seeded = _Seeded()
-
-    def new_id() -> str:
-        """A new id, later in order than every id this process made before, on whichever thread."""
-        if _seeded.process != (process := forks.process()):
-            # A child inherits the generator's state and would make the same ids as its parent and siblings.
+        def _forget(self) -> None:
             uuid_utils.reseed_rng()
-            _seeded.process = process
-        return str(uuid_utils.uuid7())
+
+        def new_id(self) -> str:
+            """A new id, later in order than every id this process made before, on whichever thread."""
+            self._check_process()
+            return str(uuid_utils.uuid7())
+
+    new_id = _Maker().new_id

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from fencerow.db.engine import Engine
-from fencerow.db.forks import process
+from fencerow.db.forks import MadeAnew
 from fencerow.db.run import Operation
 from fencerow.db.steady import steady
 from fencerow.db.strikes import sheltered
@@ -187,14 +187,16 @@ def _closed(engine: Engine) -> None:
         log.warning("a connection of the renewer could not be closed", exc_info=True)
 
 
-_renewers: dict[int, Renewer] = {}
-_made_in = process()
+class Renewers(MadeAnew):
+    """One for each database: while one does not answer, mutexes in another are renewed all the same."""
+
+    def _forget(self) -> None:
+        self._of: dict[int, Renewer] = {}
+
+    def of(self, engine: Engine) -> Renewer:
+        """The one for this database."""
+        self._check_process()
+        return self._of.setdefault(id(engine), Renewer())
 
 
-def renewer(engine: Engine) -> Renewer:
-    """The one for this database: while it does not answer, mutexes in another are renewed all the same."""
-    global _made_in
-    if (here := process()) != _made_in:
-        _renewers.clear()  # the threads did not come along, and what the parent holds is the parent's
-        _made_in = here
-    return _renewers.setdefault(id(engine), Renewer())
+renewer = Renewers().of
