@@ -19,7 +19,7 @@ import pytest
 
 from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
-from fencerow.db import sqlite, sqlite_connection, sqlite_locks
+from fencerow.db import forks, sqlite, sqlite_connection, sqlite_locks
 from fencerow.db.run import Operation, Steps, execute, operation
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.sqlite_file import fault, translated, wal_is_safe
@@ -519,6 +519,19 @@ def test_what_a_child_stores_stays_when_its_parent_lets_go_of_the_file(lite: Sql
     logged.close()
     os.close(asked)
     os.close(ask)
+
+
+def test_a_child_of_which_python_was_not_told_closes_nothing_of_its_parents(
+    lite: SqliteEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it closed was the parent's: the log went in which the parent writes, and the socket by which it hears."""
+    submit(lite)
+    of_parent = lite._jobs
+    assert of_parent is not None
+    monkeypatch.setattr(forks, "process", lambda: (0, -1))
+    lite.close()
+    assert of_parent.connection.execute("SELECT 1").fetchone() == (1,)
+    of_parent.close()
 
 
 def test_two_event_loops_and_plain_threads_share_an_engine(lite: SqliteEngine) -> None:

@@ -189,6 +189,7 @@ class SqliteEngine(forks.MadeAnew):
         )
 
     def close(self) -> None:
+        self._check_process()
         self._wakes.close()
         threads, self._threads = self._threads, {}
         for thread in threads.values():
