@@ -287,7 +287,11 @@ async def test_a_call_with_other_options_than_those_it_goes_through_is_refused(a
 
     with pytest.raises(InvalidInput, match="other options"):
         await extract.using(queue="urgent").asubmit_many([extract.using(priority=5).call("a")])
-    with pytest.raises(InvalidInput, match="'other' was given"):
+    with pytest.raises(InvalidInput, match="other options"):
+        await extract.using(metadata={"x": {"y": 1}}).asubmit_many(
+            [extract.using(metadata={"x": {"y": True}}).call("a")]
+        )
+    with pytest.raises(InvalidInput, match=r"'other' was given[^\0]*: its own options count there"):
         await extract.using(queue="urgent").asubmit_many([other.call("a")])
     with pytest.raises(InvalidInput, match="'other' was given"):
         await extract.using(queue="urgent").asubmit_many([other.using(queue="urgent").call("a")])

@@ -10,6 +10,7 @@ from fencerow.core.app.submission import Recipe
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.change import NewArguments
 from fencerow.core.model.submission import PreparedCall
+from fencerow.core.model.value import SET_ENCODER
 
 NOTHING: Final = SubmitOptions()
 R = TypeVar("R")  # what the job results in
@@ -43,20 +44,24 @@ def under(recipe: Recipe, call: Call[R]) -> Call[R]:
     Raises:
         InvalidInput: it is of another job, or was made with other options, so that one of the two would be ignored.
     """
-    made = checked(call).recipe
-    if made is recipe or recipe.options == NOTHING:
+    made, options = checked(call).recipe, recipe.options
+    if made is recipe or options == NOTHING:
         return call
     if made.declaration is not recipe.declaration:
         why = f"a call of {made.declaration.name!a} was given to using(...) of {recipe.declaration.name!a}"
-    elif made.options == recipe.options:
+    elif made.options == options and _bytes_of(made.options) == _bytes_of(options):  # 1 == True
         return call
     elif made.options != NOTHING:
         why = "the call was made with other options than those of using(...) that it is submitted through"
     else:
         return Call(recipe, call.args)
     raise InvalidInput(
-        why, "only one of the two could count", "pass it to app.submit_many(...): its own count there"
+        why, "only one of the two could count", "pass it to app.submit_many(...): its own options count there"
     )
+
+
+def _bytes_of(options: SubmitOptions) -> bytes:
+    return SET_ENCODER.encode(options.metadata)
 
 
 def stored_arguments(call: Call[Any]) -> NewArguments:
