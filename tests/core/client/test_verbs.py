@@ -14,6 +14,7 @@ from typing import Any, get_type_hints
 import pytest
 
 import fencerow
+import tests.django.project  # noqa: F401 (what is below fencerow.django is imported where Django has settings)
 from fencerow import Client, Handle
 from fencerow.core.client.base import ClientBase
 from fencerow.core.client.refs import Ref
