@@ -196,3 +196,17 @@ def test_what_passes_by_itself_is_no_server_that_refuses(monkeypatch: pytest.Mon
     reach_patiently(PostgresUrl("postgresql://app@pooler/app"), Config())
 
     assert said == []
+
+
+def test_a_refused_role_ends_several_processes_as_it_ends_one(
+    shop: str, tcp_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FENCEROW_START_PATIENCE_S", "300")
+    url = tcp_server.conninfo("app", ROLE, tcp=True).replace(tcp_server.password, "hidden")
+    monkeypatch.setenv("FENCEROW_URL", url)
+
+    process = command("worker", "-A", shop, "--processes", "2")
+    log = process.communicate(timeout=PATIENCE_S)[1]
+
+    assert process.returncode == 3
+    assert log.count("FR-502: no connection") == 1 and WAITS not in log, log

@@ -37,20 +37,20 @@ def test_a_thousand_deaths_are_no_overflow() -> None:
 
 def test_starts_that_fail_are_counted_until_one_succeeds() -> None:
     restarts = made(starts_max=2)
-    restarts.died(1, exits.UNAVAILABLE, None)
-    assert not restarts.is_hopeless(exits.UNAVAILABLE, any_ready=False)
+    restarts.died(1, exits.UNEXPECTED, None)
+    assert not restarts.is_hopeless(exits.UNEXPECTED, any_ready=False)
     restarts.ready()
-    restarts.died(1, exits.UNAVAILABLE, None)
-    assert not restarts.is_hopeless(exits.UNAVAILABLE, any_ready=False)
+    restarts.died(1, exits.UNEXPECTED, None)
+    assert not restarts.is_hopeless(exits.UNEXPECTED, any_ready=False)
 
     restarts.died(2, exits.FAILED, None)
 
     assert restarts.is_hopeless(exits.FAILED, any_ready=False)
     assert not restarts.is_hopeless(exits.FAILED, any_ready=True), "the others do their work"
-    assert restarts.worst == exits.UNAVAILABLE
+    assert restarts.worst == exits.UNEXPECTED
 
 
-@pytest.mark.parametrize("code", [exits.REFUSED, exits.SCHEMA])
+@pytest.mark.parametrize("code", [exits.REFUSED, exits.SCHEMA, exits.UNAVAILABLE])
 def test_a_refusal_is_final_unless_it_has_worked_before(code: int) -> None:
     restarts = made()
     restarts.died(1, code, None)

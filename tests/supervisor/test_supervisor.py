@@ -131,15 +131,15 @@ def test_processes_whose_supervisor_was_killed_see_the_end_of_their_lifelines(st
 def test_processes_that_die_at_their_start_are_given_up_after_a_few_tries(
     start: Start, tmp_path: Path
 ) -> None:
-    behave(tmp_path, exit=exits.UNAVAILABLE)
+    behave(tmp_path, exit=exits.UNEXPECTED)
     parent = start(4, starts_max=3)
 
-    assert parent.end() == exits.UNAVAILABLE
+    assert parent.end() == exits.UNEXPECTED
     assert parent.said("refuses") == [1, 1, 1], "the others were not even tried"
     assert "FR-608" in parent.log
 
 
-@pytest.mark.parametrize("code", [exits.REFUSED, exits.SCHEMA])
+@pytest.mark.parametrize("code", [exits.REFUSED, exits.SCHEMA, exits.UNAVAILABLE])
 def test_a_refusal_is_not_tried_again(start: Start, tmp_path: Path, code: int) -> None:
     behave(tmp_path, exit=code)
     parent = start(4)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from fencerow.db.errors import exits
 
-# Nothing that passes by itself: usage, settings, a schema of another version.
-REFUSALS = (exits.REFUSED, exits.SCHEMA)
+# Nothing that passes by itself: usage, settings, a schema of another version; a database that refuses this role, or one
+# that stayed away: the process itself has waited for it, as long as one without a supervisor does.
+REFUSALS = (exits.REFUSED, exits.SCHEMA, exits.UNAVAILABLE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
