@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import socketserver
+import sys
 import time
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg import pq
 
 from fencerow import Config
 from fencerow.command.patience import reach_patiently
@@ -157,22 +159,41 @@ def test_a_server_that_stays_away_ends_it_when_its_patience_is_over(
     assert "\nFR-502: no connection" in f"\n{result.err}"
 
 
-class Starting(socketserver.BaseRequestHandler):
+class Refusing(socketserver.BaseRequestHandler):
+    said = b""
+
     def handle(self) -> None:
         self.request.recv(4096)
-        said = b"SFATAL\0C57P03\0Mdas Datenbanksystem startet\0\0"
+        said = b"SFATAL\0" + self.said + b"\0\0"
         self.request.sendall(b"E" + (len(said) + 4).to_bytes(4, "big") + said)
 
 
-def test_a_server_that_starts_is_known_by_its_code_in_any_language() -> None:
-    with socketserver.TCPServer(("127.0.0.1", 0), Starting) as server:
+@pytest.mark.parametrize(
+    ("said", "lets_in"),
+    [
+        (b"C57P03\0Mdas Datenbanksystem startet", False),
+        pytest.param(
+            b"C53300\0Mtut mir leid, schon zu viele Verbindungen",
+            False,
+            marks=pytest.mark.skipif(pq.version() < 180000 or sys.platform != "linux", reason="no trace"),
+        ),
+        (b"C28P01\0MPasswort-Authentifizierung", True),
+    ],
+)
+def test_a_server_that_starts_or_is_full_is_known_by_its_code_in_any_language(
+    said: bytes, lets_in: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Refusing, "said", said)
+    with socketserver.TCPServer(("127.0.0.1", 0), Refusing) as server:
         if (pid := os.fork()) == 0:  # no thread of ours would run while libpq asks
-            server.handle_request()
-            os._exit(0)
+            while True:
+                server.handle_request()
         port = server.server_address[1]
 
-        assert not lets_somebody_in(f"postgresql://app@127.0.0.1:{port}/app?sslmode=disable")
-        assert os.waitpid(pid, 0)[1] == 0
+        found = lets_somebody_in(f"postgresql://app@127.0.0.1:{port}/app?sslmode=disable")
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    assert found is lets_in
 
 
 @pytest.mark.parametrize(

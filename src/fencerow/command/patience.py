@@ -21,7 +21,7 @@ from fencerow.db.text import amount
 log = logging.getLogger("fencerow.worker")
 
 # What PgBouncer says of the server behind it, in this language everywhere. It lets people in all the same. And what a
-# server says that has no connection left: libpq keeps the code (53300) of who is not let in to itself.
+# server says that has no connection left, where libpq does not show its code: `refused_with`.
 PASSING = (
     "server_login_retry",
     "pgbouncer cannot connect to server",

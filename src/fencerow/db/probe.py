@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import select
+import sys
+import time
 from typing import Any
 from urllib.parse import unquote
 
@@ -14,6 +18,10 @@ from fencerow.db.errors import Unavailable, UrlError
 from fencerow.db.faults import fault, first_line
 from fencerow.db.url import masked
 
+FULL = "53300"  # the server has no connection left, for anybody or for this role
+CODE = re.compile(rb'ErrorResponse.*? C "(\w{5})"')  # of the trace
+TRACE_S = 2.0
+WAITS_FOR = {pq.PollingStatus.READING: select.POLLIN, pq.PollingStatus.WRITING: select.POLLOUT}
 PASSWORD = re.compile(r"[A-Za-z+]+://[^:@/?#]*:(.*)@", re.DOTALL)
 
 
@@ -23,13 +31,48 @@ def reach_postgres(conninfo: str, timeout_s: float) -> None:
 
 
 def lets_somebody_in(conninfo: str) -> bool:
-    """Whether the server answers and lets anybody in: false while it starts, stops, or cannot be reached.
+    """Whether the server answers and lets anybody in: false while it starts, stops, is full, or cannot be reached.
 
     It tells this by a code. What it says to whoever logs in is a text of its own language. No thread of this process
     runs meanwhile, for two seconds at most.
     """
-    limited = make_conninfo(conninfo, connect_timeout=2)
-    return pq.PGconn.ping(limited.encode()) not in (pq.Ping.REJECT, pq.Ping.NO_RESPONSE)
+    limited = make_conninfo(conninfo, connect_timeout=2).encode()
+    is_up = pq.PGconn.ping(limited) not in (pq.Ping.REJECT, pq.Ping.NO_RESPONSE)
+    return is_up and refused_with(limited) != FULL
+
+
+def refused_with(conninfo: bytes) -> str | None:
+    """The SQLSTATE with which the server refuses whoever connects so. None: it does not, or libpq does not show it.
+
+    libpq keeps the code to itself: it is `last_sqlstate` in its fe-connect.c, no function gives it, and an error of
+    psycopg at connect has none. Only its trace of all messages has it, since libpq 18, and psycopg lets us trace on
+    Linux alone. A trace holds what a login sends, so it stays in memory.
+    """
+    if sys.platform != "linux":
+        return None
+    connection = pq.PGconn.connect_start(conninfo)
+    with os.fdopen(os.memfd_create("fencerow-trace"), "rb") as trace:
+        try:
+            connection.trace(trace.fileno())
+            _connected_within(connection, TRACE_S)
+            connection.untrace()  # it writes the last of it
+        finally:
+            connection.finish()
+        trace.seek(0)
+        found = CODE.search(trace.read())
+    return found[1].decode() if found else None
+
+
+def _connected_within(connection: Any, limit_s: float) -> None:
+    """Returns when it is connected, refused, or the time is over."""
+    until = time.monotonic() + limit_s
+    while connection.status != pq.ConnStatus.BAD and (left_s := until - time.monotonic()) > 0:
+        event = WAITS_FOR.get(connection.connect_poll())
+        if event is None:
+            return
+        poll = select.poll()
+        poll.register(connection.socket, event)
+        poll.poll(left_s * 1000)
 
 
 def postgres_version(conninfo: str, timeout_s: float) -> str:
