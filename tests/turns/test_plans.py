@@ -103,7 +103,7 @@ BY_ID: dict[str, Mapping[str, Param]] = {
         "taken": f'[{{"id": "{100_100:032x}", "gate": "key:k100", "why": "paused"}}]',
         "actor": None,
     },
-    "fall_back": {"limit": 1, "actor": None},
+    "fall_back": {"limit": 1, "actor": None, "due_us": OWN.until_us, "since_us": OWN.since_us},
 }
 
 

@@ -6,14 +6,16 @@ import pytest
 
 from fencerow.core.store import store
 from fencerow.core.store.reap import LeaseAhead
-from fencerow.db.due import Due
+from fencerow.db.due import OWN, Due
 from fencerow.testing.clock import DatabaseClock
+from fencerow.turns.affinity import fall_back
 from tests.core.store import stage
 from tests.core.store.stage import Placed
 from tests.core.store.test_guards import Guard, Scenario, always
 from tests.kit.jobs import LATE_US, AnyEngine, claim, new_job, overdue, read, register, running, submit
 
 HOUR_S = 3600.0
+SOON_S = 60.0  # a test may take so long
 DAY_US = 86_400_000_000
 
 
@@ -83,6 +85,32 @@ def a_delay_waits(engine: AnyEngine, clock: DatabaseClock) -> None:
     submit(engine, new_job(delay_s=600))
 
     assert taken(engine, due) == []
+
+
+def fallen_back(engine: AnyEngine, due: Due) -> list[str]:
+    return [job.id for job in engine.run(fall_back(actor="w", due=due))]
+
+
+def anybody_may_take_what_waited_for_its_label(engine: AnyEngine, clock: DatabaseClock) -> None:
+    """Also a worker that came later, and carries nothing on."""
+    waiting = submit(engine, new_job(affinity="gpu", affinity_wait_s=0.5))
+    due = gone_back(engine, clock)
+
+    assert fallen_back(engine, OWN) == []
+    assert fallen_back(engine, due) == waiting
+    assert [job.id for job in claim(engine, register(engine))] == waiting
+
+
+def a_retry_waits_for_its_label(engine: AnyEngine, clock: DatabaseClock) -> None:
+    """And so does what is submitted now: both know the clock as it is."""
+    (job_id,) = submit(engine, new_job(affinity="gpu", affinity_wait_s=0.5))
+    due = gone_back(engine, clock)
+    assert fallen_back(engine, due) == taken(engine, OWN) == [job_id]
+    job = read(engine, job_id)
+    assert stage.retry(engine, Placed(job_id, job.holder or "", job.attempt))
+    submit(engine, new_job(affinity="gpu", affinity_wait_s=SOON_S))
+
+    assert fallen_back(engine, due) == []
 
 
 def two_days_off_wait(engine: AnyEngine, clock: DatabaseClock) -> None:
@@ -181,12 +209,9 @@ def called_overdue_by(who: str) -> Scenario:
     return scenario
 
 
-DUE_PG = """(SELECT greatest("fencerow".now(), least("fencerow".at(CAST(:due_us AS bigint)),
-                                                                             "fencerow".now() + INTERVAL '1 day')))"""
-SINCE_PG = """COALESCE(claimed_at, revived_at, submitted_at)
-                          NOT BETWEEN "fencerow".at(CAST(:since_us AS bigint)) AND (SELECT "fencerow".now())"""
-SINCE_LITE = """COALESCE(claimed_at, revived_at, submitted_at)
-                                     NOT BETWEEN :since_us AND (SELECT fencerow_now())"""
+SINCE = "COALESCE(claimed_at, revived_at, submitted_at) NOT BETWEEN"
+SINCE_PG = f'{SINCE} "fencerow".at(CAST(:since_us AS bigint)) AND (SELECT "fencerow".now())'
+SINCE_LITE = f"{SINCE} :since_us AND (SELECT fencerow_now())"
 JUDGE_PG = "judge.lease_until > clock.now"
 AHEAD_PG = 'worker.lease_until > clock.now + "fencerow".seconds(worker.lease_s)'
 AHEAD_LITE = "lease_until > fencerow_now() + CAST(lease_s * 1000000 AS INTEGER)"
@@ -199,6 +224,13 @@ GUARDS = [
         (("INTERVAL '1 day'", "INTERVAL '100 days'"),),
         (("fencerow_now() + 86400000000", "fencerow_now() + 8640000000000"),),
         two_days_off_wait,
+    ),
+    Guard("fall_back", always(SINCE_PG), always(SINCE_LITE), a_retry_waits_for_its_label),
+    Guard(
+        "fall_back",
+        (('least(job.run_at, "fencerow".now())', "job.run_at"),),
+        (("min(run_at, fencerow_now())", "run_at"),),
+        anybody_may_take_what_waited_for_its_label,
     ),
     Guard(
         "die_ahead",

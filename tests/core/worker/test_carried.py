@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,8 @@ from fencerow.core.store import store
 from fencerow.db import clock as module
 from fencerow.db.clock import CarriedClock
 from fencerow.db.due import OWN
+from fencerow.limits import Limit
+from fencerow.limits.limits import define
 from fencerow.testing.clock import DatabaseClock
 from tests.core.worker.stage import job_of, quick, until, working
 from tests.kit.jobs import AnyEngine, new_job
@@ -180,6 +183,48 @@ async def test_jobs_that_are_due_go_on_though_the_clock_jumps(
 
     assert {(job.state, job.attempt, job.failures) for job in found.values()} == {("succeeded", 1, 0)}
     assert sorted(ran) == list(range(30)), "nothing ran twice"
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "of its label": {"affinity": "own"},
+    "of a label that nobody carries": {"affinity": "nobody's", "affinity_wait_s": 0.3},
+    "of a share": {"share": "ada"},
+    "of a share and a label": {"share": "ada", "affinity": "nobody's", "affinity_wait_s": 0.3},
+    "under a key": {"exclusive": "k"},
+    "under a key, with a label": {"exclusive": "l", "affinity": "nobody's", "affinity_wait_s": 0.3},
+    "under a limit": {"limits": ("one",)},
+    "under a limit and a key": {"limits": ("one",), "exclusive": "m"},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_what_was_submitted_while_the_clock_stood_ahead_is_run_by_who_read_it(
+    engine: AnyEngine, clock: DatabaseClock, kind: str
+) -> None:
+    """Each kind has a place of its own to wait at, and each place has its own look for what is due there."""
+    gate, ran = asyncio.Event(), []
+
+    async def works(n: int) -> None:
+        await gate.wait()
+        ran.append(n)
+
+    await engine.arun(define(Limit("one", at_once=1), actor=None, reason=None))
+    await engine.arun(store.submit([job_of("works", {"n": 0})]))
+    async with working(
+        engine, works, queues={"mail": 1}, config=quick(lease_s=LEASE_S, labels="own")
+    ) as stage:
+        read = stage.worker._parts.clock
+        await until(lambda: bool(stage.worker._parts.roster.held), what="its slot is taken")
+        clock.advance(HOUR_S)
+        ahead_us = await engine.arun(store.clock())
+        await until(lambda: (read.now_us() or 0) >= ahead_us, what="it has read the clock")
+        jobs = [job_of("works", {"n": n}, **KINDS[kind]) for n in (1, 2)]
+        await engine.arun(store.submit_gated(jobs))
+        clock.advance(-HOUR_S)
+        await until(lambda: read.is_behind, what="it has seen that the clock went back")
+        gate.set()
+        await until(lambda: len(ran) == 3, what="all were run")
 
 
 async def test_a_holder_that_died_before_the_clock_went_back_is_found(

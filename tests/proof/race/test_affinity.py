@@ -43,6 +43,11 @@ AT_ANY_TIME = (
         ("<= (SELECT fencerow.now())", "IS NOT NULL"),
         ("<= (SELECT fencerow.now())", "IS NOT NULL"),
     ),
+    Cut(
+        "fall_back",
+        ("<= (SELECT greatest(fencerow.now(), ", "<= (SELECT greatest('infinity', "),
+        ("<= (SELECT max(fencerow.now(), ", "<= (SELECT max(9e18, "),
+    ),
 )
 FROM_ANY_LANE = (
     Cut(

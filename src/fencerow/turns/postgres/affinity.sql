@@ -15,9 +15,11 @@ AND job.affinity IS NOT NULL
 AND job.fell_back_for <= job.attempt
 
 -- fragment: falls back
--- Anybody may take it now: the wait is over, by the clock of the database and no other.
+-- Anybody may take it now: the wait is over, or was before the clock went back.
 {{has not fallen back}}
-AND fencerow.later(job.run_at, job.affinity_wait_s) <= (SELECT fencerow.now())
+AND fencerow.later(job.run_at, job.affinity_wait_s) <= {{until when jobs are due}}
+AND (fencerow.later(job.run_at, job.affinity_wait_s) <= (SELECT fencerow.now())
+     OR {{written before the clock went back}})
 
 -- name: next_fall_back
 -- In how many microseconds the next wait for a label is over; less than none if one is.
@@ -30,11 +32,13 @@ LIMIT 1;
 -- name: fall_back
 -- Put jobs that have waited long enough for their label into the lane of anybody, those whose wait was over first. They keep
 -- their place by due time and their affinity: it counts for one attempt, whose number is noted, and nobody has to take it back.
+-- One that would lie ahead, for the clock went back, is due now: else anybody would be those who carry the time on.
 -- Guard: still queued for its label, and the wait over; a claim, a cancel or a change that came first makes this change
 -- nothing. The guard looks at the row of an id, and walks no index of those who wait (IS NOT DISTINCT FROM).
 WITH moved AS (
     UPDATE fencerow.jobs AS job
-    SET fell_back_for = job.attempt + 1
+    SET fell_back_for = job.attempt + 1,
+        run_at = least(job.run_at, fencerow.now())
     WHERE job.id = ANY(ARRAY(
             SELECT job.id
             FROM fencerow.jobs AS job

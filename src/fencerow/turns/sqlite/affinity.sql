@@ -16,9 +16,11 @@ AND affinity IS NOT NULL
 AND fell_back_for <= attempt
 
 -- fragment: falls back
--- Anybody may take it now: the wait is over.
+-- Anybody may take it now: the wait is over, or was before the clock went back.
 {{waits for its label}}
-AND run_at + CAST(affinity_wait_s * 1000000 AS INTEGER) <= (SELECT fencerow.now())
+AND run_at + CAST(affinity_wait_s * 1000000 AS INTEGER) <= {{until when jobs are due}}
+AND (run_at + CAST(affinity_wait_s * 1000000 AS INTEGER) <= (SELECT fencerow.now())
+     OR {{written before the clock went back}})
 
 -- name: next_fall_back
 -- In how many microseconds the next wait for a label is over; less than none if one is.
@@ -31,6 +33,7 @@ LIMIT 1;
 -- name: fall_back
 -- Put jobs that have waited long enough for their label into the lane of anybody, those whose wait was over first. They keep
 -- their place by due time and their affinity: it counts for one attempt, whose number is noted, and nobody has to take it back.
+-- One that would lie ahead, for the clock went back, is due now: else anybody would be those who carry the time on.
 -- Guard: still queued for its label, and the wait over.
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
 SELECT id, attempt, fencerow.now(), 'fell_back', :actor, json_object('affinity', affinity)
@@ -39,7 +42,8 @@ WHERE {{falls back}}
 ORDER BY run_at + CAST(affinity_wait_s * 1000000 AS INTEGER), id
 LIMIT :limit;
 UPDATE fencerow.jobs
-SET fell_back_for = attempt + 1
+SET fell_back_for = attempt + 1,
+    run_at = min(run_at, fencerow.now())
 WHERE id IN (
         SELECT id
         FROM fencerow.jobs

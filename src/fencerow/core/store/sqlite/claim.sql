@@ -1,11 +1,18 @@
 -- Claiming: from queued to running, for as many jobs as there are free slots.
 
+-- fragment: until when jobs are due
+-- Now, or what the clock had reached before it went back: `Due` says what is sent.
+(SELECT max(fencerow.now(), min(:due_us, fencerow.now() + 86400000000)))
+
+-- fragment: written before the clock went back
+-- Of what was written since, the clock alone says when it is due.
+COALESCE(claimed_at, revived_at, submitted_at) NOT BETWEEN :since_us AND (SELECT fencerow.now())
+
 -- fragment: due
--- A job is due now, or was before the clock went back: `Due` says what is sent.
-run_at <= (SELECT max(fencerow.now(), min(:due_us, fencerow.now() + 86400000000)))
+-- A job is due now, or was before the clock went back.
+run_at <= {{until when jobs are due}}
 AND (run_at <= (SELECT fencerow.now())
-     OR COALESCE(claimed_at, revived_at, submitted_at)
-        NOT BETWEEN :since_us AND (SELECT fencerow.now()))
+     OR {{written before the clock went back}})
 
 -- fragment: claimable
 -- Due, known here, and not expired.
