@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import pytest
@@ -377,7 +378,14 @@ async def test_a_worker_runs_what_was_submitted_while_the_clock_stood_ahead(
     async def works(n: int) -> int:
         return n
 
-    jobs = [job_of("works", {"n": n}, exclusive="k" if n % 2 else None) for n in range(6)]
+    kinds: list[dict[str, Any]] = [
+        {},
+        {"exclusive": "k"},
+        {"share": "ada"},
+        {"affinity": "nobody's", "affinity_wait_s": 0.3},
+        {"exclusive": "k", "affinity": "nobody's", "affinity_wait_s": 0.3},
+    ]
+    jobs = [job_of("works", {"n": n}, **kind) for kind in kinds for n in range(2)]
     clock.advance(HOUR_S)
     await engine.arun(store.submit_gated(jobs))
     clock.advance(-HOUR_S)
