@@ -58,6 +58,19 @@ def handed_ids(handed: HandedOver) -> list[str]:
     return [*ids(handed.claimed), *ids(handed.queued)]
 
 
+def test_where_no_other_worker_lives_nobody_gets_a_turn_for_whom_there_is_no_slot(engine: AnyEngine) -> None:
+    limited(engine, Limit("a", at_once=9))
+    sent = submit(engine, *(new_job(limits=("a",)) for _ in range(3)))
+    holder = register(engine)
+
+    handed = engine.run(taking_over(Slots(holder, 2, alone=True)))
+
+    assert (ids(handed.claimed), ids(handed.queued)) == (sent[:2], [])
+    assert handed.more
+    assert read(engine, sent[2]).state == "waiting"
+    assert ids(engine.run(hand_over()).queued) == sent[2:], "nothing tells another worker that a turn is free"
+
+
 def test_what_is_claimed_with_its_turn_counts_under_the_limit_until_it_ends(engine: AnyEngine) -> None:
     limited(engine, Limit("a", at_once=1))
     first, second = submit(engine, *(new_job(limits=("a",)) for _ in range(2)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -123,6 +123,10 @@ class _GivenChore(Chore):
 class Taking(Protocol):
     """Slots of this worker that want jobs, for one operation of a chore: see `core/worker/taking.py`."""
 
+    def most(self) -> int:
+        """How many jobs it is of use to let go now; 1 at least."""
+        ...
+
     def claim(self, queue: str, ids: Sequence[str], workers: int) -> Steps[list[Claimed]]:
         """Claim the first of these, which the operation has locked and lets go, in the order in which they go."""
         ...
@@ -140,7 +144,7 @@ def _nobody(_: Sequence[Queued]) -> None:
     pass
 
 
-def _none() -> None:
+async def _none() -> None:
     """No slots."""
 
 
@@ -163,4 +167,4 @@ class Site:
     due: Callable[[], Due] = _by_the_clock
     announce: Callable[[Sequence[Queued]], None] = _nobody
     now_us: Callable[[], int | None] = _unread
-    taking: Callable[[], Taking | None] = _none
+    taking: Callable[[], Awaitable[Taking | None]] = _none

@@ -91,7 +91,7 @@ class Hander(Chore):
     async def _handed(self, after: int) -> HandedOver:
         """Where slots of this worker want jobs they get those who have a turn now, in one write."""
         due, beside = self._site.due(), self._beside
-        if (taking := self._site.taking()) is None:
+        if (taking := await self._site.taking()) is None:
             return await self._engine.arun(hand_over(due=due, after=after, beside=beside))
         looking = taking_over(taking, due=due, after=after, beside=beside)
         return await taking.run(looking, lambda handed: handed.claimed)

@@ -241,19 +241,20 @@ def _given_alike(
     the gates that are to be looked at for others."""
     given: list[Requeued] = []
     chosen: Rows = []  # of all these gates, by whose order it is decided who gets a slot
+    most = ROOM_MAX if taking is None else min(ROOM_MAX, taking.most())
     for count, names in by_wanted(todo.values()).items():
         if taking is None:
             rows = yield from execute("give_alike", gates=names, wanted=count, **_until(due))
             found = [(str(row[0]), str(row[6])) for row in rows]
             given += sorted(requeued_rows(rows), key=lambda each: (-each.priority, each.run_at_us, each.id))
         else:
-            rows = yield from execute("find_alike", gates=names, wanted=count, **_until(due))
+            rows = yield from execute("find_alike", gates=names, wanted=min(count, most), **_until(due))
             found = [(str(row[0]), str(row[1])) for row in rows]
             chosen = [*chosen, *rows]
         for job_id, name in found:
             todo[name].given.append(job_id)
         if rows and not rows[0][-1]:  # else somebody was found who needs more, or nobody was found
-            choice.again.update(name for name in names if len(todo[name].given) >= ROOM_MAX)
+            choice.again.update(name for name in names if len(todo[name].given) >= most)
             for name in names:
                 del todo[name]
     if taking is not None and chosen:

@@ -11,7 +11,7 @@ import pytest
 from fencerow.core.errors import OutcomeUnknown
 from fencerow.core.model.job import Claimed
 from fencerow.core.worker.lease import WorkerLease
-from fencerow.core.worker.pool import Pool
+from fencerow.core.worker.pool import PREFETCH_MAX, Pool
 from fencerow.core.worker.taking import SlotTaker, SlotTaking
 from fencerow.db.clock import CarriedClock
 from fencerow.db.engine import Engine
@@ -82,6 +82,18 @@ async def test_no_more_is_taken_ahead_than_the_share_of_this_worker() -> None:
     takes = taker(pool, held())
 
     assert (takes.wanted("mail", 2), takes.wanted("mail", 30), takes.wanted("mail", 900)) == (5, 30, 105)
+
+
+@pytest.mark.parametrize("why", ["", "others live", "more"])
+async def test_a_worker_that_lives_alone_lets_no_more_go_than_its_slots_want(why: str) -> None:
+    pool = pool_of(5)
+    takes = taker(pool, held())
+    if why == "more":
+        pool.look.hint("mail", 0, None)
+    engine = cast("Engine", None)
+    taking = SlotTaking(engine, held(), [takes], lambda _: None, 2 if why == "others live" else 1)
+
+    assert taking.most() == (PREFETCH_MAX if why else 5)
 
 
 async def test_while_it_claims_the_claimer_claims_nothing_and_goes_on_after_it() -> None:

@@ -187,8 +187,8 @@ class Assembly:
         for pool in self.roster.pools:
             self.life.fill(pool)
 
-    def _taking(self) -> Taking | None:
-        return self.claims.taking()
+    async def _taking(self) -> Taking | None:
+        return await self.claims.taking()
 
     def _add_loops(self, site: Site) -> None:
         """What writes outcomes, what looks after the tables in every worker with no leader, and the user's chores.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 
 from fencerow.core.background.loop import Loop, Loops
@@ -18,6 +19,8 @@ from fencerow.core.worker.roster import Roster
 from fencerow.core.worker.taking import SlotTaking
 from fencerow.db.clock import CarriedClock
 
+PATIENT_S = 0.1  # that a look waits for slots, at most
+BRIEF_S = 0.002  # between two looks whether they want something
 ANSWER_S = 5.0  # that the last claims of a worker may take
 
 
@@ -107,16 +110,25 @@ class Claims:
         """Whether a look from the beginning found nothing due in any queue, and no chore may have claimed something."""
         return self._is_taking() is None and all(claimer.pool.look.is_idle() for claimer in self.claimers)
 
-    def taking(self) -> SlotTaking | None:
-        """What a chore may claim in its next transaction. None: slots want nothing, or another one may be claiming."""
-        if self._is_taking() is not None:
+    async def taking(self) -> SlotTaking | None:
+        """What a chore may claim in its next transaction. None: slots want nothing, or another one may be claiming.
+
+        Where no other worker lives it waits until slots want something, but not for long: a turn that was given sooner
+        would be of use to nobody, and its job be queued by a write of its own.
+        """
+        workers = 1 if self._taking is None else self._taking.workers
+        over = time.monotonic() + PATIENT_S
+        while not self._any_wanted() and workers == 1 and time.monotonic() < over:  # noqa: ASYNC110 - each end makes room
+            await asyncio.sleep(BRIEF_S)
+        if self._is_taking() is not None or not self._any_wanted():
             return None
         takers = [claimer.taker for claimer in self.claimers]
-        if not any(taker.room() for taker in takers):
-            return None
         not_known = next(iter(self.claimers)).not_known
-        self._taking = SlotTaking(self._site.engine, self._lease, takers, not_known)
+        self._taking = SlotTaking(self._site.engine, self._lease, takers, not_known, workers)
         return self._taking
+
+    def _any_wanted(self) -> bool:
+        return any(claimer.taker.room() for claimer in self.claimers)
 
     def _is_taking(self) -> SlotTaking | None:
         """The one that waits for its answer."""

@@ -16,7 +16,7 @@ from fencerow.core.model.job import Claimed
 from fencerow.core.store.claims import claim_given
 from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.look import QueueLook
-from fencerow.core.worker.pool import Pool
+from fencerow.core.worker.pool import PREFETCH_MAX, Pool
 from fencerow.db.clock import CarriedClock
 from fencerow.db.engine import Engine
 from fencerow.db.run import Operation, Steps
@@ -60,6 +60,11 @@ class SlotTaker:
         may = self._may_take() and not self._clock.is_behind and self._lease.holder is not None
         return self._pool.room() if may else 0
 
+    def most(self) -> int:
+        """How many more slots would have at once; `PREFETCH_MAX` where something may be due in a lane before them."""
+        dry = all(_is_dry(self._pool.look, queue) for queue in self.queues)
+        return self.room() if dry else PREFETCH_MAX
+
     def wanted(self, queue: str, ahead: int) -> int:
         """How many jobs of this queue slots want now that stand in no lane. So many may be claimed `ahead`."""
         return min(self.room(), max(self._pool.free(), ahead)) if _is_dry(self._pool.look, queue) else 0
@@ -85,7 +90,10 @@ class SlotTaking:
         lease: WorkerLease,
         takers: Sequence[SlotTaker],
         not_known: Callable[[BaseException], None],
+        workers: int = 1,
     ) -> None:
+        """`workers`: how many lived when that was last seen."""
+        self.workers = workers
         self.since = time.monotonic()
         self.answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._engine = engine
@@ -95,10 +103,15 @@ class SlotTaking:
         self._holder = ""
         self._taker: SlotTaker | None = None  # whose slots get what was claimed
 
+    def most(self) -> int:
+        """How many are of use now, 1 at least: where no other worker lives, as many as slots want here."""
+        return max(1, *(each.most() for each in self._takers)) if self.workers == 1 else PREFETCH_MAX
+
     def claim(self, queue: str, ids: Sequence[str], workers: int) -> Steps[list[Claimed]]:
         """Claim the first of these jobs, which the transaction has locked and found to be next of those that wait, as
         many as slots of this worker want. `workers`: how many live; one claims ahead no more than its part, for what
         waits for a slot here would keep others from their turns."""
+        self.workers = workers
         taker = next((each for each in self._takers if queue in each.queues), None)
         count = 0 if taker is None else taker.wanted(queue, -(-len(ids) // max(1, workers)))
         holder = self._lease.holder

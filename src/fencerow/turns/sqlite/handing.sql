@@ -218,7 +218,7 @@ first (gate, queue, priority, id, run_at, alone) AS MATERIALIZED (
     )
     WHERE {{is open}}
 ),
-line (id, gate, queue, priority, run_at, place, goes) AS (
+line (id, gate, queue, priority, run_at, place, goes) AS MATERIALIZED (
     SELECT first.id, first.gate, first.queue, first.priority, first.run_at,
            row_number() OVER earlier, min(COALESCE(first.alone, 0)) OVER earlier
     FROM first
@@ -230,11 +230,12 @@ line (id, gate, queue, priority, run_at, place, goes) AS (
 (SELECT count(*) FROM fencerow.workers AS worker WHERE worker.state = 'alive' AND worker.lease_until > (SELECT fencerow.now()))
 
 -- name: find_alike
--- Those to whom `give_alike` would give turns, in no order: the gate of each, its queue, how many workers live, its priority and when it was due, and always
--- that there may be somebody who needs more. For a worker that claims them itself.
+-- Those to whom `give_alike` would give turns, in no order: the gate of each, its queue, how many workers live, its priority and when it was due, and whether
+-- somebody was found who needs more. For a worker that claims them itself.
 WITH RECURSIVE {{lanes at gates}},
 {{line of those alike}}
-SELECT line.id, line.gate, line.queue, {{workers that live}}, line.priority, line.run_at, 1
+SELECT line.id, line.gate, line.queue, {{workers that live}}, line.priority, line.run_at,
+       EXISTS (SELECT 1 FROM line WHERE NOT line.goes)
 FROM line
 WHERE line.goes AND line.place <= :wanted;
 
