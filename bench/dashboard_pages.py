@@ -37,12 +37,12 @@ from starlette.requests import Request
 from fencerow import App
 from fencerow.bench.evidence import keep
 from fencerow.db.run import Statement
-from fencerow.supervisor.probes import ProbeAddress
+from fencerow.supervisor.probes import ProbeAddress, listening
 from fencerow.testing.postgres import PostgresServer
 from fencerow.web.dashboard.asgi import Dashboard
 from fencerow.web.dashboard.cost import Cost
 from fencerow.web.dashboard.roles import Role, Visitor
-from fencerow.web.gateway.server import Server, listening
+from fencerow.web.gateway.server import Server
 from fencerow.web.settings import WebSettings
 
 SCREENS = ("/", "/jobs", "/queues", "/workers", "/health")

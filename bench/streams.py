@@ -28,9 +28,9 @@ from fencerow.bench.place import private_place
 from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
 from fencerow.core.store.claims import Mark
-from fencerow.supervisor.probes import ProbeAddress
+from fencerow.supervisor.probes import ProbeAddress, listening
 from fencerow.web.gateway.asgi import Gateway
-from fencerow.web.gateway.server import Server, listening
+from fencerow.web.gateway.server import Server
 from fencerow.web.settings import WebSettings
 from fencerow.web.tokens.scope import Grant, Scope
 

@@ -142,10 +142,7 @@ def fill(held: ExitStack, url: str) -> None:
 
 
 def is_ready(port: int) -> bool:
-    try:
-        return code_of(port, "/readyz") == 200
-    except OSError:  # the door of who waits is closed, and that of who serves is not open yet
-        return False
+    return code_of(port, "/readyz") == 200
 
 
 def test_a_server_that_stays_away_ends_it_when_its_patience_is_over(

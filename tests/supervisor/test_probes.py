@@ -10,7 +10,14 @@ from collections.abc import Callable
 import pytest
 
 from fencerow.core.errors import ConfigError
-from fencerow.supervisor.probes import AT_ONCE_MAX, ProbeAddress, Probes, parsed_address
+from fencerow.supervisor.probes import (
+    AT_ONCE_MAX,
+    ProbeAddress,
+    Probes,
+    listening,
+    parsed_address,
+    waiting_at,
+)
 from fencerow.supervisor.standing import Standing
 from fencerow.testing.ports import free_port
 from tests.kit.pace import PATIENCE_S
@@ -59,6 +66,19 @@ def test_those_who_connect_and_say_nothing_keep_nobody_waiting() -> None:
             each.close()
 
     assert code == 200
+
+
+def test_whoever_comes_while_a_door_is_handed_over_is_answered_by_the_next() -> None:
+    with listening(ProbeAddress("127.0.0.1", 0)) as bound:
+        port = bound.getsockname()[1]
+        with waiting_at(bound):
+            waited = asked(port, "/readyz")
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as between:
+            between.sendall(b"GET /readyz HTTP/1.0\r\n\r\n")
+            with Probes(bound, lambda: WELL):
+                said = between.recv(4096)
+
+    assert (waited[0], said.split()[1]) == (503, b"200")
 
 
 def test_a_port_that_is_taken_is_a_clear_error() -> None:

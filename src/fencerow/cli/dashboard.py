@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import click
@@ -15,6 +16,7 @@ from fencerow.command.options import app_option, asked, database_options
 from fencerow.config import Config
 from fencerow.db.errors import exits
 from fencerow.db.main_loop import run_main
+from fencerow.supervisor.probes import listening
 
 if TYPE_CHECKING:
     from fencerow.web.gateway.server import Serves
@@ -55,11 +57,12 @@ def dashboard(
         app = App(config=cast(Config, resolved(wanted, default=True)))
     assert isinstance(app, App)
     logs.set_up(app.config, log_level, log_format)
-    with prepared(app, wanted, reach_server=at.patiently):
+    with listening(at.address) as bound, prepared(app, wanted, reach_server=partial(at.patiently, bound)):
         run_main(
             serve_until_told(
                 app,
                 at,
+                bound,
                 lambda: _made(app, at, act=act, replica=replica),
                 lambda place: [f"the dashboard is at {place}/, {'to act' if act else 'only to look'}"],
             )

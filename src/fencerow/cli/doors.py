@@ -6,6 +6,7 @@ import asyncio
 import functools
 import ipaddress
 import signal
+import socket
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -38,9 +39,9 @@ class ServedAt:
     tls: ssl.SSLContext | None
     secured: bool
 
-    def patiently(self, url: PostgresUrl, config: CoreConfig) -> None:
-        """Wait for a server that starts; probes are answered here meanwhile. See `reach_patiently`."""
-        reach_patiently(url, config, meanwhile=lambda: waiting_at(self.address, self.tls))
+    def patiently(self, bound: socket.socket, url: PostgresUrl, config: CoreConfig) -> None:
+        """Wait for a server that starts; probes are answered at this socket meanwhile. See `reach_patiently`."""
+        reach_patiently(url, config, meanwhile=lambda: waiting_at(bound, self.tls))
 
     def place(self, host: str, port: int) -> str:
         """The beginning of addresses there."""
@@ -106,15 +107,20 @@ def served_at(bind: str, cert: Path | None, key: Path | None, *, behind_proxy: b
 
 
 async def serve_until_told(
-    app: App, at: ServedAt, make: Callable[[], Serves], banner: Callable[[str], Sequence[str]]
+    app: App,
+    at: ServedAt,
+    bound: socket.socket,
+    make: Callable[[], Serves],
+    banner: Callable[[str], Sequence[str]],
 ) -> None:
-    """Serve until SIGTERM or SIGINT, then close the app. `banner`: what is told, of the beginning of the addresses.
+    """Serve at this socket until SIGTERM or SIGINT, then close the app. `banner`: what is told, of the beginning of the
+    addresses.
 
     Raises:
-        MissingExtra: what it needs is not installed. ConfigError: the port is taken.
+        MissingExtra: what it needs is not installed.
     """
     try:
-        from fencerow.web.gateway.server import Server, listening, settle
+        from fencerow.web.gateway.server import Server, settle
         from fencerow.web.settings import WebSettings
 
         served = make()
@@ -124,15 +130,14 @@ async def serve_until_told(
             "it comes with an extra",
             "pip install 'fencerow[web]'",
         ) from None
-    found = listening(at.address)
     server = Server(served, WebSettings.of(app.config), tls=at.tls)
     loop = asyncio.get_running_loop()
     await settle()
-    for line in banner(at.place(*found.getsockname()[:2])):
+    for line in banner(at.place(*bound.getsockname()[:2])):
         output.warn(line)
     try:
         with Signals(SIGNALS, lambda _name: _leave(loop, server.leave)):
-            await server.run([found])
+            await server.run([bound])
     finally:
         await app.aclose()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -17,6 +18,7 @@ from fencerow.command.options import app_option, asked, database_options
 from fencerow.core.errors import InvalidInput
 from fencerow.db.errors import exits
 from fencerow.db.main_loop import run_main
+from fencerow.supervisor.probes import listening
 
 if TYPE_CHECKING:
     from fencerow.web.gateway.route import Route
@@ -60,12 +62,13 @@ def serve(
         )
     app = load_app(wanted.app_name(), url=wanted.url)
     logs.set_up(app.config, log_level, log_format)
-    with prepared(app, wanted, reach_server=at.patiently):
+    with listening(at.address) as bound, prepared(app, wanted, reach_server=partial(at.patiently, bound)):
         assert isinstance(app, App)
         run_main(
             serve_until_told(
                 app,
                 at,
+                bound,
                 lambda: _with_discord(discord, _made(app, at, metrics=metrics, dashboard=dashboard, act=act)),
                 lambda place: _banner(place, dashboard=dashboard, act=act),
             )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import signal
 import sys
+from contextlib import ExitStack
 from functools import partial
 
 import click
 
-from fencerow.command.database import reach_at_once, resolved, working
+from fencerow.command.database import resolved, working
 from fencerow.command.options import app_option, asked, database_options
 from fencerow.command.output import warn
 from fencerow.command.patience import reach_patiently
@@ -16,7 +17,7 @@ from fencerow.core.config import CoreConfig
 from fencerow.db.engine import Engine
 from fencerow.db.errors import exits
 from fencerow.metrics.page import CONTENT_TYPE, DatabaseMetrics
-from fencerow.supervisor.probes import ProbePage, Probes, parsed_address, waiting_at
+from fencerow.supervisor.probes import ProbePage, Probes, listening, parsed_address, waiting_at
 from fencerow.supervisor.standing import Standing
 
 PATH = "/metrics"
@@ -41,20 +42,18 @@ def metrics(context: click.Context, bind: str | None) -> int:
     wanted = asked(context)
     address = None if bind is None else parsed_address(bind, "--bind")
     config = resolved(wanted)
-    reached = (
-        reach_at_once
-        if address is None
-        else partial(reach_patiently, meanwhile=lambda: waiting_at(address), tell=warn)
-    )
-    with working(wanted, reach_server=reached) as engine:
-        found = _of(engine, config)
-        if address is None:
-            sys.stdout.write(found.page().decode())
-            return exits.OK
+    if address is None:
+        with working(wanted) as engine:
+            sys.stdout.write(_of(engine, config).page().decode())
+        return exits.OK
+    with ExitStack() as stack:
+        bound = stack.enter_context(listening(address))
+        patiently = partial(reach_patiently, meanwhile=lambda: waiting_at(bound), tell=warn)
+        found = _of(stack.enter_context(working(wanted, reach_server=patiently)), config)
         # Before the port is open: whoever has reached it may ask this process to end.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         well = Standing(is_ready=True, is_leaving=False, status="serves metrics")
-        with Probes(address, lambda: well, {PATH: ProbePage(CONTENT_TYPE, found.page)}, "--bind"):
+        with Probes(bound, lambda: well, {PATH: ProbePage(CONTENT_TYPE, found.page)}):
             signal.sigwait(SIGNALS)
     return exits.OK
 

@@ -31,6 +31,7 @@ LOOPBACK = "127.0.0.1"
 READ_S = 5.0
 REQUEST_S = 5.0  # all of one, however slowly it comes
 AT_ONCE_MAX = 32
+BACKLOG = 512
 ADDRESS = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.]+\]|[0-9.]+):)?(?P<port>[0-9]{1,5})")
 
 
@@ -63,6 +64,29 @@ def parsed_address(text: str, option: str = "--health") -> ProbeAddress:
     return ProbeAddress(host, port)
 
 
+def listening(address: ProbeAddress, option: str = "--bind") -> socket.socket:
+    """A socket there. `option`: by which it was asked for.
+
+    Raises:
+        ConfigError: the port is taken, or the address is not this machine's.
+    """
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((address.host, address.port))
+        found.listen(BACKLOG)
+    except OSError as error:
+        found.close()
+        raise ConfigError(
+            f"{option} cannot listen on {address.host} port {address.port}",
+            error.strerror or str(error),
+            "choose another port, or end who listens there",
+        ) from None
+    found.setblocking(False)
+    return found
+
+
 class ProbePage(NamedTuple):
     """What stands at a path besides the probes. `make` is called for each request, from its thread."""
 
@@ -74,19 +98,20 @@ NO_PAGES: Mapping[str, ProbePage] = {}
 
 
 class Probes:
-    """Answers while its block lasts: 200 or 503, with the reasons in the body; and these pages, by their paths."""
+    """Answers while its block lasts: 200 or 503, with the reasons in the body; and these pages, by their paths.
+
+    `at`: where it listens; or a socket that listens already and stays open, for whoever answers there next.
+    """
 
     def __init__(
         self,
-        address: ProbeAddress,
+        at: ProbeAddress | socket.socket,
         look: Callable[[], Standing],
         pages: Mapping[str, ProbePage] = NO_PAGES,
-        option: str = "--health",
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._address = address
+        self._at = at
         self._tls = tls
-        self._option = option  # by which it was asked for
         self._look = look
         self._pages = pages
 
@@ -94,14 +119,8 @@ class Probes:
         """Raises:
         ConfigError: the port is taken, or the address is not this machine's.
         """
-        try:
-            self._server = _Server(self._address, self._look, self._pages, self._tls)
-        except OSError as error:
-            raise ConfigError(
-                f"{self._option} cannot listen on {self._address.host} port {self._address.port}",
-                error.strerror or str(error),
-                "choose another port, or end who listens there",
-            ) from error
+        bound = self._at.dup() if isinstance(self._at, socket.socket) else listening(self._at, "--health")
+        self._server = _Server(bound, self._look, self._pages, self._tls)
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.2,), name="fencerow-probes", daemon=True
         )
@@ -118,27 +137,27 @@ class Probes:
         self._server.server_close()
 
 
-def waiting_at(address: ProbeAddress, tls: ssl.SSLContext | None = None) -> Probes:
+def waiting_at(bound: socket.socket, tls: ssl.SSLContext | None = None) -> Probes:
     """At the door of what cannot be served yet: alive, and not ready."""
-    return Probes(address, lambda: WAITING, option="--bind", tls=tls)
+    return Probes(bound, lambda: WAITING, tls=tls)
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
-    request_queue_size = 2 * AT_ONCE_MAX
 
     def __init__(
         self,
-        address: ProbeAddress,
+        bound: socket.socket,
         look: Callable[[], Standing],
         pages: Mapping[str, ProbePage],
         tls: ssl.SSLContext | None,
     ) -> None:
         self._lock = threading.Lock()
         self._open: dict[socket.socket, float] = {}  # the oldest first, with the time at which it came
-        self.address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        super().__init__(address, partial(_Handler, look, pages))
+        super().__init__(bound.getsockname(), partial(_Handler, look, pages), bind_and_activate=False)
+        self.socket.close()  # one that the base class has made
+        self.socket = bound
         self.socket.setblocking(True)  # whatever time-out the application gives to new ones
         if (
             tls is not None

@@ -14,9 +14,9 @@ from playwright.async_api import Browser, BrowserContext, Page, ViewportSize, as
 
 from fencerow import App
 from fencerow.core.model.state import State
-from fencerow.supervisor.probes import ProbeAddress
+from fencerow.supervisor.probes import ProbeAddress, listening
 from fencerow.web.dashboard.asgi import Dashboard
-from fencerow.web.gateway.server import Server, listening
+from fencerow.web.gateway.server import Server
 from fencerow.web.settings import WebSettings
 from tests.house.tree import ROOT
 from tests.kit.pace import PATIENCE_S

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 
 from fencerow import App
-from fencerow.supervisor.probes import ProbeAddress
+from fencerow.supervisor.probes import ProbeAddress, listening
 from fencerow.web.gateway.connection import Bounded
-from fencerow.web.gateway.server import Server, listening
+from fencerow.web.gateway.server import Server
 
 PATIENCE_S = 60
 LIVE = b"GET /livez HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from fencerow import App
 from fencerow.cli import doors
 from fencerow.cli.doors import ServedAt
-from fencerow.supervisor.probes import ProbeAddress
+from fencerow.supervisor.probes import ProbeAddress, listening
 from fencerow.web.gateway.asgi import Gateway
 from tests.web.gateway.conftest import Door
 from tests.web.gateway.serving import answered, submit_of, until
@@ -64,8 +64,9 @@ async def test_the_database_is_closed_when_the_last_request_has_been_answered(
         return [place]
 
     at = ServedAt(ProbeAddress("127.0.0.1", 0), None, secured=False)
+    bound = listening(at.address)
     gateway = Kept(open_app, door, told)
-    serving = asyncio.create_task(doors.serve_until_told(open_app, at, lambda: gateway, banner))
+    serving = asyncio.create_task(doors.serve_until_told(open_app, at, bound, lambda: gateway, banner))
     await until(lambda: bool(places))
     assert gc.get_freeze_count() > frozen, (
         "what is there for good is looked at whenever there are many callers"

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from fencerow import App
-from fencerow.supervisor.probes import ProbeAddress
+from fencerow.supervisor.probes import ProbeAddress, listening
 from fencerow.web.gateway.asgi import Gateway
-from fencerow.web.gateway.server import Server, listening
+from fencerow.web.gateway.server import Server
 from fencerow.web.remote import RemoteClient
 from fencerow.web.settings import WebSettings
 from tests.kit.pace import PATIENCE_S

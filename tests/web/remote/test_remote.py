@@ -31,9 +31,8 @@ from fencerow.errors import (
     Unavailable,
     UnknownJob,
 )
-from fencerow.supervisor.probes import ProbeAddress
+from fencerow.supervisor.probes import ProbeAddress, listening
 from fencerow.web.errors import NotAllowed, NotAuthenticated
-from fencerow.web.gateway.server import listening
 from fencerow.web.remote import RemoteClient, RemoteHandle, exchange
 from fencerow.web.tokens.scope import Scope
 from tests.web.gateway.conftest import Door

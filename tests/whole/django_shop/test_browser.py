@@ -14,8 +14,7 @@ import httpx
 import pytest
 from playwright.async_api import Page, expect
 
-from fencerow.supervisor.probes import ProbeAddress
-from fencerow.web.gateway.server import listening
+from fencerow.supervisor.probes import ProbeAddress, listening
 from tests.kit.pace import PATIENCE_S
 from tests.web.dashboard.test_browser import CHROMIUM, PATIENCE_MS, chromium, watched
 from tests.whole.django_shop.conftest import SHOP, manage

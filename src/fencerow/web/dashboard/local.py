@@ -20,9 +20,9 @@ from starlette.types import Receive, Scope, Send
 
 from fencerow.app import App
 from fencerow.core.errors import ConfigError
-from fencerow.supervisor.probes import ProbeAddress
+from fencerow.supervisor.probes import ProbeAddress, listening
 from fencerow.web.dashboard.asgi import Dashboard
-from fencerow.web.gateway.server import Server, listening
+from fencerow.web.gateway.server import Server
 from fencerow.web.settings import WebSettings
 
 LOOPBACK = "127.0.0.1"

@@ -14,8 +14,7 @@ import uvicorn
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
-from fencerow.core.errors import ConfigError
-from fencerow.supervisor.probes import ProbeAddress
+from fencerow.supervisor.probes import BACKLOG
 from fencerow.web.gateway.connection import Bounded
 from fencerow.web.gateway.places import Places
 from fencerow.web.settings import WebSettings
@@ -24,34 +23,10 @@ log = logging.getLogger("fencerow.web")
 theirs = logging.getLogger("uvicorn.error")
 
 REQUEST_LINE_BYTES_MAX = 8 * 1024
-BACKLOG = 512
 OTHER_FILES = (
     256  # what a process may open beside connections: the database, its own files, TLS that is begun
 )
 TLS_CLOSED_S = 5.0
-
-
-def listening(address: ProbeAddress) -> socket.socket:
-    """A socket there.
-
-    Raises:
-        ConfigError: the port is taken, or the address is not this machine's.
-    """
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((address.host, address.port))
-        found.listen(BACKLOG)
-    except OSError as error:
-        found.close()
-        raise ConfigError(
-            f"--bind cannot listen on {address.host} port {address.port}",
-            error.strerror or str(error),
-            "choose another port, or end who listens there",
-        ) from None
-    found.setblocking(False)
-    return found
 
 
 async def settle() -> None:
