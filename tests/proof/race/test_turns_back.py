@@ -91,6 +91,7 @@ def test_a_turn_is_used_or_goes_to_another_queue(race: Race, raced: Scenario) ->
 
 
 # The same guard more than once: the jobs are locked as they were found, and what moves them says from which state.
+ITS_TURN_CAME = "COALESCE(turned.turned_at, turned.submitted_at)"
 NO_GUARD = (
     Cut(
         "find_unused_turns",
@@ -104,8 +105,8 @@ NO_GUARD = (
     ),
     Cut(
         "find_unused_turns",
-        ("AND COALESCE(turned.claimed_at < turned.turned_at, true)", ""),
-        ("AND COALESCE(turned.claimed_at < turned.turned_at, 1)", ""),
+        (f"AND COALESCE(turned.claimed_at < {ITS_TURN_CAME}, true)", ""),
+        (f"AND COALESCE(turned.claimed_at < {ITS_TURN_CAME}, 1)", ""),
     ),
     Cut(
         "take_turns_back",
