@@ -9,7 +9,7 @@ import pytest
 
 from fencerow.schedules import definitions
 from fencerow.schedules.definition import Definition
-from fencerow.schedules.definitions import RowKind, WantedRow
+from fencerow.schedules.definitions import RowKind, WantedRow, wanted_row
 from tests.kit.jobs import AnyEngine, new_job
 
 MINUTE_US = 60_000_000
@@ -24,7 +24,7 @@ def definition(**changes: Any) -> Definition:
 def wanted(
     name: str = "report", entity: str = "", kind: RowKind = RowKind.SINGLE, **changes: Any
 ) -> WantedRow:
-    return WantedRow(name, entity, kind, definition(**changes))
+    return wanted_row(name, entity, kind, definition(**changes))
 
 
 @pytest.fixture

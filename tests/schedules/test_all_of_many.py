@@ -63,7 +63,7 @@ def test_many_rows_are_computed_part_by_part() -> None:
             statement = steps.send([(each["name"], each["entity"], True) for each in asked])
 
     assert sizes == [200, 200, 101]
-    assert done.value.value.made == [row.key for row in rows]
+    assert done.value.value.made == [(row.name, row.entity) for row in rows]
 
 
 def test_doctor_counts_those_that_it_does_not_name(engine: AnyEngine, clock: DatabaseClock, put: Put) -> None:

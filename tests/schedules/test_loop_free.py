@@ -15,7 +15,7 @@ import fencerow.schedules.reconciling as reconciling
 import fencerow.schedules.ticking as ticking
 from fencerow.db.run import Operation
 from fencerow.schedules.definitions import RowKind, WantedRow
-from fencerow.schedules.following import Listing
+from fencerow.schedules.listing import Listing
 from fencerow.testing.clock import clock_of
 from tests.kit.jobs import AnyEngine
 from tests.kit.pace import PATIENCE_S
@@ -70,7 +70,11 @@ async def test_the_loop_goes_on_while_rows_are_compared(
     went_on = computed(definitions, "_document")
     again: Operation[Any] = (
         following.refresh(
-            "report", head.digest, Listing([wanted("report", "a", RowKind.ENTITY)]), owner="app", actor=None
+            "report",
+            head.digest,
+            Listing({"a": wanted("report", "a", RowKind.ENTITY)}),
+            owner="app",
+            actor=None,
         )
         if what == "refresh"
         else reconciling.reconcile(

@@ -12,11 +12,13 @@ from fencerow import Client
 from fencerow.core.model import rules
 from fencerow.core.model.job import NewJob
 from fencerow.core.store import store
+from fencerow.db.run import Steps, operation
 from fencerow.errors import OlderWorkers
 from fencerow.limits import Limit
 from fencerow.limits.errors import UnknownLimit
 from fencerow.schedules import definitions, ticking
 from fencerow.schedules.definition import ENTITY_HEADER, FIRE_HEADER, NAME_HEADER, Overlap
+from fencerow.schedules.definitions import StandingRow
 from fencerow.schedules.misfire import Misfire
 from fencerow.schedules.ticking import Made, Tick
 from fencerow.testing.clock import DatabaseClock
@@ -42,19 +44,14 @@ def ticks(engine: AnyEngine, name: str = "report", entity: str | None = None) ->
 
 
 def next_us(engine: AnyEngine, name: str = "report", entity: str = "") -> int:
-    ((*_, found, _paused, _with_all, _undeclared, _now),) = engine.run(_locked(name, entity))
-    assert isinstance(found, int)
-    return found
+    (row,) = engine.run(_locked(name, entity))
+    assert row.next_us is not None
+    return row.next_us
 
 
-def _locked(name: str, entity: str) -> Any:
-    from fencerow.db.run import execute, operation
-
-    @operation()
-    def look() -> Any:
-        return (yield from execute("lock_schedules", name=name, entity=entity))
-
-    return look()
+@operation()
+def _locked(name: str, entity: str) -> Steps[list[StandingRow]]:
+    return (yield from definitions.locked(name, entity))
 
 
 def test_a_fire_makes_one_job_that_knows_its_schedule(

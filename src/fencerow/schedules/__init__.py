@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from fencerow.core.lazy import lazily
 
 if TYPE_CHECKING:
-    from fencerow.schedules.declared import Entity
+    from fencerow.schedules.listing import Entity
     from fencerow.schedules.options import ScheduleOptions
     from fencerow.schedules.shown import ScheduleRecord
 else:
     __getattr__ = lazily(
         __name__,
         {
-            "Entity": "fencerow.schedules.declared",
+            "Entity": "fencerow.schedules.listing",
             "ScheduleOptions": "fencerow.schedules.options",
             "ScheduleRecord": "fencerow.schedules.shown",
         },

@@ -18,9 +18,10 @@ from fencerow.core.verb import averb, verb
 from fencerow.db.blocking import refuse_in_loop
 from fencerow.db.run import Procedure, ask
 from fencerow.schedules.declared import Declarations, DeclaredSchedule, Entities
-from fencerow.schedules.definitions import RowKind, WantedRow
+from fencerow.schedules.definitions import RowKind, WantedRow, wanted_row
 from fencerow.schedules.errors import InvalidSchedule
-from fencerow.schedules.following import Listing, Refreshed, refresh
+from fencerow.schedules.following import Refreshed, refresh
+from fencerow.schedules.listing import Listing
 from fencerow.schedules.options import ScheduleOptions, check_entity, check_name, planned, work_of
 from fencerow.schedules.programs import DeclaredRelease, release_of
 from fencerow.schedules.reconciling import Reconciled, reconcile
@@ -114,7 +115,7 @@ class AppSchedules(ScheduleVerbs):
             InvalidSchedule, UnknownZone: it says nothing that can be kept. InvalidInput: a name cannot be used.
             ScheduleTaken: code declares it. Nothing was changed.
         """
-        wanted = WantedRow(
+        wanted = wanted_row(
             check_name(name),
             check_entity(entity) if entity else "",
             RowKind.SINGLE,
@@ -158,7 +159,10 @@ class AppSchedules(ScheduleVerbs):
     async def arefresh(self, name: str, *, shrinks: bool = False) -> Refreshed:
         """`refresh` for async code."""
         declared = self._program.declarations.with_entities(name)
-        return await self._arun(self._refreshing(declared, await declared.listed(), shrinks))
+        listing = await declared.listed()
+        done = await self._arun(self._refreshing(declared, listing, shrinks))
+        await asyncio.to_thread(listing.let_go)
+        return done
 
     def _refreshing(
         self, declared: DeclaredSchedule, listing: Listing, shrinks: bool

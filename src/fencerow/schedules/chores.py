@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -24,7 +24,8 @@ from fencerow.db.trouble import is_shortage, is_trouble
 from fencerow.schedules.appside import Program, reconciling, refreshing
 from fencerow.schedules.declared import DeclaredSchedule
 from fencerow.schedules.definition import seed_of
-from fencerow.schedules.following import Listing, Refreshed
+from fencerow.schedules.following import Refreshed
+from fencerow.schedules.listing import Listing
 from fencerow.schedules.programs import DeclaredRelease, contradict, read_programs
 from fencerow.schedules.reconciling import Reconciled
 from fencerow.schedules.settings import COMPARE_S, ScheduleSettings
@@ -38,6 +39,7 @@ AGAIN_S = 5.0  # and what was refused, as long as a look at the workers is good 
 SOON_S = 30.0
 LISTED_S = 60.0  # for a user's function to list its entities
 TROUBLE_MAX = 500
+TOLD_MAX = 10
 
 
 @dataclass(frozen=True)
@@ -241,8 +243,9 @@ class DeclaredChore(Chore):
     async def _keep(self, declared: DeclaredSchedule, call: asyncio.Task[Listing], program: Program) -> None:
         """Keep the rows of its entities in step with what was listed."""
         try:
-            client = self._site.client()
-            done = await client.arun(refreshing(declared, await call, program, client.actor))
+            client, listing = self._site.client(), await call
+            done = await client.arun(refreshing(declared, listing, program, client.actor))
+            await asyncio.to_thread(listing.let_go)
         except FencerowError as error:
             await self._note(declared, error)
         else:
@@ -280,8 +283,8 @@ def _tell(done: Reconciled, release: DeclaredRelease) -> None:
             log.info("schedules %s as code declares them: %s", what, ", ".join(names))
     if done.removed:
         log.warning("schedules removed, this program declares them no longer: %s", ", ".join(done.removed))
-    for name in done.paused:
-        log.warning("schedule %s is no longer declared here; it stays paused, as a person left it", name)
+    if done.paused:
+        log.warning("no longer declared here: %s; what a person paused stays paused", _some(done.paused))
     for name in done.kept:
         log.warning("schedule %s is declared in code, but a person made it so: it stays as it is", name)
     for name in done.elsewhere:
@@ -295,7 +298,15 @@ def _tell(done: Reconciled, release: DeclaredRelease) -> None:
 def _tell_entities(name: str, done: Refreshed) -> None:
     if done.made or done.removed:
         log.info("schedule %s: new entities: %d, gone: %d", name, len(done.made), len(done.removed))
-    for entity in done.paused:
-        log.warning("schedule %s lists %s no longer; it stays paused, as a person left it", name, entity)
+    if done.paused:
+        log.warning(
+            "schedule %s lists %s no longer; what a person paused stays paused", name, _some(done.paused)
+        )
     if done.trouble is not None:
         log.error("schedule %s: %s", name, done.trouble)
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of them; there may be a hundred thousand."""
+    more = f" and {len(names) - TOLD_MAX} more" if len(names) > TOLD_MAX else ""
+    return ", ".join(names[:TOLD_MAX]) + more

@@ -4,37 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from fencerow.core.app.calls import Call
 from fencerow.core.app.submitter import Submittable, Submitter
-from fencerow.core.errors import FencerowError, InvalidInput
 from fencerow.core.model.signature import name_of
-from fencerow.core.telemetry import clean
-from fencerow.db.text import said_of, storable
+from fencerow.db.text import said_of
 from fencerow.schedules.definition import Definition, digest_of
-from fencerow.schedules.definitions import RowKind, WantedRow
+from fencerow.schedules.definitions import RowKind, WantedRow, wanted_row
 from fencerow.schedules.errors import InvalidEntities, NoEntities, ScheduleTaken, UnknownSchedule
-from fencerow.schedules.following import Listing
-from fencerow.schedules.options import SchedulePlan, When, check_entity, work_of
-
-ENTITIES_MAX = 100_000
-WHY_MAX = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Entity:
-    """One thing that a schedule has a row for. By default its job is called with its name, at the schedule's times.
-
-    `call`: what is submitted for it instead. `when`: when it fires instead.
-    """
-
-    name: str
-    call: Call[Any] | None = None
-    when: When | None = None
-
+from fencerow.schedules.listing import ENTITIES_MAX, Entity, Listing, Reading
+from fencerow.schedules.options import SchedulePlan, work_of
 
 Listed = Iterable[str | Entity]
 Entities = Callable[[], Listed] | Callable[[], Awaitable[Listed]]
@@ -55,7 +37,7 @@ class DeclaredSchedule:
     def wanted(self) -> WantedRow:
         """Its own row."""
         kind = RowKind.SINGLE if self.entities is None else RowKind.HEAD
-        return WantedRow(self.name, "", kind, self.definition)
+        return wanted_row(self.name, "", kind, self.definition)
 
     @property
     def definition(self) -> Definition:
@@ -77,14 +59,18 @@ class DeclaredSchedule:
         Raises:
             NoEntities: the list is empty. InvalidEntities: the function raised, or none of its members can be used.
         """
-        members = await self._listed()
-        if not members:
-            raise NoEntities(
-                f"{self._function} lists no entity for schedule {self.name}",
-                "an empty list is mostly a mistake of its source, so no row was removed",
-                f"if there is nothing left, take the declaration out, or `fencerow schedules pause {self.name}`",
-            )
-        return await asyncio.to_thread(self._read, members)  # ten thousand would hold the event loop
+        function: Any = self.entities
+        reading = Reading(self._wanted_of)
+        try:
+            if self.is_coroutine:  # it lists in the loop where it ran; what comes of it is made in threads
+                for part in reading.parts(await function()):
+                    await asyncio.to_thread(reading.add, part)
+            else:
+                await asyncio.to_thread(reading.read, function)
+        except Exception as error:
+            raise self._invalid(f"it raised {said_of(error)}"[:300], "a list is expected") from error
+        self._refuse_unusable(reading)
+        return Listing(reading.rows, reading.invalid, reading.nameless, self._trouble(reading))
 
     @property
     def is_coroutine(self) -> bool:
@@ -97,64 +83,37 @@ class DeclaredSchedule:
             f"it has not returned within {after_s:g} s", "the list is expected within that time"
         )
 
-    async def _listed(self) -> Sequence[str | Entity]:
-        assert self.entities is not None, "it has no entities"
-        try:
-            if inspect.iscoroutinefunction(self.entities):
-                found: Any = await self.entities()
-            else:
-                found = await asyncio.to_thread(self.entities)
-            members = None if isinstance(found, str) else list(found)
-        except Exception as error:
-            raise self._invalid(f"it raised {said_of(error)}"[:300], "a list is expected") from error
-        if members is None or len(members) > ENTITIES_MAX:
+    def _refuse_unusable(self, reading: Reading) -> None:
+        if reading.is_unfit:
             raise self._invalid(
                 "it returned one text, or too much", f"a list of at most {ENTITIES_MAX} is expected"
             )
-        return members
-
-    def _read(self, members: Sequence[object]) -> Listing:
-        rows: dict[str, WantedRow] = {}
-        invalid: dict[str, str] = {}
-        nameless: list[str] = []
-        for each in members:
-            try:
-                entity = _entity(each)
-            except FencerowError as error:
-                nameless.append(error.what)
-                continue
-            if entity.name in rows or entity.name in invalid:
-                rows.pop(entity.name, None)  # nobody knows which of the two is meant
-                invalid[entity.name] = "it is listed twice"
-                continue
-            try:
-                rows[entity.name] = self._wanted_of(entity)
-            except Exception as error:  # whatever is wrong with it, the others are listed
-                invalid[entity.name] = _why(error)
-        if not rows:
+        if not reading.members:
+            raise NoEntities(
+                f"{self._function} lists no entity for schedule {self.name}",
+                "an empty list is mostly a mistake of its source, so no row was removed",
+                f"if there is nothing left, take the declaration out, or `fencerow schedules pause {self.name}`",
+            )
+        if not reading.rows:
             raise self._invalid(
-                f"none of its {len(members)} members can be used: {_first(invalid, nameless)}",
+                f"none of its {reading.members} members can be used: {reading.first}",
                 "texts and Entity(...) are expected",
             )
-        return Listing(list(rows.values()), invalid, nameless, self._trouble(len(members), invalid, nameless))
 
     def _wanted_of(self, entity: Entity) -> WantedRow:
         work = work_of(self.submitter, entity.call or self.work, entity.name)
-        row = WantedRow(self.name, entity.name, RowKind.ENTITY, self.plan.at(entity.when).definition(work))
-        _ = row.digest  # made here, in a thread, and not in the event loop
-        return row
+        return wanted_row(self.name, entity.name, RowKind.ENTITY, self.plan.at(entity.when).definition(work))
 
-    def _trouble(self, members: int, invalid: Mapping[str, str], nameless: Sequence[str]) -> str | None:
+    def _trouble(self, reading: Reading) -> str | None:
         """What is said where some cannot be used."""
-        bad = len(invalid) + len(nameless)
-        if not bad:
+        if not reading.bad:
             return None
-        kept = "no row was removed" if nameless else "their rows stay as they are"
-        more = f" and {bad - 1} more" if bad > 1 else ""
+        kept = "no row was removed" if reading.nameless else "their rows stay as they are"
+        more = f" and {reading.bad - 1} more" if reading.bad > 1 else ""
         return str(
             InvalidEntities(
-                f"{self._function} lists for schedule {self.name} what cannot be used, {bad} of {members}: "
-                f"{_first(invalid, nameless)}{more}",
+                f"{self._function} lists for schedule {self.name} what cannot be used, {reading.bad} of "
+                f"{reading.members}: {reading.first}{more}",
                 f"{kept}; the others are made",
                 "correct the list",
             )
@@ -171,28 +130,6 @@ class DeclaredSchedule:
     def _function(self) -> str:
         assert self.entities is not None, "it has no entities"
         return name_of(self.entities)
-
-
-def _entity(given: object) -> Entity:
-    """Raises:
-    FencerowError: it has no name that can be used.
-    """
-    entity = Entity(given) if isinstance(given, str) else given
-    if not isinstance(entity, Entity):
-        kind = type(given).__name__
-        raise InvalidInput(f"a value of type {kind}, where texts and Entity(...) are expected")
-    check_entity(entity.name)
-    return entity
-
-
-def _why(error: Exception) -> str:
-    said = f"{error.what}; {error.why}" if isinstance(error, FencerowError) else said_of(error)
-    return storable(clean(said))[:WHY_MAX]
-
-
-def _first(invalid: Mapping[str, str], nameless: Sequence[str]) -> str:
-    """One of them, to begin with."""
-    return next((f"{name!r}: {why}" for name, why in invalid.items()), "") or nameless[0]
 
 
 class Declarations:

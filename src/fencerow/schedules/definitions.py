@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 
 import msgspec
 
@@ -16,6 +15,7 @@ from fencerow.schedules.ticking import Key
 from fencerow.turns.limiting import refuse_unknown_limits
 
 PUT_ROWS = 200  # meanwhile nothing else runs in the event loop
+READ_ROWS = 1000  # neither does it while so many rows are fetched, or so many names are sent
 
 
 class RowKind(StrEnum):
@@ -33,32 +33,33 @@ class RowOrigin(StrEnum):
     PERSON = "person"
 
 
-@dataclass(frozen=True)
-class WantedRow:
-    """A row as it should be. Its text is made once: by whoever has the time for ten thousand of them."""
+class WantedRow(msgspec.Struct, frozen=True, gc=False):
+    """A row as it should be. It holds texts alone: of a hundred thousand, the garbage collector looks at none, and
+    whatever it looks at holds the event loop."""
 
     name: str
     entity: str
     kind: RowKind
-    definition: Definition
+    job: str
+    text: str  # the definition as it is stored
 
     @property
-    def key(self) -> Key:
-        return self.name, self.entity
+    def definition(self) -> Definition:
+        """As it can be read back."""
+        return known(self.text).definition
 
-    @cached_property
-    def text(self) -> str:
-        """The definition as it is stored."""
-        return self.definition.text()
-
-    @cached_property
+    @property
     def digest(self) -> str:
         """By which it is compared with what stands there."""
         return digest_of(self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class StandingRow:
+def wanted_row(name: str, entity: str, kind: RowKind, definition: Definition) -> WantedRow:
+    """The row of a schedule, or of one of its entities."""
+    return WantedRow(name, entity, kind, definition.job, definition.text())
+
+
+class StandingRow(msgspec.Struct, frozen=True, gc=False):
     """A row as it stands, locked."""
 
     entity: str
@@ -109,46 +110,63 @@ def put_one(
 
 
 @operation(repeatable=True)
-def remove(
-    name: str, entity: str | None, *, declared: bool = False
-) -> Steps[tuple[list[str], list[StandingRow]]]:
-    """Remove a schedule with its entities, or one row: which entities went, and what stood there before.
+def remove(name: str, entity: str | None) -> Steps[tuple[int, bool, bool]]:
+    """Remove a schedule with its entities, or one row. May be repeated.
 
-    What code declares stays, unless `declared` says that it may go. May be repeated.
+    Returns how many rows went, whether there was any, and whether code declares one of them. Then none goes.
     """
     before = yield from locked(name, entity)
-    if not declared and any(row.origin is RowOrigin.CODE and not row.undeclared for row in before):
-        return [], before
-    return first_column((yield from execute("remove_schedule", name=name, entity=entity))), before
+    if any(row.origin is RowOrigin.CODE and not row.undeclared for row in before):
+        return 0, True, True
+    for part in parts(before):
+        yield from execute("remove_schedule", name=name, entities=[row.entity for row in part])
+    return len(before), bool(before), False
 
 
 @operation(repeatable=True)
 def pause(name: str, entity: str | None, *, actor: str | None, reason: str | None) -> Steps[tuple[int, int]]:
     """Pause a schedule with its entities, or one row: how many were paused now, and how many rows there are."""
-    before = yield from locked(name, entity)
-    paused = yield from execute("pause_schedules", name=name, entity=entity, actor=actor, reason=reason)
-    return len(paused), len(before)
+    paused = there = 0
+    after: str | None = None
+    while page := (yield from locked_after(name, entity, after)):
+        there += len(page)
+        rows = yield from execute(
+            "pause_schedules",
+            name=name,
+            entities=[row.entity for row in page],
+            with_all=entity is None,
+            actor=actor,
+            reason=reason,
+        )
+        paused += len(rows)
+        if len(page) < READ_ROWS:
+            break
+        after = page[-1].entity
+    return paused, there
 
 
-@operation(repeatable=True)
+@operation(repeatable=True, computes=True)
 def resume(name: str, entity: str | None) -> Steps[tuple[int, int]]:
     """Let a schedule with its entities fire again, or one row: how many were resumed, and how many rows there are.
 
     An entity that was paused by itself stays paused when all are resumed. What would have fired meanwhile is not made
     up. What is no longer declared was kept for its pause alone, and goes.
     """
-    before = yield from locked(name, entity)
-    rows = [
-        {"entity": row.entity, "next_us": None if row.undeclared else row.next_us_of(name)}
-        for row in before
-        if row.paused and (entity is not None or row.paused_with_all or not row.entity)
-    ]
-    if not rows:
-        return 0, len(before)
-    document = msgspec.json.encode(rows).decode()
-    gone = yield from execute("resume_undeclared", name=name, rows=document)
-    resumed = yield from execute("resume_schedules", name=name, rows=document, zones=tzdata_version())
-    return len(gone) + len(resumed), len(before)
+    resumed = there = 0
+    after: str | None = None
+    while page := (yield from locked_after(name, entity, after)):
+        there += len(page)
+        rows = [
+            {"entity": row.entity, "next_us": None if row.undeclared else row.next_us_of(name)}
+            for row in page
+            if row.paused and (entity is not None or row.paused_with_all or not row.entity)
+        ]
+        if rows:
+            resumed += yield from _resumed(name, rows)
+        if len(page) < READ_ROWS:
+            break
+        after = page[-1].entity
+    return resumed, there
 
 
 # --- parts -------------------------------------------------------------------------------------------------
@@ -156,28 +174,74 @@ def resume(name: str, entity: str | None) -> Steps[tuple[int, int]]:
 
 def locked(name: str, entity: str | None) -> Steps[list[StandingRow]]:
     """The rows of a schedule, or one of them, locked."""
-    return [_standing(row) for row in (yield from execute("lock_schedules", name=name, entity=entity))]
+    found: list[StandingRow] = []
+    after: str | None = None
+    while page := (yield from locked_after(name, entity, after)):
+        found += page
+        if len(page) < READ_ROWS:
+            break
+        after = page[-1].entity
+    return found
 
 
-def undeclare(name: str, entities: list[str] | None) -> Steps[tuple[list[str], list[str]]]:
-    """These rows of a schedule, or all, are no longer declared: those that went, and those that stay, being paused."""
-    if not (yield from execute("lock_undeclared", name=name, entities=entities)):
-        return [], []
-    removed = first_column((yield from execute("remove_undeclared", name=name, entities=entities)))
-    return removed, first_column((yield from execute("keep_undeclared", name=name, entities=entities)))
+def locked_after(name: str, entity: str | None, after: str | None) -> Steps[list[StandingRow]]:
+    """The same, so many of them, in their order; those behind the entity `after`, or the first if it is None.
+
+    The row of a schedule comes before those of its entities. Whoever locks several of them has it first.
+    """
+    rows = yield from execute("lock_schedules", name=name, entity=entity, after=after, limit=READ_ROWS)
+    return [_standing(row) for row in rows]
+
+
+def undeclare(name: str, after: str | None = None) -> Steps[tuple[list[str], list[str]]]:
+    """A schedule is no longer declared, with its entities; or these alone, where `after` is "".
+
+    Returns the entities of those rows that went, and of those that stay, being paused.
+    """
+    removed: list[str] = []
+    kept: list[str] = []
+    while page := first_column(
+        (yield from execute("find_undeclared", name=name, after=after, limit=READ_ROWS))
+    ):
+        went, stay = yield from undeclare_these(name, page)
+        removed += went
+        kept += stay
+        if len(page) < READ_ROWS:
+            break
+        after = page[-1]
+    return removed, kept
+
+
+def undeclare_these(name: str, entities: Sequence[str]) -> Steps[tuple[list[str], list[str]]]:
+    """The same for these rows of a schedule."""
+    removed: list[str] = []
+    kept: list[str] = []
+    for first in range(0, len(entities), READ_ROWS):
+        part = list(entities[first : first + READ_ROWS])
+        if (yield from execute("lock_undeclared", name=name, entities=part)):
+            removed += first_column((yield from execute("remove_undeclared", name=name, entities=part)))
+            kept += first_column((yield from execute("keep_undeclared", name=name, entities=part)))
+    return removed, kept
+
+
+def parts(rows: Sequence[StandingRow]) -> Iterator[Sequence[StandingRow]]:
+    """So many of them at once."""
+    return (rows[first : first + READ_ROWS] for first in range(0, len(rows), READ_ROWS))
 
 
 def put_rows(
     rows: Sequence[WantedRow], origin: RowOrigin, owner: str, actor: str | None, take_over: bool = False
 ) -> Steps[Put]:
-    """Make these rows, or change those that differ; so many in a statement, because the fires of each are computed."""
+    """Make these rows, or change those that differ; so many in a statement, because the fires of each are computed.
+
+    Whoever puts several has locked their head, or holds the lock of all that reconcile.
+    """
     if not rows:
         return Put()
     now_us = as_int((yield from execute("schedules_now"))[0][0])
-    ordered = sorted(rows, key=lambda each: each.key)
     put = Put()
-    for first in range(0, len(ordered), PUT_ROWS):
-        part = [_document(each, now_us) for each in ordered[first : first + PUT_ROWS]]
+    for first in range(0, len(rows), PUT_ROWS):
+        part = [_document(each, now_us) for each in rows[first : first + PUT_ROWS]]
         found = yield from execute(
             "put_schedules",
             rows=msgspec.json.encode(part).decode(),
@@ -192,6 +256,13 @@ def put_rows(
     return put
 
 
+def _resumed(name: str, rows: Sequence[Mapping[str, object]]) -> Steps[int]:
+    document = msgspec.json.encode(rows).decode()
+    gone = yield from execute("resume_undeclared", name=name, rows=document)
+    resumed = yield from execute("resume_schedules", name=name, rows=document, zones=tzdata_version())
+    return len(gone) + len(resumed)
+
+
 def _document(wanted: WantedRow, now_us: int) -> dict[str, object]:
     seed = seed_of(wanted.name, wanted.entity)
     is_head = wanted.kind is RowKind.HEAD
@@ -199,7 +270,7 @@ def _document(wanted: WantedRow, now_us: int) -> dict[str, object]:
         "name": wanted.name,
         "entity": wanted.entity,
         "kind": wanted.kind.value,
-        "job": wanted.definition.job,
+        "job": wanted.job,
         "definition": wanted.text,
         "digest": wanted.digest,
         "next_us": None if is_head else known(wanted.text).spec.next_after(now_us, seed),

@@ -7,25 +7,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fencerow.db.run import Rows, Steps, execute, operation
-from fencerow.schedules.definitions import RowKind, RowOrigin, WantedRow, locked, put_rows, undeclare
+from fencerow.db.run import Steps, execute, operation
+from fencerow.schedules.definitions import (
+    READ_ROWS,
+    RowKind,
+    RowOrigin,
+    WantedRow,
+    locked,
+    put_rows,
+    undeclare_these,
+)
 from fencerow.schedules.errors import NoEntities
+from fencerow.schedules.listing import Listing
 
 TROUBLE_MAX = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """What a function listed. `invalid`: entities that cannot be used, by name, and why; their rows stay as they are.
-
-    `nameless`: members of which not even the name can be read. Each may stand for any row, so none is removed then.
-    `trouble`: what is wrong with the list, for people.
-    """
-
-    rows: list[WantedRow]
-    invalid: dict[str, str] = field(default_factory=dict)
-    nameless: list[str] = field(default_factory=list)
-    trouble: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +44,16 @@ class Refreshed:
 
 
 @dataclass(frozen=True, slots=True)
-class StandingEntity:
-    """A row that is there."""
+class Compared:
+    """How the rows that are there differ from a list. `declared`: how many of them were listed before.
 
-    digest: str
-    origin: RowOrigin
-    undeclared: bool
+    `people`: people made them, and they are listed. `news`: rows that are missing or otherwise, or were not listed.
+    """
+
+    declared: int = 0
+    people: list[str] = field(default_factory=list)
+    vanished: list[str] = field(default_factory=list)
+    news: list[WantedRow] = field(default_factory=list)
 
 
 @operation(alone=True, repeatable=True)
@@ -88,41 +87,50 @@ def refresh(
     head = yield from locked(name, "")
     if not head or head[0].kind is not RowKind.HEAD or head[0].digest != digest:
         return Refreshed(is_stale=True)
-    standing = _standing((yield from execute("entities_of", name=name)))
-    listed = {each.entity for each in listing.rows}
-    people = {entity for entity, row in standing.items() if row.origin is RowOrigin.PERSON}
-    declared = {entity for entity, row in standing.items() if entity not in people and not row.undeclared}
-    vanished = [] if listing.nameless else sorted(declared - listed - listing.invalid.keys())
-    missing = [] if shrinks or len(vanished) <= max(1, len(declared) // 2) else vanished
-    removed, paused = (yield from undeclare(name, vanished)) if vanished and not missing else ([], [])
-    news = [each for each in listing.rows if each.entity not in people and _is_news(each, standing)]
-    put = yield from put_rows(news, RowOrigin.CODE, owner, actor)
-    found = [listing.trouble, _cut_short(name, len(missing), len(declared)) if missing else None]
+    compared = yield from _compared(name, listing)
+    vanished, declared = compared.vanished, compared.declared
+    missing = [] if shrinks or len(vanished) <= max(1, declared // 2) else vanished
+    removed, paused = (yield from undeclare_these(name, vanished)) if not missing else ([], [])
+    put = yield from put_rows(compared.news, RowOrigin.CODE, owner, actor)
+    found = [listing.trouble, _cut_short(name, len(missing), declared) if missing else None]
     trouble = " ".join(each for each in found if each is not None)[:TROUBLE_MAX] or None
     yield from execute("refreshed", name=name, trouble=trouble)
     return Refreshed(
         [entity for _, entity in put.made],
         [entity for _, entity in put.changed],
-        sorted(removed),
-        sorted(people & listed),
-        paused=sorted(paused),
+        removed,
+        compared.people,
+        paused=paused,
         missing=missing,
         invalid=listing.invalid,
         trouble=trouble,
     )
 
 
-def _standing(rows: Rows) -> dict[str, StandingEntity]:
-    return {
-        str(entity): StandingEntity(str(digest), RowOrigin(str(origin)), bool(undeclared))
-        for entity, digest, origin, undeclared in rows
-    }
-
-
-def _is_news(wanted: WantedRow, standing: dict[str, StandingEntity]) -> bool:
-    """Whether its row is missing, is otherwise, or was no longer listed."""
-    row = standing.get(wanted.entity)
-    return row is None or row.undeclared or row.digest != wanted.digest
+def _compared(name: str, listing: Listing) -> Steps[Compared]:
+    """Look at all rows, so many at once: while they are fetched, and while they are sorted, no event loop goes on."""
+    declared, people, vanished, news = 0, list[str](), list[str](), list[WantedRow]()
+    seen: set[str] = set()
+    after = ""
+    while page := (yield from execute("entities_of", name=name, after=after, limit=READ_ROWS)):
+        for entity, digest, origin, undeclared in page:
+            after = str(entity)
+            wanted = listing.rows.get(after)
+            if wanted is not None:
+                seen.add(after)
+            if origin == RowOrigin.PERSON:
+                people += [] if wanted is None else [after]
+                continue
+            declared += not undeclared
+            if wanted is None:
+                if not undeclared and not listing.nameless and after not in listing.invalid:
+                    vanished.append(after)
+            elif undeclared or digest != wanted.digest:
+                news.append(wanted)
+        if len(page) < READ_ROWS:
+            break
+    news += [row for entity, row in listing.rows.items() if entity not in seen]
+    return Compared(declared, people, vanished, news)
 
 
 def _cut_short(name: str, missing: int, of: int) -> str:

@@ -61,13 +61,12 @@ def reconcile(
         if (
             kind == RowKind.HEAD and origin == RowOrigin.CODE and name in singles
         ):  # it has no entities any more
-            rows = yield from execute("entities_of", name=str(name))
-            yield from definitions.undeclare(str(name), [str(row[0]) for row in rows])
+            yield from definitions.undeclare(str(name), after="")
     put = yield from definitions.put_rows(declared, RowOrigin.CODE, owner, actor)
     removed: list[str] = []
     paused: list[str] = []
     for name in gone:
-        went, kept = yield from definitions.undeclare(name, None)
+        went, kept = yield from definitions.undeclare(name)
         removed += [name] if went else []
         paused += [seed_of(name, entity) for entity in kept]
     return Reconciled(

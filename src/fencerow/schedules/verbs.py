@@ -21,7 +21,7 @@ from fencerow.core.store.hints import hints_of
 from fencerow.core.verb import averb, verb
 from fencerow.db.run import Procedure, WakeUp, ask
 from fencerow.schedules.definition import known
-from fencerow.schedules.definitions import RowKind, RowOrigin, WantedRow
+from fencerow.schedules.definitions import RowKind, RowOrigin, WantedRow, wanted_row
 from fencerow.schedules.errors import InvalidSchedule, ScheduleTaken, UnknownSchedule
 from fencerow.schedules.options import ScheduleOptions, check_entity, check_name, planned
 from fencerow.schedules.past import BackfilledFire
@@ -237,7 +237,7 @@ class ScheduleVerbs(Verbs):
                 "change it in code, or one entity (--entity)",
             )
         changed_rules = planned(given, rules).definition(rules.work)
-        wanted = WantedRow(name, entity, found.kind, changed_rules)
+        wanted = wanted_row(name, entity, found.kind, changed_rules)
         return (yield from putting(wanted, self._client.actor, take_over))
 
     achange = averb(change)
@@ -250,17 +250,17 @@ class ScheduleVerbs(Verbs):
             UnknownSchedule: there is none.
             ScheduleTaken: code declares it, and would make it again. Pause it, or take it out of the code.
         """
-        removed, before = yield from ask(definitions.remove(check_name(name), entity))
-        if not before:
+        removed, is_there, is_declared = yield from ask(definitions.remove(check_name(name), entity))
+        if not is_there:
             raise (yield from _unknown(name, entity))
-        if not removed:
+        if is_declared:
             raise ScheduleTaken(
                 f"schedule {name} is declared in code",
                 "the next worker that starts would make it again",
                 f"pause it (`fencerow schedules pause {name}`), or take it out of the code",
             )
         yield changed()
-        return len(removed)
+        return removed
 
     aremove = averb(remove)
 
@@ -287,7 +287,7 @@ def _running(
 
 def putting(wanted: WantedRow, actor: str | None, take_over: bool) -> Procedure[ScheduleRecord]:
     """Store a person's schedule, unless code declares it."""
-    known(wanted.definition.text())  # what cannot be read back is not stored
+    known(wanted.text)  # what cannot be read back is not stored
     _, before = yield from ask(definitions.put_one(wanted, actor=actor, take_over=take_over))
     if before is not None and before.origin is RowOrigin.CODE and not take_over:
         raise ScheduleTaken(

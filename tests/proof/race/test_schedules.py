@@ -8,7 +8,8 @@ from fencerow.db.queries import Query
 from fencerow.db.run import Operation, Rows, Statement, Steps
 from fencerow.schedules import definitions, following, looking, reconciling, running, ticking
 from fencerow.schedules.definition import Definition, Overlap, digest_of
-from fencerow.schedules.definitions import RowKind, WantedRow
+from fencerow.schedules.definitions import RowKind, WantedRow, wanted_row
+from fencerow.schedules.listing import Listing
 from fencerow.schedules.misfire import Misfire
 from fencerow_proof.arena.actor import Actor, Script, doing, later
 from fencerow_proof.arena.crash import Point, points
@@ -40,7 +41,7 @@ UNLOCKED_BY_HAND = Cut("lock_schedules", ("FOR UPDATE", ""))
 def wanted(seconds: int, overlap: Overlap = Overlap.ALLOW, misfire: Misfire = Misfire.ONE) -> WantedRow:
     spec = {"interval_s": seconds, "spread": False}
     rules = Definition(spec=spec, work=new_job(""), overlap=overlap, misfire=misfire)
-    return WantedRow(NAME, "", RowKind.SINGLE, rules)
+    return wanted_row(NAME, "", RowKind.SINGLE, rules)
 
 
 def putting(seconds: int, overlap: Overlap = Overlap.ALLOW, misfire: Misfire = Misfire.ONE) -> Operation[Any]:
@@ -280,17 +281,17 @@ def test_two_reconciles_at_once_agree(race: Race) -> None:
 
 
 def entity(name: str) -> WantedRow:
-    return WantedRow(NAME, name, RowKind.ENTITY, wanted(60).definition)
+    return wanted_row(NAME, name, RowKind.ENTITY, wanted(60).definition)
 
 
 def listing(*names: str) -> Operation[Any]:
     digest = digest_of(wanted(60).definition.text())
-    listed = following.Listing([entity(each) for each in names])
+    listed = Listing({each: entity(each) for each in names})
     return following.refresh(NAME, digest, listed, owner="app", actor="worker")
 
 
 def followed() -> Script:
-    head = WantedRow(NAME, "", RowKind.HEAD, wanted(60).definition)
+    head = wanted_row(NAME, "", RowKind.HEAD, wanted(60).definition)
     yield reconciling.reconcile([head], owner="app", own=["send"], running=[], actor="worker")
     yield listing("a", "b", "c")
 

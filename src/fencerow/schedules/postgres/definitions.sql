@@ -6,14 +6,16 @@
 SELECT fencerow.us(fencerow.now());
 
 -- name: lock_schedules
--- Lock the rows of a schedule, or one of them, as they are now. A statement of its own: what follows sees what whoever
--- held them before has committed.
+-- Lock the first rows of a schedule behind an entity, or one of them, as they are now. A statement of its own: what follows
+-- sees what whoever held them before has committed. It has fewer than :limit only where no more are left.
 SELECT each.entity, each.kind, each.origin, each.definition, each.digest, fencerow.us(each.forgotten_until),
        fencerow.us(each.next_at), each.paused_at IS NOT NULL, each.paused_with_all,
        each.undeclared_at IS NOT NULL, fencerow.us((SELECT fencerow.now()))
 FROM fencerow.schedules AS each
 WHERE each.name = :name AND (CAST(:entity AS text) IS NULL OR each.entity = CAST(:entity AS text))
+  AND (CAST(:after AS text) IS NULL OR each.entity > CAST(:after AS text))
 ORDER BY each.entity
+LIMIT :limit
 FOR UPDATE;
 
 -- name: lock_declared
@@ -56,15 +58,22 @@ WHERE (each.origin = CAST(:origin AS text) OR CAST(:take_over AS boolean))
 RETURNING each.name, each.entity, each.version = 1;
 
 -- fragment: is undeclared
--- What code declared, all of a schedule or these entities, unless it is kept as undeclared already.
+-- What code declared, unless it is kept as undeclared already.
 each.name = :name AND each.origin = 'code' AND each.undeclared_at IS NULL
-  AND (CAST(:entities AS text[]) IS NULL OR each.entity = ANY(CAST(:entities AS text[])))
 
--- name: lock_undeclared
--- Lock what is no longer declared: all of a schedule, or these entities. A statement of its own: whether somebody paused
--- or resumed a row is decided before the next two look.
+-- name: find_undeclared
+-- What is no longer declared: the first rows of a schedule behind an entity.
 SELECT each.entity FROM fencerow.schedules AS each
 WHERE {{is undeclared}}
+  AND (CAST(:after AS text) IS NULL OR each.entity > CAST(:after AS text))
+ORDER BY each.entity
+LIMIT :limit;
+
+-- name: lock_undeclared
+-- Lock what is no longer declared: these rows of a schedule. A statement of its own: whether somebody paused or resumed a
+-- row is decided before the next two look.
+SELECT each.entity FROM fencerow.schedules AS each
+WHERE {{is undeclared}} AND each.entity = ANY(CAST(:entities AS text[]))
 ORDER BY each.entity
 FOR UPDATE;
 
@@ -72,35 +81,38 @@ FOR UPDATE;
 -- Remove what is no longer declared. Guard: nothing of a person's, neither a row nor the word in it; a row that is paused
 -- with all the others may go, because the row of its schedule has the word.
 DELETE FROM fencerow.schedules AS each
-WHERE {{is undeclared}} AND (each.paused_at IS NULL OR each.paused_with_all)
+WHERE {{is undeclared}} AND each.entity = ANY(CAST(:entities AS text[]))
+  AND (each.paused_at IS NULL OR each.paused_with_all)
 RETURNING each.entity;
 
 -- name: keep_undeclared
 -- What is left of it is paused by a person: it stays so, whenever it is declared again.
 UPDATE fencerow.schedules AS each
 SET undeclared_at = (SELECT fencerow.now())
-WHERE {{is undeclared}} AND each.paused_at IS NOT NULL
+WHERE {{is undeclared}} AND each.entity = ANY(CAST(:entities AS text[]))
+  AND each.paused_at IS NOT NULL
 RETURNING each.entity;
 
 -- name: entities_of
--- The entities of a schedule, with what each is, who made it so, and whether it is declared no longer.
+-- The first entities of a schedule behind one, with what each is, who made it so, and whether it is declared no longer.
 SELECT each.entity, each.digest, each.origin, each.undeclared_at IS NOT NULL FROM fencerow.schedules AS each
-WHERE each.name = :name AND each.entity <> '';
+WHERE each.name = :name AND each.entity > CAST(:after AS text)
+ORDER BY each.entity
+LIMIT :limit;
 
 -- name: remove_schedule
--- Remove a schedule with its entities, or one of them. The rows are locked.
+-- Remove these rows of a schedule. The rows are locked.
 DELETE FROM fencerow.schedules AS each
-WHERE each.name = :name AND (CAST(:entity AS text) IS NULL OR each.entity = CAST(:entity AS text))
-RETURNING each.entity;
+WHERE each.name = :name AND each.entity = ANY(CAST(:entities AS text[]));
 
 -- name: pause_schedules
 -- Let none of these fire. Guard: not paused already, the first word is kept; but a row that is paused only because all are
 -- gets a word of its own.
 UPDATE fencerow.schedules AS each
 SET paused_at = (SELECT fencerow.now()), paused_by = CAST(:actor AS text), pause_reason = CAST(:reason AS text),
-    paused_with_all = (CAST(:entity AS text) IS NULL AND each.entity <> ''), version = each.version + 1
-WHERE each.name = :name AND (CAST(:entity AS text) IS NULL OR each.entity = CAST(:entity AS text))
-  AND (each.paused_at IS NULL OR (each.paused_with_all AND CAST(:entity AS text) IS NOT NULL))
+    paused_with_all = (CAST(:with_all AS boolean) AND each.entity <> ''), version = each.version + 1
+WHERE each.name = :name AND each.entity = ANY(CAST(:entities AS text[]))
+  AND (each.paused_at IS NULL OR (each.paused_with_all AND NOT CAST(:with_all AS boolean)))
 RETURNING each.entity;
 
 -- name: resume_schedules

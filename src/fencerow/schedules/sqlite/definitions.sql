@@ -5,12 +5,14 @@
 SELECT fencerow.now();
 
 -- name: lock_schedules
--- The rows of a schedule, or one of them, as they are now.
+-- The first rows of a schedule behind an entity, or one of them, as they are now.
 SELECT each.entity, each.kind, each.origin, each.definition, each.digest, each.forgotten_until, each.next_at,
        each.paused_at IS NOT NULL, each.paused_with_all, each.undeclared_at IS NOT NULL, fencerow.now()
 FROM fencerow.schedules AS each
 WHERE each.name = :name AND (:entity IS NULL OR each.entity = :entity)
-ORDER BY each.entity;
+  AND (:after IS NULL OR each.entity > :after)
+ORDER BY each.entity
+LIMIT :limit;
 
 -- name: lock_declared
 -- What a program has declared before, and what has a name that it declares now; entities stay as they are.
@@ -51,49 +53,59 @@ WHERE (each.origin = :origin OR :take_over)
 RETURNING name, entity, version = 1;
 
 -- fragment: is undeclared
--- What code declared, all of a schedule or these entities, unless it is kept as undeclared already.
+-- What code declared, unless it is kept as undeclared already.
 each.name = :name AND each.origin = 'code' AND each.undeclared_at IS NULL
-  AND (:entities IS NULL OR each.entity IN (SELECT value FROM json_each(:entities)))
 
--- name: lock_undeclared
--- What is no longer declared: all of a schedule, or these entities.
+-- name: find_undeclared
+-- What is no longer declared: the first rows of a schedule behind an entity.
 SELECT each.entity FROM fencerow.schedules AS each
 WHERE {{is undeclared}}
+  AND (:after IS NULL OR each.entity > :after)
+ORDER BY each.entity
+LIMIT :limit;
+
+-- name: lock_undeclared
+-- What is no longer declared: these rows of a schedule.
+SELECT each.entity FROM fencerow.schedules AS each
+WHERE {{is undeclared}} AND each.entity IN (SELECT value FROM json_each(:entities))
 ORDER BY each.entity;
 
 -- name: remove_undeclared
 -- Remove what is no longer declared. Guard: nothing of a person's, neither a row nor the word in it; a row that is paused
 -- with all the others may go, because the row of its schedule has the word.
 DELETE FROM fencerow.schedules AS each
-WHERE {{is undeclared}} AND (each.paused_at IS NULL OR each.paused_with_all)
+WHERE {{is undeclared}} AND each.entity IN (SELECT value FROM json_each(:entities))
+  AND (each.paused_at IS NULL OR each.paused_with_all)
 RETURNING entity;
 
 -- name: keep_undeclared
 -- What is left of it is paused by a person: it stays so, whenever it is declared again.
 UPDATE fencerow.schedules AS each
 SET undeclared_at = fencerow.now()
-WHERE {{is undeclared}} AND each.paused_at IS NOT NULL
+WHERE {{is undeclared}} AND each.entity IN (SELECT value FROM json_each(:entities))
+  AND each.paused_at IS NOT NULL
 RETURNING entity;
 
 -- name: entities_of
--- The entities of a schedule, with what each is, who made it so, and whether it is declared no longer.
+-- The first entities of a schedule behind one, with what each is, who made it so, and whether it is declared no longer.
 SELECT each.entity, each.digest, each.origin, each.undeclared_at IS NOT NULL FROM fencerow.schedules AS each
-WHERE each.name = :name AND each.entity <> '';
+WHERE each.name = :name AND each.entity > :after
+ORDER BY each.entity
+LIMIT :limit;
 
 -- name: remove_schedule
--- Remove a schedule with its entities, or one of them.
+-- Remove these rows of a schedule.
 DELETE FROM fencerow.schedules
-WHERE name = :name AND (:entity IS NULL OR entity = :entity)
-RETURNING entity;
+WHERE name = :name AND entity IN (SELECT value FROM json_each(:entities));
 
 -- name: pause_schedules
 -- Let none of these fire. Guard: not paused already, the first word is kept; but a row that is paused only because all are
 -- gets a word of its own.
 UPDATE fencerow.schedules
 SET paused_at = fencerow.now(), paused_by = :actor, pause_reason = :reason,
-    paused_with_all = (:entity IS NULL AND entity <> ''), version = version + 1
-WHERE name = :name AND (:entity IS NULL OR entity = :entity)
-  AND (paused_at IS NULL OR (paused_with_all AND :entity IS NOT NULL))
+    paused_with_all = (:with_all AND entity <> ''), version = version + 1
+WHERE name = :name AND entity IN (SELECT value FROM json_each(:entities))
+  AND (paused_at IS NULL OR (paused_with_all AND NOT :with_all))
 RETURNING entity;
 
 -- name: resume_schedules
