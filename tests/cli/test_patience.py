@@ -94,6 +94,8 @@ def test_so_does_what_serves_others(cli: Cli, shop: str, monkeypatch: pytest.Mon
         while not is_ready(ports["metrics"]):
             assert time.monotonic() < until
             time.sleep(0.05)
+        for port in ports.values():
+            assert [code_of(port, path) for path in ("/livez", "/readyz")] == [200, 200]
         for each in serving:
             each.send_signal(signal.SIGTERM)
             said = each.communicate(timeout=PATIENCE_S)[1]

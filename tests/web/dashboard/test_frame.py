@@ -183,3 +183,24 @@ async def test_a_host_that_lets_nobody_in_has_no_login(lite_app: App) -> None:
     await board.aclose()
 
     assert [each.status_code for each in answers] == [401, 404]
+
+
+async def test_probes_are_answered_as_by_the_gateway(lite_app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    visits = visiting(board := Dashboard(lite_app))
+
+    async def probed() -> list[int]:
+        return [(await visits.client.get(path)).status_code for path in ("/livez", "/readyz")]
+
+    well = await probed()
+    with monkeypatch.context() as away:
+        away.setattr(lite_app.engine, "arun", lambda _operation: _refused())
+        without = await probed()
+    board.leave()
+    leaving = await probed()
+    await board.aclose()
+
+    assert (well, without, leaving) == ([200, 200], [200, 503], [200, 503])
+
+
+async def _refused() -> None:
+    raise Unavailable("no connection", "the server is away")

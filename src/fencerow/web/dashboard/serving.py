@@ -13,7 +13,8 @@ from starlette.routing import Match
 from starlette.routing import Route as Mapped
 
 from fencerow.app import App
-from fencerow.core.errors import FencerowError, InvalidInput
+from fencerow.core.errors import DatabaseError, FencerowError, InvalidInput
+from fencerow.core.store import store
 from fencerow.web.dashboard import telling
 from fencerow.web.dashboard.canary import Canary
 from fencerow.web.dashboard.door import Coming, Door, DoorEntry, is_ours
@@ -64,6 +65,8 @@ class Serving:
         found = [
             DoorEntry("GET", "/static/{digest}/{name:path}", Role.NONE, self._file),
             DoorEntry("GET", "/live", Role.READ, self._live),
+            DoorEntry("GET", "/livez", Role.NONE, self._alive),
+            DoorEntry("GET", "/readyz", Role.NONE, self._ready),
         ]
         if self._door.login is not None:
             found += [
@@ -137,6 +140,19 @@ class Serving:
         if found is None:
             raise NoSuchRoute("there is no such file", "it is one of another release", "load the page again")
         return found
+
+    async def _alive(self, _coming: Coming) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def _ready(self, _coming: Coming) -> Response:
+        """As of the gateway: whether pages are shown now, and the database answers."""
+        if self._looks.leaving:
+            return PlainTextResponse("the dashboard stops\n", 503)
+        try:
+            await self._app.engine.arun(store.clock())
+        except DatabaseError:
+            return PlainTextResponse("the database cannot be used now\n", 503)
+        return PlainTextResponse("ok\n")
 
     # --- presses -----------------------------------------------------------------------------------
 
