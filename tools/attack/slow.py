@@ -74,9 +74,9 @@ def _told(place: Place, alone: list[Served], beside: list[Served]) -> dict[str, 
 
 
 def judged(found: dict[str, Any]) -> bool:
-    """Whether it stands."""
+    """Whether it stands. What differs as much without slow callers, from round to round, is not put down to them."""
     return bool(
-        found["p99_beside_by_alone"] < RATIO_MAX
+        found["p99_beside_by_alone"] < max(RATIO_MAX, found["alone_by_alone_at_most"])
         and not found["refused"]
         and found["answered_202"] == found["jobs_stored"]
         and found["memory_mib_at_most"] < MEMORY_MIB_MAX
