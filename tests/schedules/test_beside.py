@@ -40,9 +40,10 @@ def chores_of(app: App) -> list[Chore]:
     return [each.for_worker() for each in made]
 
 
+@pytest.mark.parametrize("by", ["worker", "verb"])
 @pytest.mark.parametrize(("text", "damage"), DAMAGED.values(), ids=DAMAGED)
 async def test_a_damaged_row_holds_up_no_other_and_says_why(
-    app: App, engine: AnyEngine, put: Put, text: str, damage: str
+    app: App, engine: AnyEngine, put: Put, text: str, damage: str, by: str
 ) -> None:
     for name in ("broken", "well"):
         put(name)
@@ -54,7 +55,7 @@ async def test_a_damaged_row_holds_up_no_other_and_says_why(
     clock_of(app.client.engine).advance(61.0)
     ticks, _ = chores_of(app)
 
-    await ticks.tick()
+    await (ticks.tick() if by == "worker" else app.schedules.atick())
 
     (found,) = await engine.arun(ticking.read_ticks("well", None, 10))
     assert found.job_id is not None

@@ -17,19 +17,18 @@ from fencerow.core.chore import Chore
 from fencerow.core.client.base import ClientBase
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.wakeup import Rescheduled, WakeUp
-from fencerow.core.store.hints import hints_of
 from fencerow.core.telemetry import Telemetry, clean
 from fencerow.db.engine import Engine
-from fencerow.db.trouble import is_shortage, is_trouble
 from fencerow.schedules.appside import Program, reconciling, refreshing
 from fencerow.schedules.declared import DeclaredSchedule
 from fencerow.schedules.definition import seed_of
+from fencerow.schedules.firing import fire_due
 from fencerow.schedules.following import Refreshed
 from fencerow.schedules.listing import Listing
 from fencerow.schedules.programs import DeclaredRelease, contradict, read_programs
 from fencerow.schedules.reconciling import Reconciled
 from fencerow.schedules.settings import COMPARE_S, ScheduleSettings
-from fencerow.schedules.ticking import Key, Ticked
+from fencerow.schedules.ticking import Key
 
 log = logging.getLogger("fencerow.schedules")
 
@@ -98,33 +97,8 @@ class TickChore(Chore):
 
     async def _fire(self) -> bool:
         """Whether anything was left to this worker: what others have locked is theirs."""
-        besides = list(self._besides)
-        try:
-            ticked = await self._site.engine.arun(ticking.tick(besides=besides))
-        except Exception as error:
-            if is_trouble(error) or is_shortage(error):
-                raise
-            return await self._fire_each(besides)
-        return await self._done(ticked)
-
-    async def _fire_each(self, besides: list[Key]) -> bool:
-        """A row stopped the tick of all. Each by itself then, and that row says why it does not fire."""
-        engine, troubles, rows = self._site.engine, dict[Key, str](), 0
-        for key in await engine.arun(ticking.due_keys(besides=besides)):
-            try:
-                rows += await self._done(await engine.arun(ticking.tick(only=key)))
-            except Exception as error:
-                if is_trouble(error) or is_shortage(error):
-                    raise
-                troubles[key] = ticking.trouble_of(error)
-        await self._leave(troubles, FORGET_S, "cannot be fired")
-        return rows > 0 or bool(troubles)
-
-    async def _done(self, ticked: Ticked) -> bool:
-        """Tell of the jobs that were made, and of the rows that stay as they are."""
-        engine = self._site.engine
+        ticked = await self._site.client().arun(fire_due(list(self._besides)))
         if ticked.jobs:
-            engine.wake(hints_of(ticked.jobs))
             self._site.telemetry.counters.add("schedule_jobs", len(ticked.jobs))
         await self._leave(ticked.troubles, FORGET_S, "cannot fire in this worker")
         await self._leave(ticked.refused, AGAIN_S, "does not fire for now")

@@ -23,6 +23,7 @@ from fencerow.db.run import Procedure, WakeUp, ask
 from fencerow.schedules.definition import known
 from fencerow.schedules.definitions import RowKind, RowOrigin, WantedRow, wanted_row
 from fencerow.schedules.errors import InvalidSchedule, ScheduleTaken, UnknownSchedule
+from fencerow.schedules.firing import fire_due
 from fencerow.schedules.options import ScheduleOptions, check_entity, check_name, planned
 from fencerow.schedules.past import BackfilledFire
 from fencerow.schedules.running import RunNow
@@ -206,14 +207,16 @@ class ScheduleVerbs(Verbs):
     @verb
     def tick(self) -> Procedure[Sequence[str]]:
         """Fire what is due now; returns the ids of the jobs. Workers do this by themselves: it is for tests, and for
-        programs without a worker. May be repeated, and done anywhere at once: each fire makes one job."""
+        programs without a worker. May be repeated, and done anywhere at once: each fire makes one job.
+
+        A schedule that cannot fire says why (`trouble`), and the others fire."""
         jobs: list[NewJob] = []
         left: set[ticking.Key] = set()
-        while (ticked := (yield from ask(ticking.tick(besides=left)))).rows:
+        while (ticked := (yield from fire_due(left))).rows:
             jobs += ticked.jobs
             left |= ticked.left
-        if messages := hints_of(jobs):
-            yield WakeUp(messages)
+            if ticked.left:
+                yield from ask(ticking.note_troubles({**ticked.troubles, **ticked.refused}))
         return [job.id for job in jobs]
 
     atick = averb(tick)
