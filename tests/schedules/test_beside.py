@@ -103,3 +103,25 @@ async def told(app: App) -> dict[str, str]:
     """The rows, and what they say of trouble."""
     listed = await app.client.schedules.alisted(entities=True)
     return {each.full_name: each.trouble or "" for each in listed}
+
+
+async def test_the_end_of_a_worker_in_the_middle_of_a_refresh_is_no_error(engine: AnyEngine) -> None:
+    app, began = app_on(engine, entities_refresh_s=3600.0), asyncio.Event()
+
+    @app.job(name="check")
+    async def check(name: str) -> None: ...
+
+    async def hangs() -> list[str]:
+        began.set()
+        await asyncio.Event().wait()
+        return []
+
+    app.schedule(check, interval_s=3600, entities=hangs)
+    _, declared = chores_of(app)
+    tick = asyncio.create_task(declared.tick())
+    await asyncio.wait_for(began.wait(), PATIENCE_S)
+
+    await declared.end(PATIENCE_S)
+
+    assert await asyncio.wait_for(tick, PATIENCE_S) > 0
+    await app.aclose()

@@ -190,7 +190,9 @@ class DeclaredChore(Chore):
                 self._refreshing[each.name] = asyncio.create_task(self._refresh(each, program))
         done, _ = await asyncio.wait(self._refreshing.values(), timeout=within_s)
         for name in [name for name, task in self._refreshing.items() if task in done]:
-            self._refreshing.pop(name).result()
+            task = self._refreshing.pop(name)
+            if not task.cancelled():  # the end of this worker has cancelled it
+                task.result()
 
     async def _refresh(self, declared: DeclaredSchedule, program: Program) -> None:
         """One worker of all asks the user's function; whatever comes of it, the other schedules go on.
