@@ -84,14 +84,14 @@ async def test_no_more_is_taken_ahead_than_the_share_of_this_worker() -> None:
     assert (takes.wanted("mail", 2), takes.wanted("mail", 30), takes.wanted("mail", 900)) == (5, 30, 105)
 
 
-@pytest.mark.parametrize("why", ["", "others live", "more"])
+@pytest.mark.parametrize("why", ["", "others live", "the last could not claim", "more"])
 async def test_a_worker_that_lives_alone_lets_no_more_go_than_its_slots_want(why: str) -> None:
     pool = pool_of(5)
     takes = taker(pool, held())
     if why == "more":
         pool.look.hint("mail", 0, None)
-    engine = cast("Engine", None)
-    taking = SlotTaking(engine, held(), [takes], lambda _: None, 2 if why == "others live" else 1)
+    workers = {"others live": 2, "the last could not claim": 0}.get(why, 1)
+    taking = SlotTaking(cast("Engine", None), held(), [takes], lambda _: None, workers)
 
     assert taking.most() == (PREFETCH_MAX if why else 5)
 

@@ -92,8 +92,9 @@ class SlotTaking:
         not_known: Callable[[BaseException], None],
         workers: int = 1,
     ) -> None:
-        """`workers`: how many lived when that was last seen."""
-        self.workers = workers
+        """`workers`: how many lived by the last look that might claim what it gave; 0: that one might not."""
+        self.workers = 0  # that this one saw, if it might claim
+        self._workers = workers
         self.since = time.monotonic()
         self.answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._engine = engine
@@ -105,7 +106,7 @@ class SlotTaking:
 
     def most(self) -> int:
         """How many are of use now, 1 at least: where no other worker lives, as many as slots want here."""
-        return max(1, *(each.most() for each in self._takers)) if self.workers == 1 else PREFETCH_MAX
+        return max(1, *(each.most() for each in self._takers)) if self._workers == 1 else PREFETCH_MAX
 
     def claim(self, queue: str, ids: Sequence[str], workers: int) -> Steps[list[Claimed]]:
         """Claim the first of these jobs, which the transaction has locked and found to be next of those that wait, as
