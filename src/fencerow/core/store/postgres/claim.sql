@@ -34,7 +34,7 @@ AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
 -- fragment: is given
 -- It waits at a place where this transaction has locked all that decides who may go, and has found that it may (:given; what a lane
 -- brings waits nowhere). Anybody who knows it may take it. Its id is not looked for among them again: the server would compare each
--- with all, twice, which was a sixth of such a claim.
+-- with all, twice, which was a fifth of such a claim.
 cardinality(CAST(:given AS uuid[])) > 0
 AND job.state IS NOT DISTINCT FROM 'waiting'
 AND job.{{where it waits}} IS NOT NULL
