@@ -15,9 +15,9 @@ from fencerow.db.faults import as_ours, not_permitted
 from fencerow.db.held import HeldConnection
 from fencerow.db.loop_pool import LoopPool
 from fencerow.db.pools import Pools
-from fencerow.db.prepared import PreparedMessage, WakeUpBehind, broken_off, is_told
+from fencerow.db.prepared import PreparedMessage, WakeUpBehind, broken_off, checked, is_told
 from fencerow.db.queries import Query
-from fencerow.db.run import Operation, Statement, Steps, Tells
+from fencerow.db.run import Operation, Statement, Steps
 from fencerow.db.wakeup_channel import WakeupChannel
 
 
@@ -36,7 +36,7 @@ def sent_at_once(
     if begun is None:
         return False
     pool, held = begun
-    sent = SentStatement(pools, pool, held, operation.start(), operation.tells, wakeups, over)
+    sent = SentStatement(pools, pool, held, operation, wakeups, over)
     is_known = False
     try:
         is_known = sent.is_known(query_of)
@@ -55,7 +55,8 @@ class SentStatement:
     """
 
     __slots__ = (
-        "_behind", "_held", "_message", "_over", "_pool", "_pools", "_prepared", "_steps", "_tells", "_wakeups",
+        "_behind", "_held", "_message", "_operation", "_over", "_pool", "_pools", "_prepared", "_steps", "_tells",
+        "_wakeups",
     )  # fmt: skip
 
     def __init__(
@@ -63,8 +64,7 @@ class SentStatement:
         pools: Pools,
         pool: LoopPool,
         held: HeldConnection,
-        steps: Steps[Any],
-        tells: Tells | None,
+        operation: Operation[Any],
         wakeups: WakeupChannel,
         over: Over,
     ) -> None:
@@ -72,8 +72,9 @@ class SentStatement:
         self._pool = pool
         self._held = held
         self._prepared = held.prepared if pools.preparing.wanted else None
-        self._steps = steps
-        self._tells = tells
+        self._operation = operation
+        self._steps: Steps[Any] | None = None  # of an operation that reads its answer
+        self._tells = operation.tells
         self._wakeups = wakeups
         self._over = over
         self._message: PreparedMessage | None = None
@@ -83,7 +84,10 @@ class SentStatement:
         """Whether it is prepared on this connection, and can be written down."""
         if self._prepared is None:
             return False
-        statement = next(self._steps)
+        statement = self._operation.whole
+        if statement is None:
+            self._steps = self._operation.start()
+            statement = next(self._steps)
         query = query_of(statement)
         if not self._prepared.knows(query, notifies=self._tells is not None):
             return False
@@ -132,13 +136,15 @@ class SentStatement:
         self._pools.end_behind(self._pool, self._held)
 
     def _result(self, results: list[PGresult], error: BaseException | None) -> Any:
-        held, prepared, message = self._held, self._prepared, self._message
+        held, prepared, message, steps = self._held, self._prepared, self._message, self._steps
         assert prepared is not None and message is not None, "it is known"
         try:
-            rows = prepared.rows(message, results, error)
+            rows = prepared.rows(message, results, error) if steps else checked(results, error)
             if self._behind is not None and self._tells is not None:
                 self._tells.are_told = True  # or will be: `_told`
-            self._steps.send(rows)
+            if steps is None:
+                return None
+            steps.send(rows)
         except StopIteration as done:
             return done.value
         except InsufficientPrivilege as refused:

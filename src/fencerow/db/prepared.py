@@ -201,6 +201,18 @@ class _Answered:
             self.future.set_result((results, error))
 
 
+def checked(results: list[PGresult], error: BaseException | None) -> Rows:
+    """`PreparedStatements.rows` where nobody reads them: no row.
+
+    Raises:
+        psycopg.Error: as there.
+    """
+    if error is not None:
+        raise error
+    _check(results)
+    return []
+
+
 def is_told(results: list[PGresult], error: BaseException | None) -> bool:
     """Whether a wake-up went well."""
     return error is None and all(each.status == ExecStatus.TUPLES_OK for each in results)

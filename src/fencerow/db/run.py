@@ -87,7 +87,8 @@ class Operation(Generic[T]):
     once for each connection, see `operation`. `keeps_plans`: so it does with those of its transaction, see there.
     `walks`: its one statement walks an index from a place in it, see there.
     `computes`: between its statements it computes for longer than an event
-    loop may stand still. `tells`: wake-ups of what it stores, which its runner may send together with it.
+    loop may stand still. `tells`: wake-ups of what it stores, which its runner may send together with it. `whole`: this
+    statement is all of it, and nobody reads what it is answered.
     """
 
     name: str
@@ -103,6 +104,7 @@ class Operation(Generic[T]):
     walks: bool = False
     computes: bool = False
     tells: Tells | None = None
+    whole: Statement | None = None
 
     @property
     def of_workers(self) -> bool:

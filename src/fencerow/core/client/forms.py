@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum, auto
 from functools import partial
+from typing import Any
 
 from fencerow.core.model.job import NewJob, are_alike
 from fencerow.core.store import store
@@ -44,6 +45,17 @@ def first_of(jobs: Sequence[NewJob], form: Form, tells: Tells | None) -> Operati
     first = _inserting(jobs, form, tells)
     first.tells = None if form is Form.TURN else tells  # its answer says who is to be told
     return first
+
+
+def first_alone(job: NewJob, *, may_copy: bool) -> tuple[Operation[Any], Tells | None]:
+    """`first_of` and `tells_of` for one job in a transaction of ours. Nearly always it writes no more than its row."""
+    if job.writes_more:
+        form = form_of([job], may_copy=may_copy)
+        tells = tells_of([job], form)
+        return first_of([job], form, tells), tells
+    hints = hints_of_alike(job)
+    tells = Tells(hints) if hints else None
+    return store.submit_one(job, tells), tells
 
 
 def _inserting(jobs: Sequence[NewJob], form: Form, tells: Tells | None) -> Operation[list[str]]:

@@ -115,7 +115,10 @@ class SubmitGroup:
         """The one that was sent at once is stored, or is not."""
         member, self._alone = self._alone, None
         assert member is not None, "one was sent"
-        _tell([member], error)
+        if error is not None:
+            _tell([member], error)
+        elif not member[1].done():
+            member[1].set_result(None)
         drained, self._drained = self._drained, None
         if drained is not None:
             drained.set_result(None)

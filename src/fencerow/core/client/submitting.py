@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fencerow.core.client.base import ClientBase
-from fencerow.core.client.forms import Form, first_of, form_of, tells_of
+from fencerow.core.client.forms import Form, first_alone, first_of, form_of, tells_of
 from fencerow.core.client.submit_group import SubmitGroups, in_doubt
 from fencerow.core.errors import DatabaseError, FencerowError, InvalidInput, OutcomeUnknown
 from fencerow.core.errors.bare import bare
@@ -114,22 +114,23 @@ class Submits(ClientBase):
         """
         if self._ready is not None:
             return False
-        jobs = [each.job for each in submissions]
-        form = form_of(jobs, may_copy=self.engine.traits.takes_copy)
-        tells = tells_of(jobs, form)
+        first, tells = first_alone(submissions[0].job, may_copy=self.engine.traits.takes_copy)
 
         def answered(_: object, error: BaseException | None) -> None:
-            if error is not None:
-                self._go_on(engine, submissions, error, over)
-                return
-            try:
-                self._tell(submissions, [SubmitResult(job.id) for job in jobs], tells)
-            except BaseException as raised:
-                over(None, raised)
+            if error is None:
+                self._stored(submissions, tells, over)
             else:
-                over(None, None)
+                self._go_on(engine, submissions, error, over)
 
-        return engine.begin(first_of(jobs, form, tells), answered)
+        return engine.begin(first, answered)
+
+    def _stored(self, submissions: Sequence[Submission], tells: Tells | None, over: Over) -> None:
+        try:
+            self._tell(submissions, [SubmitResult(each.job.id) for each in submissions], tells)
+        except BaseException as raised:
+            over(None, raised)
+        else:
+            over(None, None)
 
     def _go_on(
         self, engine: Begins, submissions: Sequence[Submission], error: BaseException, over: Over

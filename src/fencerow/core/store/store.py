@@ -96,6 +96,7 @@ from fencerow.core.store.submit import (
     submit as submit,
     submit_by_copy as submit_by_copy,
     submit_gated as submit_gated,
+    submit_one as submit_one,
     submit_with_turn as submit_with_turn,
 )
 from fencerow.core.store.suspending import (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,9 +20,11 @@ from fencerow.core.store.known import refuse_other_work
 from fencerow.core.store.stored import store_jobs
 from fencerow.db.run import (
     AlikeParameters,
+    Operation,
     Param,
     Statement,
     Steps,
+    Tells,
     as_int,
     execute,
     execute_fresh,
@@ -58,6 +61,17 @@ def submit(jobs: Sequence[NewJob], *, by_arrays: bool = False) -> Steps[list[str
     else:
         yield Statement("submit", {"jobs": as_document(jobs)})
     return [job.id for job in jobs]
+
+
+def submit_one(job: NewJob, tells: Tells | None) -> Operation[None]:
+    """`submit` for one job, as a program that submits one after the other makes it: nobody reads the answer."""
+    assert not job.writes_more, "a job that writes more than its row is submitted by submit_gated"
+    whole = Statement("submit_one", as_parameters(job))
+    return Operation("submit", partial(_asking, whole), True, prepared=True, tells=tells, whole=whole)
+
+
+def _asking(statement: Statement) -> Steps[None]:
+    yield statement
 
 
 @operation()
