@@ -1,4 +1,4 @@
-"""What a single submit costs on SQLite, rung by rung, from a bare INSERT up to ours.
+"""What a submit costs on SQLite, alone and among 100 at once, rung by rung, from a bare INSERT up to ours.
 
     python bench/submit_floor.py [rounds] [submits] [folder] [--save FILE]
 
@@ -12,10 +12,16 @@ file of its own:
 - *behind an event loop*: that in one thread of an executor, awaited one after the other: nobody's event loop waits for
   a disk.
 - *submit*, *asubmit*: ours, from a thread and from an event loop.
+- *100 rows together*: our row for 100 callers at once, by the statement that `asubmit` shares between them, in the
+  caller's thread: with new ids, and the document that they travel in.
+- *for 100 callers*: that in one thread of an executor. 100 callers of an event loop wait for a future each, and nothing
+  of theirs is looked at.
+- *100 callers*: `asubmit` of 100 callers at once.
 
-The last four in the journal that an unsafe library must use (`truncate`) and in the one that a safe one uses (`wal`).
-Told are microseconds by the clock and of the processor for each submit, the median of the rounds, and the ratio to
-the bare row in the same round and journal. In a folder in memory syncs cost nothing, so only the work counts.
+All but the first two in the journal that an unsafe library must use (`truncate`) and in the one that a safe one uses
+(`wal`). Told are microseconds by the clock and of the processor for each submit, the median of the rounds, and the
+ratio to the bare row, or to the 100 together, in the same round and journal. In a folder in memory syncs cost nothing,
+so only the work counts.
 """
 
 from __future__ import annotations
@@ -39,12 +45,14 @@ from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.store import store
 from fencerow.core.store.connect import open_engine
-from fencerow.core.store.submit import as_parameters
+from fencerow.core.store.submit import as_document, as_parameters
 from fencerow.db.sqlite import SqliteEngine
 
-ROUNDS, SUBMITS, WARM = 7, 200, 20
+ROUNDS, SUBMITS, WARM = 7, 200, 100
 ARGS = b'{"number":0}'
 JOURNALS = ("truncate", "wal")
+CALLERS = 100
+TOGETHER = f"{CALLERS} rows together"
 TEMPLATE = Template(queue="default", name="noop", attempts_max=3, crashes_max=3, snoozes_max=48)
 THREE = (
     "CREATE TABLE task (id INTEGER PRIMARY KEY, queue TEXT NOT NULL, data BLOB NOT NULL, priority REAL)",
@@ -71,7 +79,11 @@ class Ladder:
             row = self._our_row(journal, "FULL")
             found["our row", journal] = partial(repeated, row)
             found["behind an event loop", journal] = self._awaited(row)
-            found["submit", journal], found["asubmit", journal] = self._ours(journal)
+            found["submit", journal], found["asubmit", journal], callers = self._ours(journal)
+            together = self._our_row(journal, "FULL", CALLERS)
+            found[TOGETHER, journal] = lambda count, insert=together: repeated(insert, count // CALLERS)
+            found[f"for {TOGETHER}", journal] = self._awaited_together(together)
+            found[f"{CALLERS} callers", journal] = callers
         return found
 
     def _opened(self, name: str, journal: str, synchronous: str) -> sqlite3.Connection:
@@ -88,22 +100,22 @@ class Ladder:
         insert = "INSERT INTO task (queue, data, priority) VALUES (?, ?, ?)"
         return lambda: void(file.execute(insert, ("default", ARGS, 0)))
 
-    def _our_row(self, journal: str, synchronous: str) -> Callable[[], None]:
-        """The statement of `submit_one` that inserts, in autocommit, with nothing of ours around it."""
-        name = f"row-{journal}-{synchronous}.db"
+    def _our_row(self, journal: str, synchronous: str, rows: int = 1) -> Callable[[], None]:
+        """The statement of a submit of so many, in autocommit, with nothing of ours around it."""
+        name = f"row-{journal}-{synchronous}-{rows}.db"
         with closing(
             open_engine(Config(url=f"sqlite:///{self._folder / name}", journal_mode=journal))
         ) as engine:
             assert isinstance(engine, SqliteEngine)
             store.migrate(engine, actor="bench")
-            query = engine.queries["submit_one"]
+            query = engine.queries["submit_one" if rows == 1 else "submit"]
         file = self._opened(name, journal, synchronous)
         file.create_function(f"{engine.prefix}now", 0, lambda: time.time_ns() // 1000)
         text = query.statements[0]
 
         def insert() -> None:
-            job = NewJob(template=TEMPLATE, id=new_id(), args=ARGS.decode(), args_bytes=len(ARGS))
-            params = as_parameters(job)
+            jobs = [NewJob(new_id(), ARGS.decode(), len(ARGS), TEMPLATE) for _ in range(rows)]
+            params = as_parameters(jobs[0]) if rows == 1 else {"jobs": as_document(jobs)}
             file.execute(text, {each: params[each] for each in query.parameters})
 
         return insert
@@ -116,7 +128,28 @@ class Ladder:
 
         return lambda count: self._runner.run(one_after_the_other(count))
 
-    def _ours(self, journal: str) -> tuple[Rung, Rung]:
+    def _awaited_together(self, insert: Callable[[], None]) -> Rung:
+        waiting: list[asyncio.Future[None]] = []
+
+        async def caller(loop: asyncio.AbstractEventLoop, count: int) -> None:
+            for _ in range(count):
+                waiting.append(loop.create_future())
+                await waiting[-1]
+
+        async def together(count: int) -> None:
+            loop = asyncio.get_running_loop()
+            callers = [loop.create_task(caller(loop, count // CALLERS)) for _ in range(CALLERS)]
+            for _ in range(count // CALLERS):
+                await asyncio.sleep(0)  # all of them have come
+                await loop.run_in_executor(self._thread, insert)
+                for each in waiting:
+                    each.set_result(None)
+                waiting.clear()
+            await asyncio.gather(*callers)
+
+        return lambda count: self._runner.run(together(count))
+
+    def _ours(self, journal: str) -> tuple[Rung, Rung, Rung]:
         app = App(config=Config(url=f"sqlite:///{self._folder / f'ours-{journal}.db'}", journal_mode=journal))
         self._stack.callback(lambda: self._runner.run(app.aclose()))
 
@@ -127,9 +160,13 @@ class Ladder:
             for _ in range(count):
                 await noop.asubmit(0)
 
+        async def together(count: int) -> None:
+            await asyncio.gather(*(one_after_the_other(count // CALLERS) for _ in range(CALLERS)))
+
         return (
             partial(repeated, lambda: void(noop.submit(0))),
             lambda count: self._runner.run(one_after_the_other(count)),
+            lambda count: self._runner.run(together(count)),
         )
 
 
@@ -160,7 +197,7 @@ def measured(folder: Path, rounds: int, submits: int) -> list[dict[str, Any]]:
 def told(name: tuple[str, str], found: list[dict[tuple[str, str], tuple[float, float]]]) -> dict[str, Any]:
     """One line: the medians, and how they stand beside the bare row."""
     rung, journal = name
-    floor = ("our row", journal)
+    floor = (TOGETHER if str(CALLERS) in rung else "our row", journal)
     return {
         "rung": rung,
         "journal": journal,

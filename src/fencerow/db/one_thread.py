@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
-from typing import Any, TypeVar, TypeVarTuple
+from typing import TypeVar, TypeVarTuple
 
+from fencerow.db.begun import Over, settle
 from fencerow.db.service import Service, soon
 
 T = TypeVar("T")
@@ -32,14 +34,18 @@ class OneThread:
         Raises:
             RuntimeError: it is closed, or the system refuses a thread. Nothing is done.
         """
+        answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self.begin(partial(settle, answered), function, *given)
+        return answered
+
+    def begin(self, over: Over, function: Callable[[*Given], object], *given: *Given) -> None:
+        """Have `over` called with its answer or its error by the event loop that runs here. Raises as `call`."""
         loop = asyncio.get_running_loop()
-        answered: asyncio.Future[T] = loop.create_future()
         with self._lock:
             if self._closed:
                 raise RuntimeError("the thread was closed")
             self._service.need()
-            self._calls.put(lambda: _answer(loop, answered, function, given))
-        return answered
+            self._calls.put(lambda: _answer(loop, over, function, given))
 
     def close(self, timeout_s: float | None = None) -> None:
         """Do what was asked, and end the thread: wait for it, at most so many seconds."""
@@ -57,24 +63,11 @@ class OneThread:
 
 
 def _answer(
-    loop: asyncio.AbstractEventLoop,
-    answered: asyncio.Future[T],
-    function: Callable[[*Given], T],
-    given: tuple[*Given],
+    loop: asyncio.AbstractEventLoop, over: Over, function: Callable[[*Given], object], given: tuple[*Given]
 ) -> None:
     try:
         answer = function(*given)
     except BaseException as error:
-        soon(loop, _fail, answered, error)
+        soon(loop, over, None, error)
     else:
-        soon(loop, _settle, answered, answer)
-
-
-def _settle(answered: asyncio.Future[T], answer: T) -> None:
-    if not answered.done():  # cancelled meanwhile
-        answered.set_result(answer)
-
-
-def _fail(answered: asyncio.Future[Any], error: BaseException) -> None:
-    if not answered.done():
-        answered.set_exception(error)
+        soon(loop, over, answer, None)

@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import fencerow.db.forks as forks
 from fencerow.db.apart import standing_apart
+from fencerow.db.begun import Over
 from fencerow.db.engine import Traits
 from fencerow.db.errors import Busy
 from fencerow.db.imprint import imprint
@@ -98,9 +99,13 @@ class SqliteEngine(forks.MadeAnew):
         with SHELTER:
             return self._run(operation)
 
+    def begin(self, operation: Operation[T], over: Over) -> bool:
+        """Run an operation without a task, and have `over` called from the event loop: see `Begins`."""
+        self._thread_of(operation).begin(over, self._run, operation)
+        return True
+
     async def arun(self, operation: Operation[T]) -> T:
-        thread = self._thread("fencerow-leases" if operation.of_workers else "fencerow-sqlite")
-        running: asyncio.Future[T] = thread.call(self._run, operation)
+        running: asyncio.Future[T] = self._thread_of(operation).call(self._run, operation)
         if standing_apart() is not None:
             return await running
         try:
@@ -203,8 +208,10 @@ class SqliteEngine(forks.MadeAnew):
     async def aclose(self) -> None:
         await asyncio.to_thread(self.close)
 
-    def _thread(self, name: str) -> OneThread:
+    def _thread_of(self, operation: Operation[Any]) -> OneThread:
+        """The one that runs it for event loops."""
         self._check_process()
+        name = "fencerow-leases" if operation.of_workers else "fencerow-sqlite"
         if name not in self._threads:
             self._threads[name] = OneThread(name)
         return self._threads[name]

@@ -141,9 +141,9 @@ async def test_batches_are_bounded_in_rows_and_bytes() -> None:
     assert [each for batch in sent for each in batch] == [*small, *large]
 
 
-@pytest.mark.parametrize("alone", [True, False])
-def test_an_interrupt_is_the_programs_and_no_cancel_of_who_submits(alone: bool) -> None:
-    interrupted = [KeyboardInterrupt()]
+@pytest.mark.parametrize(("begun", "members"), [(True, 1), (True, 2), (False, 2)])
+def test_an_interrupt_is_the_programs_and_no_cancel_of_who_submits(begun: bool, members: int) -> None:
+    interrupted: list[KeyboardInterrupt] = []
 
     async def send(batch: Sequence[Submission]) -> None:
         await asyncio.sleep(0)
@@ -151,19 +151,22 @@ def test_an_interrupt_is_the_programs_and_no_cancel_of_who_submits(alone: bool) 
             raise interrupted.pop()
 
     def begin(_: Sequence[Submission], over: Callable[[object, BaseException | None], None]) -> bool:
-        if not alone or not interrupted:
+        if not begun or not interrupted:
             return False
         loop.call_soon(over, None, interrupted.pop())
         return True
 
-    async def submit() -> None:
-        await group.submit(plain(), loop.create_future())
+    async def submit(count: int = 1) -> None:
+        await asyncio.gather(*(group.submit(plain(), loop.create_future()) for _ in range(count)))
 
     with asyncio.Runner() as runner:
         loop = runner.get_loop()
         group = SubmitGroup(send, loop, begin)
-        runner.run(submit())
-        met = [loop.create_task(submit()) for _ in range(1 if alone else 2)]
+        runner.run(submit(3))  # who comes after one that was alone goes alone
+        if members == 1:
+            runner.run(submit())
+        interrupted.append(KeyboardInterrupt())
+        met = [loop.create_task(submit()) for _ in range(members)]
         waiting: list[asyncio.Task[None]] = []
         loop.call_soon(lambda: waiting.append(loop.create_task(submit())))
         with pytest.raises(KeyboardInterrupt):
@@ -175,6 +178,32 @@ def test_an_interrupt_is_the_programs_and_no_cancel_of_who_submits(alone: bool) 
         loop.run_until_complete(waiting[0])  # it was not sent, and goes if the event loop goes on
 
     assert [type(each) for each in told] == [OutcomeUnknown] * len(met)
+
+
+async def test_what_is_refused_of_a_batch_that_was_sent_at_once_fails_alone() -> None:
+    """One of them is bad, or the engine could not even begin with them."""
+    bad, sent = plain(), []
+
+    async def send(batch: Sequence[Submission]) -> None:
+        sent.append(len(batch))
+        if bad in batch:
+            raise ValueError
+
+    def begin(batch: Sequence[Submission], over: Callable[[object, BaseException | None], None]) -> bool:
+        if len(batch) == 2:
+            raise ValueError
+        loop.call_soon(over, None, ValueError())
+        return True
+
+    loop = asyncio.get_running_loop()
+    group = SubmitGroup(send, loop, begin)
+    for batch in [plain(), bad, plain()], [bad, plain()]:
+        stored = (group.submit(each, loop.create_future()) for each in batch)
+        told = await asyncio.wait_for(asyncio.gather(*stored, return_exceptions=True), PATIENCE_S)
+        await group.drain()
+        assert [type(each) for each in told] == [ValueError if each is bad else type(None) for each in batch]
+
+    assert sent == [1, 1, 1, 1, 1]
 
 
 def test_each_event_loop_has_a_group_of_its_own(engine: AnyEngine) -> None:

@@ -1,7 +1,8 @@
 """Plain submits of one event loop in one insert: those that arrive while one is under way go with the next.
 
-The first goes at once; nobody waits for a timer. Where the last one was alone, so that nobody else is about to come, it
-goes before its caller waits, without a task.
+The first goes in the next turn of the event loop, with those of this one; nobody waits for a timer. Where the last one
+was alone, so that nobody else is about to come, it goes before its caller waits. Where the engine can, it is sent at
+once, without a task: the answer tells its callers, and sends the next.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import copy
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from weakref import WeakKeyDictionary, ref
 
 from fencerow.core.errors import DatabaseError, OutcomeUnknown, StorageFull
@@ -75,73 +77,80 @@ class SubmitGroup:
         loop: asyncio.AbstractEventLoop,
         begin: Begin | None = None,
     ) -> None:
-        """`begin` sends one at once, if it can: see `Begins`."""
+        """`begin` sends a batch at once, without a task, if it can: see `Begins`."""
         self._send = send
         self._begin = begin
         self.loop = ref(loop)
         self._waiting: deque[Member] = deque()
-        self._sending: asyncio.Task[None] | None = None
-        self._alone: Member | None = None  # it was sent at once, and is not answered yet
+        self._is_busy = False  # a batch is under way, or goes when the others of this turn have come
         self._was_alone = False
-        self._drained: asyncio.Future[None] | None = None  # somebody waits until that one is answered
+        self._sending: asyncio.Task[None] | None = None  # stores the batch that could not be sent at once
+        self._drained: asyncio.Future[None] | None = None  # somebody waits until nothing is under way
 
     def submit(self, submission: Submission, stored: asyncio.Future[None]) -> asyncio.Future[None]:
         """Returns `stored`, a future of the event loop, which is done when it is stored. A caller that is cancelled
         meanwhile does not take it back."""
-        member = (submission, stored)
-        if self._sending is not None or self._alone is not None:
-            self._waiting.append(member)
-        elif not self._goes_at_once(member):
-            self._waiting.append(member)
-            self._sending = apart(self._send_all())
-        return stored  # the insert is a task's of its own: a cancelled caller leaves it alone
+        self._waiting.append((submission, stored))
+        if not self._is_busy:
+            self._is_busy = True
+            if self._was_alone and self._begin is not None:
+                self._go()  # nobody else is about to come
+            else:
+                stored.get_loop().call_soon(self._go)
+        return stored  # nobody sends it who could be cancelled with its caller
 
     async def drain(self) -> None:
         """Wait until all that was accepted is stored or refused."""
-        if self._alone is not None:  # not its caller's future: a caller may be cancelled
-            answered = self._drained = self._drained or asyncio.get_running_loop().create_future()
-            await asyncio.wait([answered])
-        if self._sending is not None:
-            await asyncio.wait([self._sending])
+        if self._is_busy:  # not for a caller's future: a caller may be cancelled
+            drained = self._drained = self._drained or asyncio.get_running_loop().create_future()
+            await asyncio.wait([drained])
 
-    def _goes_at_once(self, member: Member) -> bool:
-        """Whether it is under way now."""
-        if self._begin is None or not self._was_alone or not self._begin([member[0]], self._answered):
-            return False
-        self._alone = member
-        return True
+    def _go(self) -> None:
+        """Send those who wait, as many as one batch may have."""
+        batch = self._next_batch()
+        self._was_alone = len(batch) == 1
+        begun = False
+        try:
+            if self._begin is not None:
+                begun = self._begin([each for each, _ in batch], partial(self._answered, batch))
+        except BaseException as error:
+            self._answered(batch, None, error)
+        else:
+            if not begun:
+                self._sending = apart(self._beside(self._send_batch(batch)))
 
-    def _answered(self, _: object, error: BaseException | None) -> None:
-        """The one that was sent at once is stored, or is not."""
-        member, self._alone = self._alone, None
-        assert member is not None, "one was sent"
-        if error is not None:
-            _tell([member], error)
-        elif not member[1].done():
-            member[1].set_result(None)
+    def _go_on(self) -> None:
+        """What was under way is over."""
+        if self._waiting:
+            self._go()
+            return
+        self._is_busy, self._sending = False, None
         drained, self._drained = self._drained, None
         if drained is not None:
             drained.set_result(None)
-        if self._waiting and self._sending is None:
-            self._sending = apart(self._send_all())
+
+    def _answered(self, batch: list[Member], _: object, error: BaseException | None) -> None:
+        """The batch that was sent at once is stored, or is not."""
+        if isinstance(error, Exception) and len(batch) > 1:
+            self._sending = apart(self._beside(self._refused(batch, error)))
+            return
+        _tell(batch, error)
+        self._go_on()
         if isinstance(error, INTERRUPTS):
             raise error  # it came while the answer was read, and is the event loop's
 
-    async def _send_all(self) -> None:
+    async def _beside(self, storing: Awaitable[None]) -> None:
+        """Store a batch in a task."""
         try:
-            while self._waiting:
-                batch = self._next_batch()
-                self._was_alone = len(batch) == 1
-                await self._send_batch(batch)
+            await storing
         except INTERRUPTS:
-            self._sending = apart(self._send_all()) if self._waiting else None  # should the event loop go on
             raise
         except BaseException as error:
-            self._sending = None
             _tell(self._waiting, error)
             self._waiting.clear()
             raise
-        self._sending = None
+        finally:
+            self._go_on()  # also behind an interrupt, should the event loop go on
 
     def _next_batch(self) -> list[Member]:
         few = len(self._waiting) <= GROUP_ROWS_MAX
@@ -161,25 +170,24 @@ class SubmitGroup:
     async def _send_batch(self, batch: list[Member]) -> None:
         try:
             await self._send([submission for submission, _ in batch])
-        except DatabaseError as error:
-            if isinstance(error, StorageFull) and len(batch) > 1:
-                half = len(batch) // 2  # there may be room for fewer
-                await self._send_batch(batch[:half])
-                await self._send_batch(batch[half:])
-            else:
-                _fail(batch, error)  # the database is away, full or in doubt: it would be for each of them
-        except Exception as error:
-            if len(batch) == 1:
-                _fail(batch, error)
-                return
-            # One of them is bad. The batch was rolled back as a whole, so each may try alone.
-            for member in batch:
-                await self._send_batch([member])
         except BaseException as error:
-            _tell(batch, error)
-            raise
+            await self._refused(batch, error)
         else:
             _tell(batch, None)
+
+    async def _refused(self, batch: list[Member], error: BaseException) -> None:
+        """It was rolled back as a whole: send those again that may be stored without the others."""
+        if isinstance(error, StorageFull) and len(batch) > 1:
+            half = len(batch) // 2  # there may be room for fewer
+            await self._send_batch(batch[:half])
+            await self._send_batch(batch[half:])
+        elif isinstance(error, DatabaseError) or len(batch) == 1 or not isinstance(error, Exception):
+            _tell(batch, error)  # the database is away, full or in doubt: it would be for each of them
+            if not isinstance(error, Exception):
+                raise error
+        else:
+            for member in batch:  # one of them is bad
+                await self._send_batch([member])
 
 
 def _tell(batch: Iterable[Member], error: BaseException | None) -> None:
