@@ -47,15 +47,15 @@ def first_of(jobs: Sequence[NewJob], form: Form, tells: Tells | None) -> Operati
     return first
 
 
-def first_alone(job: NewJob, *, may_copy: bool) -> tuple[Operation[Any], Tells | None]:
-    """`first_of` and `tells_of` for one job in a transaction of ours. Nearly always it writes no more than its row."""
-    if job.writes_more:
-        form = form_of([job], may_copy=may_copy)
-        tells = tells_of([job], form)
-        return first_of([job], form, tells), tells
-    hints = hints_of_alike(job)
+def first_at_once(jobs: Sequence[NewJob], *, may_copy: bool) -> tuple[Operation[Any], Tells | None]:
+    """`first_of` and `tells_of` in a transaction of ours. One alone nearly always writes no more than its row."""
+    if len(jobs) > 1 or jobs[0].writes_more:
+        form = form_of(jobs, may_copy=may_copy)
+        tells = tells_of(jobs, form)
+        return first_of(jobs, form, tells), tells
+    hints = hints_of_alike(jobs[0])
     tells = Tells(hints) if hints else None
-    return store.submit_one(job, tells), tells
+    return store.submit_one(jobs[0], tells), tells
 
 
 def _inserting(jobs: Sequence[NewJob], form: Form, tells: Tells | None) -> Operation[list[str]]:

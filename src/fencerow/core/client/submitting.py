@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fencerow.core.client.base import ClientBase
-from fencerow.core.client.forms import Form, first_alone, first_of, form_of, tells_of
+from fencerow.core.client.forms import Form, first_at_once, first_of, form_of, tells_of
 from fencerow.core.client.submit_group import SubmitGroups, in_doubt
 from fencerow.core.errors import DatabaseError, FencerowError, InvalidInput, OutcomeUnknown
 from fencerow.core.errors.bare import bare
@@ -104,17 +104,18 @@ class Submits(ClientBase):
         return self.arun(self._submitting(submissions, None, plain=True))
 
     def _beginning(self) -> Callable[[Sequence[Submission], Over], bool] | None:
-        """How one is sent at once, where the engine can do that."""
+        """How a batch is sent at once, where the engine can do that."""
         return partial(self._begin, self.engine) if isinstance(self.engine, Begins) else None
 
     def _begin(self, engine: Begins, submissions: Sequence[Submission], over: Over) -> bool:
-        """Begin to store one before anybody waits. False: nothing was sent.
+        """Begin to store them before anybody waits. False: nothing was sent.
 
         What went well needs no procedure. What did not goes on in one, as the answer to its first request.
         """
         if self._ready is not None:
             return False
-        first, tells = first_alone(submissions[0].job, may_copy=self.engine.traits.takes_copy)
+        jobs = [each.job for each in submissions]
+        first, tells = first_at_once(jobs, may_copy=self.engine.traits.takes_copy)
 
         def answered(_: object, error: BaseException | None) -> None:
             if error is None:
