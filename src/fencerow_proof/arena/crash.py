@@ -175,7 +175,7 @@ def _work_off(queue: str, holder: str) -> Script:
     lanes, _ = yield store.lanes(queue, LABELS)
     marks = [store.Mark(lane.priority, lane=lane.name) for lane in lanes]
     for shared in [mark for mark in marks if mark.lane == SHARE]:
-        ring = yield store.ring(queue, shared.priority, "", "", limit=100)
+        ring = yield store.ring(queue, shared.priority, "", "", names=["send"], limit=100)
         marks += [store.Mark(shared.priority, lane=member.lane) for member in ring.members]
     suspects = [mark for mark in marks if mark.lane.startswith(SUSPECT)]
     claim = store.claim(

@@ -50,7 +50,7 @@ class Lane:
     def claim(self, wanted: int) -> str:
         found = ""
         if self.hinted:
-            self.turns.restart()
+            self.turns.restart(0)
         while wanted:
             if self.turns.wants_look(wanted):
                 self.turns.looked(self.ring(self.turns.after, self.turns.until, wanted), anybodys=False)
@@ -169,6 +169,6 @@ def test_a_look_that_was_asked_for_during_a_claim_begins_behind_the_last_turn() 
     turns = LaneTurns(RingPlace())
     turns.looked(Ring((RingMember("a", 1), RingMember("b", 1)), True, "b"), anybodys=False)
     turns.plan(1)
-    turns.restart()
+    turns.restart(0)
     turns.claimed([job("a", 1)])
     assert turns.wants_look(1) and (turns.after, turns.until) == ("a", "a")

@@ -15,6 +15,7 @@ from fencerow.core.store import store
 from fencerow.core.store.claims import Mark
 from fencerow.db.postgres import PostgresEngine
 from fencerow.operators.queues import pause_queue
+from fencerow.testing.clock import clock_of
 from fencerow.turns import shares
 from tests.kit import jobs
 from tests.kit.jobs import NAME, QUEUE, AnyEngine, new_job, register, submit
@@ -24,10 +25,12 @@ def of(share: str | None, count: int, **changes: Any) -> list[NewJob]:
     return [new_job(share=share, **changes) for _ in range(count)]
 
 
-def ring(engine: AnyEngine, after: str = "", until: str | None = None, *, limit: int = 10) -> Ring:
+def ring(
+    engine: AnyEngine, after: str = "", until: str | None = None, *, limit: int = 10, from_us: int = 0
+) -> Ring:
     until = after if until is None else until
     after, until = (SHARE + each if each else each for each in (after, until))
-    return engine.run(store.ring(QUEUE, 0, after, until, limit=limit))
+    return engine.run(store.ring(QUEUE, 0, after, until, names=[NAME], limit=limit, from_us=from_us))
 
 
 def members(found: Ring) -> str:
@@ -79,6 +82,28 @@ def test_what_is_not_due_is_in_no_ring_but_is_passed(engine: AnyEngine) -> None:
     assert (members(part), part.whole, part.last) == ("c", False, "share:c")
     first_us = min(job.run_at_us for job in engine.run(store.read(later)).values())
     assert part.later_us == first_us
+
+
+def test_the_ring_shows_only_what_a_claim_could_take(engine: AnyEngine) -> None:
+    """Jobs of names that nobody knows here, expired ones, and those before the place where the look begins."""
+    holder = register(engine)
+    unknown = [job for number in range(30) for job in of(f"u{number:02}", 2, name="unknown here")]
+    submit(engine, *unknown, *of("e", 1, expires_s=60.0))
+    clock_of(engine).advance(120)
+    known = [*of("u10", 1), *of("u10", 1, name="unknown here"), *of("u20", 1), *of("later", 1, delay_s=60.0)]
+    submit(engine, *known)
+
+    found = ring(engine)
+    assert (members(found), found.whole, found.later_us is None) == ("u10 u20", True, False)
+    (first,) = [member.mark_us + 1 for member in found.members if member.lane == SHARE + "u10"]
+    assert (members(ring(engine, from_us=first - 1)), members(ring(engine, from_us=first))) == ("u10 u20", "")
+    assert whose(claim(engine, holder, {member.lane.removeprefix(SHARE): 9 for member in found.members})) == {
+        "u10": 1,
+        "u20": 1,
+    }
+    submit(engine, *of("u20", 1))
+    engine.run(pause_queue(QUEUE, actor=None, reason=None))
+    assert (members(ring(engine)), ring(engine).whole) == ("", True)
 
 
 def test_a_ring_says_where_the_names_begin_again_and_what_is_known_of_those_without_a_share(

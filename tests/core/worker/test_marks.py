@@ -8,7 +8,7 @@ from msgspec import structs
 from fencerow.core.model.job import QueueLane
 from fencerow.core.store.claims import NIL, Mark
 from fencerow.core.worker import marks
-from fencerow.core.worker.marks import LOOKS_AFTER_HINT_S, QueueView
+from fencerow.core.worker.marks import LOOK_SHARE, LOOKS_AFTER_HINT_S, QueueView
 from tests.core.worker.test_parts import claimed
 
 
@@ -115,6 +115,19 @@ def test_a_hint_whose_claim_finds_a_job_is_looked_after_once_and_later() -> None
     view._due_at = None
     view.claimed([], 10)
     assert view.pause_s(clock.monotonic()) > 0.5
+
+
+def test_where_each_look_is_dear_the_looks_after_hints_are_few() -> None:
+    """Beside very many jobs that nobody knows here: each look from the beginning walks over all of them."""
+    view = view_of_an_empty_queue()
+    for _ in range(2):
+        began = clock.monotonic()
+        clock.pass_(0.1)
+        view.swept([], 0, began)
+    view.hint(0, 1)
+    view.claimed([claimed()], 10)
+    assert view.pause_s(clock.monotonic()) == pytest.approx(LOOK_SHARE * 0.1, abs=0.01)
+    assert not view.is_idle()
 
 
 def test_while_a_hint_is_still_looked_after_it_is_not_idle() -> None:

@@ -18,9 +18,12 @@ from fencerow.core.model.turns import Ring, RingMember
 from fencerow.core.store import store
 from fencerow.core.store.claims import Mark
 from fencerow.core.worker.attempt import Attempt
+from fencerow.core.worker.database_time import STORED_US_MAX
 from fencerow.core.worker.marks import QueueView
 from fencerow.core.worker.pool import Pool
 from fencerow.limits import Limit
+from fencerow.operators.queues import pause_queue
+from fencerow.testing.clock import clock_of
 from tests.core.worker.stage import Free, handler, job_of, quick, until, worker_of
 from tests.core.worker.test_parts import claimed
 from tests.kit import jobs
@@ -96,7 +99,7 @@ def test_shares_of_a_priority_are_claimed_by_themselves() -> None:
     view.claimed([], 10, lanes=taken)
     found = view.to_look_at(10)
     assert found is not None and (found[0].priority, found[0].lane) == (3, SHARE)
-    view.looked(3, Ring((RingMember("share:a", 2, 7),), True, "share:a"))
+    view.looked(3, Ring((RingMember("share:a", 2, 7),), True, "share:a"), time.monotonic())
     assert view.to_look_at(10) is None
 
     taken = view.next(5)
@@ -112,7 +115,7 @@ def test_shares_of_a_priority_are_claimed_by_themselves() -> None:
 
 def test_a_share_keeps_its_mark_from_one_claim_to_the_next_until_a_look() -> None:
     view = shared(QueueLane(0, 1, SHARE))
-    view.looked(0, Ring((RingMember("share:a", 1, 7),), True, "share:a"))
+    view.looked(0, Ring((RingMember("share:a", 1, 7),), True, "share:a"), time.monotonic())
     found = structs.replace(claimed(run_at_us=9), share="a", lane="share:a")
     assert view.claimed([found], 1, lanes=view.next(1)) == [found]
     (mark,) = view.next(1)
@@ -133,8 +136,47 @@ def test_labels_of_the_worker_go_before_the_shares_of_their_priority() -> None:
 
 def test_where_no_share_has_a_due_job_the_next_one_is_known() -> None:
     view = shared(QueueLane(0, 1, SHARE))
-    view.looked(0, Ring((), True, "share:z", later_us=60_000_000))
+    view.looked(0, Ring((), True, "share:z", later_us=60_000_000), time.monotonic())
     assert not view.has_more and view.marks() == []
+
+
+def test_after_a_look_found_nothing_the_next_begins_at_the_hint() -> None:
+    """Beside very many jobs that nobody knows here each look from the beginning is dear."""
+    view = shared(QueueLane(0, 1, SHARE))
+    empty = Ring((), True, "share:z")
+
+    def from_us() -> int:
+        found = view.to_look_at(1)
+        assert found is not None
+        return found[1].from_us
+
+    assert from_us() == 0
+    sent = time.monotonic()
+    view.looked(0, empty, sent)
+    view.hint(0, 900, "share:a")
+    assert from_us() == 0, "a second earlier, for its commit may have taken so long"
+    view.looked(0, empty, time.monotonic())
+    view.swept([QueueLane(0, 1, SHARE)], 90_000_000, time.monotonic())
+    view.looked(0, empty, time.monotonic())
+    view.hint(0, 80_000_000, "share:a")
+    assert from_us() == 80_000_000 - 1 - STORED_US_MAX
+    view.hint(0, 70_000_000, "share:b")
+    assert from_us() == 70_000_000 - 1 - STORED_US_MAX
+    view.hint(0, 89_000_000, "share:b")
+    assert from_us() == 70_000_000 - 1 - STORED_US_MAX
+    view.swept([QueueLane(0, 1, SHARE)], 90_000_000, time.monotonic())
+    assert from_us() == 0
+
+
+def test_a_hint_during_a_look_at_the_shares_is_not_forgotten_by_its_answer() -> None:
+    view = shared(QueueLane(0, 1, SHARE))
+    sent = time.monotonic()
+    view.hint(0, 900, "share:a")
+    view.looked(0, Ring((), True, "share:z"), sent)
+    assert view.has_more and view.to_look_at(1) is not None
+
+    view.looked(0, Ring((), True, "share:z"), time.monotonic())
+    assert not view.has_more
 
 
 async def test_many_shares_are_drained_with_few_looks(
@@ -153,6 +195,43 @@ async def test_many_shares_are_drained_with_few_looks(
     async with worker_of(engine, noted, queues={QUEUE: 4}, config=quick()):
         await until(lambda: len(ran) == 200, what="all have run")
     assert looks["claim"] > looks["ring"]
+
+
+@pytest.mark.parametrize("why", ["unknown", "mixed", "paused", "expired"])
+async def test_shares_of_which_nothing_can_be_claimed_cost_no_claims(
+    engine: AnyEngine, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    """One look steps over all of them: a known job beside them is claimed by the first claim."""
+    ran: list[str] = []
+    asked = Counter[str]()
+
+    async def noted(share: str) -> None:
+        ran.append(share)
+
+    def beside(share: str) -> NewJob:
+        if why == "paused":
+            return job(share)
+        if why == "expired":
+            return job(share, expires_s=60.0)
+        return jobs.new_job(share=share, queue=QUEUE)
+
+    shares = [f"s{number:03}" for number in range(300)]
+    await engine.arun(store.submit([beside(share) for share in shares]))
+    if why == "paused":
+        engine.run(pause_queue(QUEUE, actor=None, reason=None))
+    if why == "expired":
+        clock_of(engine).advance(120)
+    for name in ("ring", "claim", "lanes"):
+        monkeypatch.setattr(store, name, counted(name, getattr(store, name), asked))
+
+    async with worker_of(engine, noted, queues={QUEUE: 4}, config=quick(sweep_s=3600.0)):
+        await until(lambda: asked["lanes"] > 3, what="it has looked several times")
+        assert (asked["claim"], asked["ring"] <= asked["lanes"]) == (0, True)
+        if why != "paused":
+            share = "s150" if why == "mixed" else "z"
+            await engine.arun(store.submit([job(share)]))
+            await until(lambda: ran == [share], what="the one that is known")
+            assert asked["claim"] <= 2
 
 
 async def test_a_buffer_keeps_the_order_of_the_turns(engine: AnyEngine) -> None:

@@ -630,7 +630,7 @@ CASES: list[Case] = [
     repeated("weigh_share", with_shares, shares.weigh_share("mail", "a", 3, actor=None), JOB, OTHER_JOB),
     repeated("forget_weight", with_weight, shares.forget_weight("mail", "a"), JOB, OTHER_JOB),
     reading(shares.read_shares()),
-    reading(store.ring("mail", 0, "", "", limit=10)),
+    reading(store.ring("mail", 0, "", "", names=["send"], limit=10)),
     swept(
         "claim_suspect",
         suspect_queued,

@@ -73,10 +73,11 @@ class LaneTurns:
         self._fresh = place is None
         self._plan: list[LaneTurn] = []
         self._cycled = 0  # turns of the plan that go round, beside the rest of the last one
-        self.restart()
+        self.restart(0)
 
-    def restart(self) -> None:
-        """Which lanes have jobs is to be looked at again."""
+    def restart(self, from_us: int) -> None:
+        """Which lanes have jobs that are due from then on is to be looked at again."""
+        self.from_us = from_us
         self._ahead: deque[RingMember] = deque()  # they have had no turn since they were seen
         self._behind: deque[RingMember] = deque()  # they had theirs, in this order
         self._whole = False
@@ -169,7 +170,7 @@ class LaneTurns:
                 self._behind.append(self._ahead.popleft())
         self._plan, self._cycled = [], 0
         if not self._whole and not self._ahead and not self._behind:
-            self.restart()  # a hint has asked for a new look meanwhile: from the new place on
+            self.restart(self.from_us)  # a hint has asked for a new look meanwhile: from the new place on
         if short:
             self._ahead = deque(member for member in self._ahead if member.lane not in short)
             self._behind = deque(member for member in self._behind if member.lane not in short)

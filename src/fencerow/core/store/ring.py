@@ -5,6 +5,8 @@ How many jobs of each a claim takes is decided by the worker. Jobs in no such la
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fencerow.core.model.turns import Ring, RingMember
 from fencerow.core.store.claims import LANES_IN_TURN_MAX
 from fencerow.db.due import OWN, Due
@@ -12,8 +14,19 @@ from fencerow.db.run import Rows, Statement, Steps, as_int, operation
 
 
 @operation(alone=True, repeatable=True, writes="", prepared=True)
-def ring(queue: str, priority: int, after: str, until: str, *, limit: int, due: Due = OWN) -> Steps[Ring]:
-    """The lanes in turn behind `after`, round to `until`, of which `limit` have due jobs at most."""
+def ring(
+    queue: str,
+    priority: int,
+    after: str,
+    until: str,
+    *,
+    names: Sequence[str],
+    limit: int,
+    from_us: int = 0,
+    due: Due = OWN,
+) -> Steps[Ring]:
+    """The lanes in turn behind `after`, round to `until`, that hold jobs of these names; at most `limit` of them have
+    due ones. Jobs that are due before `from_us`, or have expired, do not count; of a paused queue there are none."""
     rows = yield Statement(
         "ring",
         {
@@ -21,6 +34,8 @@ def ring(queue: str, priority: int, after: str, until: str, *, limit: int, due: 
             "priority": priority,
             "after": after,
             "until": until,
+            "names": list(names),
+            "from_us": from_us,
             "limit": limit,
             "steps": LANES_IN_TURN_MAX,
             "due_us": due.until_us,

@@ -189,8 +189,18 @@ class Claimer:
             return False
         mark, turns = found
         limit = max(wanted, LOOKED_AT_MIN)
-        look = store.ring(view.queue, mark.priority, turns.after, turns.until, limit=limit, due=self._due())
-        view.looked(mark.priority, await self._engine.arun(look))
+        look = store.ring(
+            view.queue,
+            mark.priority,
+            turns.after,
+            turns.until,
+            names=self._names,
+            limit=limit,
+            from_us=turns.from_us,
+            due=self._due(),
+        )
+        sent = time.monotonic()
+        view.looked(mark.priority, await self._engine.arun(look), sent)
         return True
 
     async def _claim_lanes(self, view: QueueView, wanted: int, holder: str) -> int | None:

@@ -16,7 +16,7 @@ from fencerow.core.model.job import Claimed, QueueLane
 from fencerow.core.model.lane import ANYBODYS, SHARE, STRICT, SUSPECT, Ageing, family_of, label_of
 from fencerow.core.model.turns import LaneTurns, Ring
 from fencerow.core.store.claims import NIL, Mark
-from fencerow.core.worker.database_time import DatabaseTime
+from fencerow.core.worker.database_time import STORED_US_MAX, DatabaseTime
 from fencerow.core.worker.heads import Heads, Key, earlier, key_of, reached
 from fencerow.core.worker.queue_limit import QueueLimit
 from fencerow.core.worker.suspect_lanes import SuspectLanes
@@ -28,6 +28,7 @@ SWEEP_S_MAX = 5.0  # whatever it costs: without wake-ups this is how late work m
 # When to look again after a hint whose claim came back short: the row may have been locked for an instant, by
 # somebody who marked it as awaited or by a cancel, and a claim skips what is locked.
 LOOKS_AFTER_HINT_S = (0.008, 0.06)
+LOOK_SHARE = 5.0  # times its cost at least: each such look walks over all jobs that nobody knows here
 LOCKED_AGAIN_S = 0.5  # after a claim that waited for a locked row in vain
 
 
@@ -82,7 +83,7 @@ class QueueView:
         self.suspects = SuspectLanes()
         self.limit.is_there = False
         for turns in self._turns.values():
-            turns.restart()
+            turns.restart(0)
         for lane in lanes:
             self.limit.is_there |= lane.limited
             key = lane.priority, lane.name
@@ -143,7 +144,7 @@ class QueueView:
 
     def is_idle(self) -> bool:
         """Whether the last look from the beginning found nothing due, and no hint has come that it may have missed."""
-        soon = time.monotonic() + LOOKS_AFTER_HINT_S[-1]
+        soon = time.monotonic() + self._look_pause_s(LOOKS_AFTER_HINT_S[-1])
         looks = bool(self._looks_left) or (self._due_at is not None and self._due_at <= soon)
         return self._dry and self._sweep_at > 0 and self.suspects.due_at is None and not looks
 
@@ -182,14 +183,15 @@ class QueueView:
         turns = self._turns_of(shared.priority)
         return (shared, turns) if turns.wants_look(wanted) else None
 
-    def looked(self, priority: int, ring: Ring) -> None:
-        """These lanes of shares were found."""
+    def looked(self, priority: int, ring: Ring, sent: float) -> None:
+        """These lanes of shares were found by a look that was sent then."""
         turns = self._turns_of(priority)
         turns.looked(ring, anybodys=(priority, ANYBODYS) in self._marks)
         if turns.is_over:
             self._give_up((priority, SHARE))
-            self._dry = not self._marks
-            self._note_dry((), 0.0)
+        self._lower_to_hints(sent)
+        self._dry = not self._marks
+        self._note_dry((), time.monotonic() - sent)
         for member in ring.members:
             self.heads.seen((priority, member.lane), member.mark_us + 1)
         if ring.later_us is not None and self._time.is_known:
@@ -322,7 +324,8 @@ class QueueView:
         self._marks[key] = earlier(mark, self._marks.get(key))
         turns = self._turns.get(mark.priority)
         if turns is not None and mark.lane == SHARE:
-            turns.restart()
+            from_us = max(0, mark.run_at_us - STORED_US_MAX)  # its commit may have taken so long
+            turns.restart(from_us if turns.is_over else min(from_us, turns.from_us))
         elif turns is not None and mark.lane == ANYBODYS:
             turns.anybodys_came()
 
@@ -334,9 +337,12 @@ class QueueView:
         self._hinted.clear()
 
     def _next_look(self) -> float:
-        look_at = time.monotonic() + self._looks_left[0]
+        look_at = time.monotonic() + self._look_pause_s(self._looks_left[0])
         self._looks_left = self._looks_left[1:]
         return look_at
+
+    def _look_pause_s(self, least_s: float) -> float:
+        return max(least_s, LOOK_SHARE * min(self._costs_s))
 
     def _sweep_pause_s(self, least_s: float) -> float:
         # The lesser of two costs: one look that waited for a lock or a busy machine says nothing about the next.

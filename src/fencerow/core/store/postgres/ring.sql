@@ -2,16 +2,24 @@
 -- lanes, in the order of their names. Who had the last turn is known to each worker for itself and stored nowhere: a lane
 -- that comes newly is in the ring with its first job.
 
--- fragment: lane in turn
--- It is queued in one of them, and not as a suspect: those take no turns.
-job.queue = :queue AND job.priority = CAST(:priority AS smallint) AND job.state = 'queued'
-AND job.lane > {{where the lanes in turn begin}} AND job.lane < {{where the lanes in turn end}}
+-- fragment: ends
+-- Where the part of the ring that is walked ends: the names have not begun again yet, or they have.
+CASE WHEN ring.lane > :until OR ring.number = 0 AND ring.lane = :until THEN {{where the lanes in turn end}} ELSE :until END
+
+-- fragment: in turn
+-- It is queued in such a lane, not as a suspect (those take no turns), and could be claimed here once it is due.
+queued.queue = :queue AND queued.priority = CAST(:priority AS smallint) AND queued.state = 'queued'
+AND queued.lane > {{where the lanes in turn begin}} AND queued.lane < {{where the lanes in turn end}}
+AND queued.run_at > fencerow.at(CAST(:from_us AS bigint))
+AND {{known here}}
 
 -- name: ring
 -- The lanes in turn behind :after, round to :until, where the way round began, until :limit of them have a due job, or as
--- many as :steps are behind: a skip scan, one index descent for each. Of each: the name of the lane, its weight, whether
--- the names have begun again, when its first job is due, and whether it is. Row 0 has the weight of the jobs in no
--- such lane.
+-- many as :steps are behind. Of each: the name of the lane, its weight, whether the names have begun again, when its first
+-- job is due, and whether it is. Row 0 has the weight of the jobs in no such lane.
+-- It asks as the claim does: for jobs of these :names, not expired, due after :from_us, in a queue that is not paused. What the
+-- ring shows and no claim takes would cost a claim for every few lanes. A lane with such a job costs one index descent,
+-- however many jobs it has. All other jobs are walked over; what is due before :from_us is told by the index alone.
 WITH RECURSIVE ring (number, lane, run_at, due, found) AS (
     SELECT 0, CAST(:after AS text) COLLATE "C", CAST(NULL AS timestamptz), false, 0
     UNION ALL
@@ -21,28 +29,28 @@ WITH RECURSIVE ring (number, lane, run_at, due, found) AS (
         SELECT next.lane, next.run_at,
                next.run_at <= (SELECT greatest(fencerow.now(), least(fencerow.at(CAST(:due_us AS bigint)),
                                                                      fencerow.now() + INTERVAL '1 day'))) AS due
-        FROM ((SELECT job.lane, job.run_at
-               FROM fencerow.jobs AS job
-               WHERE {{lane in turn}}
-                 AND job.lane > ring.lane
-                 AND (ring.lane > :until OR ring.number = 0 AND ring.lane = :until OR job.lane <= :until)
-               ORDER BY job.lane, job.run_at
+        FROM ((SELECT queued.lane, queued.run_at
+               FROM fencerow.jobs AS queued
+               WHERE {{in turn}}
+                 AND queued.lane > ring.lane
+                 AND queued.lane <= {{ends}}
+               ORDER BY queued.lane, queued.run_at
                LIMIT 1)
               UNION ALL
-              (SELECT job.lane, job.run_at
-               FROM fencerow.jobs AS job
-               WHERE {{lane in turn}}
-                 AND job.lane <= :until
+              (SELECT queued.lane, queued.run_at
+               FROM fencerow.jobs AS queued
+               WHERE {{in turn}}
+                 AND queued.lane <= :until
                  AND (ring.lane > :until OR ring.number = 0 AND ring.lane = :until)
-               ORDER BY job.lane, job.run_at
+               ORDER BY queued.lane, queued.run_at
                LIMIT 1)
               LIMIT 1) AS next
     ) AS following
     WHERE ring.found < CAST(:limit AS integer)
       AND ring.number < CAST(:steps AS integer)
+      AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue WHERE queue.name IN (:queue, '') AND queue.paused_at IS NOT NULL)
 )
 SELECT ring.number, ring.lane, COALESCE(known.weight, 1), ring.lane <= :until, fencerow.us(ring.run_at), ring.due
 FROM ring
 {{weights of lanes in turn}}
 ORDER BY ring.number;
-

@@ -14,11 +14,15 @@ run_at <= {{until when jobs are due}}
 AND (run_at <= (SELECT fencerow.now())
      OR {{written before the clock went back}})
 
+-- fragment: known here
+-- Somebody who knows it could run it here, and it has not expired.
+queued.name IN (SELECT value FROM json_each(:names))
+AND (queued.expires_at IS NULL OR queued.expires_at > fencerow.now())
+
 -- fragment: claimable
 -- Due, known here, and not expired.
 {{due}}
-AND queued.name IN (SELECT value FROM json_each(:names))
-AND (queued.expires_at IS NULL OR queued.expires_at > fencerow.now())
+AND {{known here}}
 
 -- fragment: may claim
 -- The worker may be dead, the queue paused, or there is a limit on the queue, or on all queues (the one without a name),
