@@ -16,6 +16,7 @@ import fencerow.schedules.definitions as definitions
 import fencerow.schedules.following as following
 import fencerow.schedules.listing as listing
 import fencerow.schedules.reconciling as reconciling
+import fencerow.schedules.running as running
 from fencerow import App
 from fencerow.db.run import Operation, Rows, Steps
 from fencerow.schedules import Entity
@@ -99,11 +100,15 @@ def test_no_statement_about_entities_brings_or_takes_more_than_a_part(engine: An
     assert play.most == PART
 
 
-def test_a_removal_by_a_person_goes_part_by_part(engine: AnyEngine) -> None:
+def test_a_run_and_a_removal_by_a_person_go_part_by_part(engine: AnyEngine) -> None:
     for number in range(ROWS):
         engine.run(definitions.put_one(wanted("report", f"e{number}"), actor="ann"))
     play = Played(engine)
 
+    runs, jobs = play(running.run_now("report", None, actor="ann"))
+    assert [each.job_id for each in runs] == [job.id for job in jobs]
+    again, _ = play(running.run_now("report", None, actor="ann"))
+    assert [each.job_id for each in again] == [None] * ROWS
     assert play(definitions.remove("report", None)) == (ROWS, True, False)
     assert play(definitions.remove("report", None)) == (0, False, False)
     assert play.most == PART

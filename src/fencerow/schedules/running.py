@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -11,7 +12,7 @@ from fencerow.core.model.rules import needed
 from fencerow.core.store.workers import refuse_older
 from fencerow.db.run import Steps, execute, operation
 from fencerow.schedules.definition import Computable, Overlap, known
-from fencerow.schedules.definitions import RowKind, StandingRow, locked
+from fencerow.schedules.definitions import RowKind, StandingRow, locked, parts
 from fencerow.schedules.ticking import Made, NewTick, overlapping, record
 
 
@@ -23,7 +24,7 @@ class RunNow:
     job_id: str | None
 
 
-@operation(repeatable=False)
+@operation(repeatable=False, computes=True)
 def run_now(
     name: str, entity: str | None, *, actor: str | None, force: bool = False, paused: bool = True
 ) -> Steps[tuple[list[RunNow], list[NewJob]]]:
@@ -33,7 +34,19 @@ def run_now(
     rows as a tick does, so that the two see each other.
     """
     rows = [row for row in (yield from locked(name, entity)) if row.kind is not RowKind.HEAD]
-    rows = [row for row in rows if paused or not row.paused]
+    runs: list[RunNow] = []
+    submitted: list[NewJob] = []
+    for part in parts([row for row in rows if paused or not row.paused]):
+        made, jobs = yield from _run(name, part, actor, force)
+        runs += [RunNow(row.entity, made.get(row.entity)) for row in part]
+        submitted += jobs
+    return runs, submitted
+
+
+def _run(
+    name: str, rows: Sequence[StandingRow], actor: str | None, force: bool
+) -> Steps[tuple[dict[str, str | None], list[NewJob]]]:
+    """Of these rows: the job of each that has one, by its entity, and the jobs."""
     read = {row.entity: known(row.text) for row in rows}
     careful = (
         []
@@ -52,8 +65,7 @@ def run_now(
     ]
     if runs:
         yield from execute("note_run", runs=msgspec.json.encode(runs).decode())
-    made = {each.entity: each.job_id for each in ticks if each.job_id in stored}
-    return [RunNow(row.entity, made.get(row.entity)) for row in rows], submitted
+    return {each.entity: each.job_id for each in ticks if each.job_id in stored}, submitted
 
 
 def _ticks(
