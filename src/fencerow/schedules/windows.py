@@ -102,7 +102,7 @@ class MaintenanceWindows:
     def _check_that_it_opens(self) -> None:
         """Those of a date end. Those of the week are followed through each month of a year."""
         weekly = self._weekly()
-        for start in TRIED_FROM:
+        for start in TRIED_FROM if weekly.windows else ():
             instant = start
             while (end := weekly._open_from(instant)) is not None:
                 instant = end
