@@ -134,7 +134,7 @@ class WholeCall:
     same encoder, the same decoders, the same look for what JSON cannot keep.
     """
 
-    __slots__ = ("_decode", "_looks", "_maybe_text", "_parameters", "_read")
+    __slots__ = ("_decode", "_looks", "_may_lack", "_maybe_text", "_parameters", "_read")
 
     def __init__(self, parameters: Mapping[str, Parameter]) -> None:
         self._parameters = parameters
@@ -143,6 +143,7 @@ class WholeCall:
         # Nothing is required: a call may leave out what has a default.
         together: Any = TypedDict("together", fields, total=False)  # type: ignore[misc]
         self._decode = msgspec.json.Decoder(together, dec_hook=from_plain).decode
+        self._may_lack = not all(each.required for each in parameters.values())
         self._maybe_text = [name for name, each in fields.items() if each not in NEVER_TEXT]
         looks = {name: look_for(each) for name, each in fields.items()}
         self._looks = [(name, look) for name, look in looks.items() if look]
@@ -165,6 +166,8 @@ class WholeCall:
             found = msgspec.structs.asdict(self._read(raw))
         except Exception:  # also of a user's own type
             return None
+        if not self._may_lack:
+            return found
         return {name: value for name, value in found.items() if value is not msgspec.UNSET}
 
     def _reader(self) -> Callable[[bytes], msgspec.Struct]:

@@ -36,13 +36,13 @@ class OnLoop:
         deadline = attempts[0].deadline
         for each in attempts[1:]:
             deadline = min(deadline, each.deadline)
-        step = partial(self._step, attempts, deadline, inside)
         try:
-            waiting = step(coroutine.send, None)
+            waiting = self._step(attempts, deadline, inside, coroutine.send, None)
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
         for each in attempts:
             each.limit_time()
+        step = partial(self._step, attempts, deadline, inside)
         rest: T = yield from _rest(
             waiting,
             partial(step, coroutine.send),
