@@ -242,7 +242,7 @@ def steps(engine: SqliteEngine, name: str) -> int:
         count += 1
         return 0
 
-    params = bound(LOOKS, query.parameters)
+    params = bound(PARAMS.get(name, LOOKS), query.parameters)
     with engine.session() as session:
         session.connection.set_progress_handler(step, 1)
         session.connection.execute(query.statements[0], params).fetchall()
@@ -250,7 +250,7 @@ def steps(engine: SqliteEngine, name: str) -> int:
         return count
 
 
-@pytest.mark.parametrize("name", ["gates_beside", "find_turns"])
+@pytest.mark.parametrize("name", ["gates_beside", "find_turns", "known_keys"])
 def test_sqlite_takes_as_many_steps_however_many_wait(lite: SqliteEngine, name: str) -> None:
     submit(lite, *(new_job(exclusive="k1") for _ in range(1_100)))
     lite.run(handing.hand_over())

@@ -17,13 +17,13 @@ WITH RECURSIVE lane (gate, queue, priority) AS (
     UNION ALL
     SELECT behind.gate, behind.queue, behind.priority
     FROM lane
-    JOIN fencerow.jobs AS behind ON behind.rowid = (
-        SELECT next.rowid
-        FROM fencerow.jobs AS next
-        WHERE next.state = 'waiting' AND next.gate IS NOT NULL
-          AND (next.gate, next.queue, next.priority) > (lane.gate, lane.queue, lane.priority)
-        ORDER BY next.gate, next.queue, next.priority
-        LIMIT 1
+    CROSS JOIN fencerow.jobs AS behind ON behind.rowid = COALESCE(
+        {{next lane at the gate}},
+        (SELECT waiting.rowid
+         FROM fencerow.jobs AS waiting
+         WHERE waiting.state = 'waiting' AND waiting.gate > lane.gate
+         ORDER BY waiting.gate, waiting.queue, waiting.priority
+         LIMIT 1)
     )
     LIMIT :look
 ),
@@ -64,10 +64,34 @@ SELECT known.key,
         WHERE holder.exclusive = known.key AND holder.state IN ('queued', 'running')),
        (SELECT min(COALESCE(holder.turned_at, holder.claimed_at, holder.run_at)) FROM fencerow.jobs AS holder
         WHERE holder.exclusive = known.key AND holder.state IN ('queued', 'running')),
-       (SELECT COALESCE(waiting.exclusive_at_once, 1)
-        FROM fencerow.jobs AS waiting
-        WHERE waiting.gate = 'key:' || known.key AND waiting.state = 'waiting'
-        ORDER BY waiting.priority DESC, waiting.run_at, waiting.id
+       (WITH RECURSIVE lane (gate, queue, priority) AS (
+            SELECT first.gate, first.queue, first.priority
+            FROM fencerow.jobs AS first
+            WHERE first.rowid = (
+                SELECT waiting.rowid
+                FROM fencerow.jobs AS waiting
+                WHERE waiting.gate = 'key:' || known.key AND waiting.state = 'waiting'
+                ORDER BY waiting.queue, waiting.priority
+                LIMIT 1
+            )
+            UNION ALL
+            SELECT behind.gate, behind.queue, behind.priority
+            FROM lane
+            CROSS JOIN fencerow.jobs AS behind ON behind.rowid = COALESCE(
+                {{next lane at the gate}}
+            )
+        )
+        SELECT COALESCE(first.exclusive_at_once, 1)
+        FROM lane
+        CROSS JOIN fencerow.jobs AS first ON first.rowid = (
+            SELECT waiting.rowid
+            FROM fencerow.jobs AS waiting
+            WHERE waiting.gate = lane.gate AND waiting.queue = lane.queue AND waiting.priority = lane.priority
+              AND waiting.state = 'waiting'
+            ORDER BY waiting.run_at, waiting.id
+            LIMIT 1
+        )
+        ORDER BY lane.priority DESC, first.run_at, first.id
         LIMIT 1),
        (SELECT count(*)
         FROM (SELECT 1 FROM fencerow.jobs AS waiting
