@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 import fencerow.schedules.definitions as definitions
 import fencerow.schedules.following as following
+import fencerow.schedules.past as past
 import fencerow.schedules.reconciling as reconciling
 import fencerow.schedules.ticking as ticking
+from fencerow.core.client.base import ClientBase
 from fencerow.db.run import Operation
 from fencerow.schedules.definitions import RowKind, WantedRow
 from fencerow.schedules.listing import Listing
+from fencerow.schedules.verbs import ScheduleVerbs
 from fencerow.testing.clock import clock_of
 from tests.kit.jobs import AnyEngine
 from tests.kit.pace import PATIENCE_S
@@ -85,4 +89,17 @@ async def test_the_loop_goes_on_while_rows_are_compared(
     done = await engine.arun(again)
 
     assert done.made == (["a"] if what == "refresh" else ["other"])
+    assert went_on()
+
+
+async def test_the_loop_goes_on_while_a_backfill_counts_fires(
+    engine: AnyEngine, put: Callable[..., WantedRow], computed: Callable[[Any, str], Callable[[], bool]]
+) -> None:
+    await asyncio.to_thread(put, spec={"interval_s": 600})
+    now, verbs = datetime.now(UTC), ScheduleVerbs(ClientBase(engine, actor="ada"))
+    went_on = computed(past, "fires_of")
+
+    found = await verbs.abackfill("report", start=now - timedelta(hours=2), end=now, dry_run=True)
+
+    assert len(found) == 12
     assert went_on()

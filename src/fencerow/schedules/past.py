@@ -100,18 +100,41 @@ def fires_of_all(
         UnknownZone: this machine does not know a time zone.
     """
     found: list[Fire] = []
-    after, is_there = ("", ""), False
-    while page := (
-        yield from ask(read_schedules(name=name, entity=entity, entities=True, after=after, limit=PAGE_ROWS))
-    ):
-        after = page[-1].name, page[-1].entity
-        rows = [row for row in page if row.kind is not RowKind.HEAD]
-        is_there = is_there or bool(rows)
-        fires = fires_of(rows, start_us, end_us, at_most, len(found))
-        if not force:
-            refuse_forgotten(rows, fires)
+    after: tuple[str, str] | None = ("", "")
+    is_there = False
+    while after is not None:
+        page = page_of_fires(name, entity, after, start_us, end_us, at_most, len(found), force=force)
+        rows, fires, after = yield from ask(page)
+        is_there = is_there or rows > 0
         found += fires
     return sorted(found, key=lambda fire: (fire[1], fire[0])), is_there
+
+
+@operation(repeatable=True, writes="", computes=True)
+def page_of_fires(
+    name: str,
+    entity: str | None,
+    after: tuple[str, str],
+    start_us: int,
+    end_us: int,
+    at_most: int,
+    before: int,
+    *,
+    force: bool,
+) -> Steps[tuple[int, list[Fire], tuple[str, str] | None]]:
+    """Of the rows behind one: how many there are, their fires in [start, end), and the last one if more may follow.
+
+    Raises:
+        InvalidInput, UnknownZone: as `fires_of_all`.
+    """
+    page = yield from read_schedules(
+        name=name, entity=entity, entities=True, after=after, limit=PAGE_ROWS
+    ).steps()
+    rows = [row for row in page if row.kind is not RowKind.HEAD]
+    fires = fires_of(rows, start_us, end_us, at_most, before)
+    if not force:
+        refuse_forgotten(rows, fires)
+    return len(rows), fires, (page[-1].name, page[-1].entity) if len(page) == PAGE_ROWS else None
 
 
 def fires_of(
