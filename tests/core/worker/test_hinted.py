@@ -24,6 +24,14 @@ from tests.kit.jobs import QUEUE
 SELDOM = quick(poll_max_s=300.0)
 
 
+@pytest.fixture
+def straight(pg: PostgresEngine, request: pytest.FixtureRequest) -> PostgresEngine:
+    """Not through a pooler: nothing is prepared there, so no hint sends a claim; who waits for one waits for ever."""
+    if request.config.getoption("--through"):
+        pytest.skip("no hint sends a claim through a pooler")
+    return pg
+
+
 class Begun:
     """An engine that answers when it is told to."""
 
@@ -43,8 +51,8 @@ async def hinted_start(stage: Stage) -> str:
 async def work() -> None: ...
 
 
-async def test_a_hint_sends_the_claim_itself(pg: PostgresEngine) -> None:
-    faulty = Faulty(pg)
+async def test_a_hint_sends_the_claim_itself(straight: PostgresEngine) -> None:
+    faulty = Faulty(straight)
     async with working(faulty, work, config=SELDOM) as stage:  # type: ignore[arg-type]
         while "claim" not in faulty.begun:  # one that finds no connection at hand is the loop's
             await stage.ended(await hinted_start(stage))
@@ -62,11 +70,13 @@ async def test_a_refused_claim_is_made_again_by_the_loop(pg: PostgresEngine) -> 
     assert "claim" in faulty.struck
 
 
-async def test_what_a_hinted_claim_brings_while_the_worker_leaves_is_given_back(pg: PostgresEngine) -> None:
-    faulty = Faulty(pg)
+async def test_what_a_hinted_claim_brings_while_the_worker_leaves_is_given_back(
+    straight: PostgresEngine,
+) -> None:
+    faulty = Faulty(straight)
     worker = worker_of(faulty, work, config=SELDOM)  # type: ignore[arg-type]
     async with worker:
-        stage = Stage(pg, worker)
+        stage = Stage(straight, worker)
         faulty.held_back, job_id = asyncio.Event(), ""
         while "claim" not in faulty.begun:  # one that finds no connection at hand is the loop's
             job_id = await hinted_start(stage)
@@ -77,7 +87,7 @@ async def test_what_a_hinted_claim_brings_while_the_worker_leaves_is_given_back(
         asyncio.get_running_loop().call_later(0.2, faulty.held_back.set)
         await leaving
 
-    assert (await read(pg, job_id)).state == "queued"
+    assert (await read(straight, job_id)).state == "queued"
 
 
 async def test_the_loop_claims_nothing_before_the_answer_and_meets_what_was_wrong_behind_it() -> None:
