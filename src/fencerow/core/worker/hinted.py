@@ -31,6 +31,7 @@ class HintedClaims:
         self._over: asyncio.Future[None] | None = None  # somebody waits for the answer
         self._fault: Exception | None = None
         self._look: asyncio.TimerHandle | None = None
+        self._look_at = 0.0
 
     @property
     def is_free(self) -> bool:
@@ -109,10 +110,11 @@ class HintedClaims:
         loop = asyncio.get_running_loop()
         now = loop.time()
         if self._look is not None:
-            if now < self._look.when() <= now + pause_s + LATE_S:
+            if now < self._look_at <= now + pause_s + LATE_S:
                 return
             self._look.cancel()
-        self._look = loop.call_at(now + pause_s, self._woken.set)
+        self._look_at = now + pause_s  # not asked of the handle: uvloop's may have no `when`
+        self._look = loop.call_at(self._look_at, self._woken.set)
 
 
 def _at_once() -> float:
