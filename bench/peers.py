@@ -1,9 +1,10 @@
 """Our half of the comparison with other job systems in `docs/speed.md`, by the rules that hold for all of them.
 
-    python bench/peers.py URL [rounds] [jobs]
+    python bench/peers.py URL [rounds] [jobs] [uvloop]
 
 URL leads to a scratch database that may be emptied (a schema `fencerow`, or a SQLite file). Each round prints one line
-of JSON. Everything is done with the defaults, each role in a process of its own, whose payload is one number:
+of JSON. `uvloop` runs all in that event loop, as some of the others are, if it is installed. Everything is done with
+the defaults, each role in a process of its own, whose payload is one number:
 
 - *single*: an event loop submits one job after the other.
 - *bulk*: the jobs of the drain, 1,000 a call.
@@ -18,6 +19,7 @@ So that a machine whose speed drifts does no harm, take turns with the others: o
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import random
 import sqlite3
@@ -46,6 +48,7 @@ PAUSE_S = (0.008, 0.016)
 SETTLE_S = 3.0
 SLOTS = 100
 DEFAULTS = (1, 20_000)  # rounds, and jobs of a drain
+LOOP = [each for each in sys.argv[-1:] if each == "uvloop"]
 
 
 class Role:
@@ -115,7 +118,7 @@ def said(**facts: Any) -> None:
 
 def process(role: str, url: str, count: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, __file__, url, role, str(count)],
+        [sys.executable, __file__, url, role, str(count), *LOOP],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -213,8 +216,10 @@ def a_round(place: Place, jobs: int) -> dict[str, float]:
 def main() -> None:
     url, *more = sys.argv[1:]
     if more and more[0] in ROLES:
-        asyncio.run(_in_role(more[0], url, int(more[1])))
+        run = importlib.import_module("uvloop").run if LOOP else asyncio.run
+        run(_in_role(more[0], url, int(more[1])))
         return
+    more = [each for each in more if each not in LOOP]
     rounds, jobs = [*(int(each) for each in more), *DEFAULTS[len(more) :]]
     place = Place(url)
     for _ in range(rounds):
