@@ -18,7 +18,7 @@ from fencerow.core.telemetry import Fact
 from fencerow.doctor.horizon import wal
 from fencerow.doctor.horizon.guard import HorizonGuard
 from fencerow.doctor.horizon.holders import Holder, blocks, cost, end_session, holders, is_allowed
-from fencerow.testing.clock import DatabaseClock
+from fencerow.testing.clock import PostgresClock
 
 HOUR_S = 3600.0
 
@@ -27,6 +27,11 @@ HOUR_S = 3600.0
 def app(postgres_url: str) -> Iterator[App]:
     with App(postgres_url) as made:
         yield made
+
+
+@pytest.fixture
+def pg_clock(postgres_url: str) -> PostgresClock:
+    return PostgresClock(postgres_url)
 
 
 @pytest.fixture
@@ -63,13 +68,13 @@ def test_a_holder_is_told_with_who_since_when_and_what_it_costs(
 
 
 async def test_the_policy_ends_what_it_names_and_tells_of_it(
-    app: App, report: psycopg.Connection[Any], clock: DatabaseClock, caplog: pytest.LogCaptureFixture
+    app: App, report: psycopg.Connection[Any], pg_clock: PostgresClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     told: list[dict[str, Any]] = []
     guard = guard_of(app, "report-*", told)
     await guard.tick()
     report.execute("SELECT 1")  # it is not old enough
-    clock.advance(2 * HOUR_S)
+    pg_clock.advance(2 * HOUR_S)
     await guard.tick()
 
     with pytest.raises(psycopg.OperationalError):
@@ -82,10 +87,10 @@ async def test_the_policy_ends_what_it_names_and_tells_of_it(
 
 
 async def test_what_no_rule_names_is_left(
-    app: App, report: psycopg.Connection[Any], clock: DatabaseClock
+    app: App, report: psycopg.Connection[Any], pg_clock: PostgresClock
 ) -> None:
     told: list[dict[str, Any]] = []
-    clock.advance(2 * HOUR_S)
+    pg_clock.advance(2 * HOUR_S)
     await guard_of(app, "dump-*,role:nobody", told).tick()
 
     assert report.execute("SELECT 1").fetchone() == (1,) and told == []
