@@ -25,6 +25,7 @@ _clean, cli, url = command_line._clean, command_line.cli, command_line.url  # fi
 AnyEngine = SqliteEngine | PostgresEngine
 
 MARA = Person("mara", Via.DASHBOARD, "192.0.2.7", "request-1")
+ONE_DIALECT = {"begin_move", "forget_move"}  # jobs are moved from a file to a server, so the file is closed
 NOT_BY_HAND = {
     "wake": "what the job waited for has come; of a signal, `send_signal` tells who sent it",
     **dict.fromkeys(("note_moved_back", "fall_back"), "limits and gates put jobs back, no person does"),
@@ -140,13 +141,17 @@ async def test_it_is_read_by_pages_and_filters_and_kept_for_its_time(engine: Any
 
 @pytest.mark.parametrize("queries", [postgres_queries(), sqlite_queries()], ids=["postgres", "sqlite"])
 def test_every_statement_that_names_an_actor_is_told_or_is_no_persons(queries: Queries) -> None:
+    there = dict(queries.items())
     named = {
         name
-        for name, query in queries.items()
+        for name, query in there.items()
         if "actor" in query.parameters and any(WRITES.search(text) for text in query.statements)
     }
 
     assert named - changes().keys() - NOT_BY_HAND.keys() == set()
     for change in changes().values():
-        known = set(queries[change.statement].parameters)
+        if change.statement not in there:
+            assert change.statement in ONE_DIALECT
+            continue
+        known = set(there[change.statement].parameters)
         assert {*change.shown, *((change.target,) if change.target else ())} <= known, change

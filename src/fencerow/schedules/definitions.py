@@ -119,7 +119,7 @@ def remove(name: str, entity: str | None) -> Steps[tuple[int, bool, bool]]:
     if any(row.origin is RowOrigin.CODE and not row.undeclared for row in before):
         return 0, True, True
     for part in parts(before):
-        yield from execute("remove_schedule", name=name, entities=[row.entity for row in part])
+        yield from execute("remove_schedule", name=name, entity=entity, entities=[row.entity for row in part])
     return len(before), bool(before), False
 
 
@@ -133,8 +133,8 @@ def pause(name: str, entity: str | None, *, actor: str | None, reason: str | Non
         rows = yield from execute(
             "pause_schedules",
             name=name,
+            entity=entity,
             entities=[row.entity for row in page],
-            with_all=entity is None,
             actor=actor,
             reason=reason,
         )

@@ -101,18 +101,20 @@ ORDER BY each.entity
 LIMIT :limit;
 
 -- name: remove_schedule
--- Remove these rows of a schedule. The rows are locked.
+-- Remove these rows of a schedule: of all of them, or one entity. The rows are locked.
 DELETE FROM fencerow.schedules AS each
-WHERE each.name = :name AND each.entity = ANY(CAST(:entities AS text[]));
+WHERE each.name = :name AND each.entity = ANY(CAST(:entities AS text[]))
+  AND (CAST(:entity AS text) IS NULL OR each.entity = CAST(:entity AS text))
+RETURNING each.entity;
 
 -- name: pause_schedules
 -- Let none of these fire. Guard: not paused already, the first word is kept; but a row that is paused only because all are
 -- gets a word of its own.
 UPDATE fencerow.schedules AS each
 SET paused_at = (SELECT fencerow.now()), paused_by = CAST(:actor AS text), pause_reason = CAST(:reason AS text),
-    paused_with_all = (CAST(:with_all AS boolean) AND each.entity <> ''), version = each.version + 1
+    paused_with_all = (CAST(:entity AS text) IS NULL AND each.entity <> ''), version = each.version + 1
 WHERE each.name = :name AND each.entity = ANY(CAST(:entities AS text[]))
-  AND (each.paused_at IS NULL OR (each.paused_with_all AND NOT CAST(:with_all AS boolean)))
+  AND (each.paused_at IS NULL OR (each.paused_with_all AND CAST(:entity AS text) IS NOT NULL))
 RETURNING each.entity;
 
 -- name: resume_schedules

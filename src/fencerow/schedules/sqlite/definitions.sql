@@ -94,18 +94,19 @@ ORDER BY each.entity
 LIMIT :limit;
 
 -- name: remove_schedule
--- Remove these rows of a schedule.
+-- Remove these rows of a schedule: of all of them, or one entity.
 DELETE FROM fencerow.schedules
-WHERE name = :name AND entity IN (SELECT value FROM json_each(:entities));
+WHERE name = :name AND entity IN (SELECT value FROM json_each(:entities)) AND (:entity IS NULL OR entity = :entity)
+RETURNING entity;
 
 -- name: pause_schedules
 -- Let none of these fire. Guard: not paused already, the first word is kept; but a row that is paused only because all are
 -- gets a word of its own.
 UPDATE fencerow.schedules
 SET paused_at = fencerow.now(), paused_by = :actor, pause_reason = :reason,
-    paused_with_all = (:with_all AND entity <> ''), version = version + 1
+    paused_with_all = (:entity IS NULL AND entity <> ''), version = version + 1
 WHERE name = :name AND entity IN (SELECT value FROM json_each(:entities))
-  AND (paused_at IS NULL OR (paused_with_all AND NOT :with_all))
+  AND (paused_at IS NULL OR (paused_with_all AND :entity IS NOT NULL))
 RETURNING entity;
 
 -- name: resume_schedules
