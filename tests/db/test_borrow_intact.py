@@ -210,7 +210,7 @@ async def test_an_integrity_error_reaches_the_caller_unchanged(
     bad = new_job(priority=101)
     await loan.begin()
 
-    with pytest.raises(Exception, match="jobs_priority_check") as refused:
+    with pytest.raises(Exception, match='"job_priority"') as refused:
         await loan.run(store.submit([bad]))
     assert not type(refused.value).__module__.startswith("fencerow")
     job = new_job()
