@@ -58,7 +58,7 @@ SAID = {
     "tags": "array_to_json(submit.tags)",
     "metadata": "submit.metadata",
     "headers": "submit.headers",
-    "more": "json_build_array(NULL, NULL, NULL, submit.share)",
+    "more": "submit.share",
 }
 DECLARED = (
     ("name", "text"),
