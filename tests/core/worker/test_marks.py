@@ -201,6 +201,19 @@ def test_a_hint_during_a_full_claim_lowers_the_mark_that_the_answer_sets() -> No
     assert [(mark.priority, mark.run_at_us) for mark in view.marks()] == [(5, 1_999_999), (0, 999_999)]
 
 
+def test_a_hint_during_a_claim_that_comes_back_short_is_followed_by_another_at_once() -> None:
+    """Its job may have been stored behind what the claim saw; the look after the hint comes later."""
+    view = view_of_an_empty_queue()
+    view.hint(0, 4_000_000)
+    sent = clock.monotonic()
+    view.hint(0, 4_500_000)
+    view.claimed([], 5, sent)
+    assert view.has_more and view.marks()
+
+    view.claimed([], 5, clock.monotonic())
+    assert not view.has_more
+
+
 def test_one_that_came_before_the_claim_was_sent_does_not() -> None:
     view = view_of_an_empty_queue()
     view.hint(0, 1_000_000)

@@ -179,6 +179,45 @@ def test_a_hint_during_a_look_at_the_shares_is_not_forgotten_by_its_answer() -> 
     assert not view.has_more
 
 
+def test_hints_during_each_look_at_the_shares_keep_nobody_from_a_claim() -> None:
+    """Where shares are submitted to all the time, a hint comes during each look."""
+    view = shared(QueueLane(0, 1, SHARE))
+    sent = view.look_begins(0)
+    view.hint(0, 900, "share:b")
+    view.looked(0, Ring((RingMember("share:a", 1, 7),), True, "share:a"), sent)
+    assert view.to_look_at(1) is None
+    taken = view.next(1)
+    assert [mark.lane for mark in taken] == ["share:a"]
+
+    view.claimed([structs.replace(claimed(), lane="share:a")], 1, time.monotonic(), taken)
+    assert view.has_more and view.to_look_at(1) is not None, "then what the hint told of is looked for"
+
+
+def test_a_hint_during_a_look_makes_nobody_forget_the_shares_that_were_found_before() -> None:
+    view = shared()
+    view.swept([QueueLane(0, 1, SHARE)], 95_000_000, time.monotonic())
+    view.looked(0, Ring((RingMember("share:a", 1, 7),), False, "share:a"), view.look_begins(0))
+    view.claimed([structs.replace(claimed(), lane="share:a")], 1, time.monotonic(), view.next(1))
+    assert view.to_look_at(1) is not None
+    sent = view.look_begins(0)
+    view.hint(0, 90_000_000, "share:b")
+    view.looked(0, Ring((), True, "share:a"), sent)
+
+    assert [mark.lane for mark in view.next(1)] == ["share:a"]
+
+
+def test_a_look_without_an_answer_is_repeated_from_the_beginning() -> None:
+    view = shared()
+    view.swept([QueueLane(0, 1, SHARE)], 95_000_000, time.monotonic())
+    view.looked(0, Ring((), True, "share:z"), view.look_begins(0))
+    view.hint(0, 90_000_000, "share:a")
+    view.look_begins(0)
+    view.hint(0, 80_000_000, "share:a")
+    view.look_begins(0)
+    found = view.to_look_at(1)
+    assert found is not None and found[1].from_us == 0
+
+
 async def test_many_shares_are_drained_with_few_looks(
     engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -189,6 +189,7 @@ class Claimer:
             return False
         mark, turns = found
         limit = max(wanted, LOOKED_AT_MIN)
+        sent = view.look_begins(mark.priority)
         look = store.ring(
             view.queue,
             mark.priority,
@@ -199,7 +200,6 @@ class Claimer:
             from_us=turns.from_us,
             due=self._due(),
         )
-        sent = time.monotonic()
         view.looked(mark.priority, await self._engine.arun(look), sent)
         return True
 

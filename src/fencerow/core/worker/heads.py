@@ -6,9 +6,10 @@ behind that job, it is asked for by itself: once after each look.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from fencerow.core.model.job import Claimed
+from fencerow.core.model.lane import Ageing, label_of
 from fencerow.core.store.claims import Mark
 
 ASKED_MAX = 20  # lanes whose first job one round asks for
@@ -62,6 +63,26 @@ def key_of(mark: Mark) -> Key:
 def earlier(mark: Mark, other: Mark | None) -> Mark:
     """Of two in one lane the one that comes first; the other where they lie at the same place."""
     return mark if other is None or (mark.run_at_us, mark.id) < (other.run_at_us, other.id) else other
+
+
+def by_turn(marks: Collection[Mark], ageing: Ageing) -> list[Mark]:
+    """The lane whose turn it is first: by priority, and age where that counts; in each priority the lanes of labels
+    come first, and then those of all others.
+
+    A mark lies at the first job of its lane or just before it, so its instant is that job's, as far as is known.
+    """
+    first: dict[int, int] = {}
+    for mark in marks:
+        first[mark.priority] = min(mark.run_at_us, first.get(mark.priority, mark.run_at_us))
+    return sorted(
+        marks,
+        key=lambda mark: (
+            ageing.rank(mark.priority, first[mark.priority]),
+            -mark.priority,
+            label_of(mark.lane) is None,
+            mark.lane,
+        ),
+    )
 
 
 def reached(jobs: Sequence[Claimed], short: bool, lanes: Sequence[Mark]) -> list[Key]:

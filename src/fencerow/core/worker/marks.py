@@ -17,9 +17,10 @@ from fencerow.core.model.lane import ANYBODYS, SHARE, STRICT, SUSPECT, Ageing, f
 from fencerow.core.model.turns import LaneTurns, Ring
 from fencerow.core.store.claims import NIL, Mark
 from fencerow.core.worker.database_time import STORED_US_MAX, DatabaseTime
-from fencerow.core.worker.heads import Heads, Key, earlier, key_of, reached
+from fencerow.core.worker.heads import Heads, Key, by_turn, earlier, key_of, reached
 from fencerow.core.worker.queue_limit import QueueLimit
 from fencerow.core.worker.suspect_lanes import SuspectLanes
+from fencerow.core.worker.told import Told
 from fencerow.db.imprint import LastImprint
 
 SWEEP_S_MIN = 1.0
@@ -49,12 +50,12 @@ class QueueView:
         self._looks_left: tuple[float, ...] = ()
         self._costs_s = (0.0, 0.0)  # of the last two looks
         self._time = DatabaseTime()
-        # What hints told of, and when the last came: an answer that was on its way then knows nothing of it.
-        self._hinted: dict[Key, tuple[Mark, float]] = {}
+        self._told = Told()
         self._hinted_due: tuple[float, float] | None = None
         self.limit = QueueLimit(poll_max_s)
         self._turns: dict[int, LaneTurns] = {}  # of priorities in which shares have, or had, jobs
         self._in_turn: int | None = None  # the priority whose turns the lanes of the last claim were
+        self._looks_at: int | None = None  # the priority at whose shares a look is under way
         self.heads = Heads()
         self.seen = LastImprint()  # of the database, by the last look from the beginning
 
@@ -82,6 +83,7 @@ class QueueView:
         later: list[float] = []
         self.suspects = SuspectLanes()
         self.limit.is_there = False
+        self._looks_at = None
         for turns in self._turns.values():
             turns.restart(0)
         for lane in lanes:
@@ -131,8 +133,7 @@ class QueueView:
         self._hinted_at = now
         from_us = self._stored_us(key, now) if run_at_us is None else run_at_us - 1
         lowered = Mark(priority, from_us, NIL, key[1])
-        told = self._hinted.get(key)
-        self._hinted[key] = earlier(lowered, None if told is None else told[0]), now
+        self._told.note(lowered, now)
         self._lower(lowered)
         self._dry = False
 
@@ -153,26 +154,10 @@ class QueueView:
         self._sweep_at = 0.0
 
     def marks(self) -> list[Mark]:
-        """Where the next claims start, the lane whose turn it is first; empty when nothing is thought to be due.
-
-        By priority, and age where that counts; in each priority the lanes of labels come first, and then those of all
-        others. A mark lies at the first job of its lane or just before it, so its instant is that job's, as far as is
-        known.
-        """
+        """Where the next claims start, the lane whose turn it is first; empty when nothing is thought to be due."""
         if self._dry or len(self._marks) == 1:  # nearly always
             return [] if self._dry else list(self._marks.values())
-        first: dict[int, int] = {}
-        for mark in self._marks.values():
-            first[mark.priority] = min(mark.run_at_us, first.get(mark.priority, mark.run_at_us))
-        return sorted(
-            self._marks.values(),
-            key=lambda mark: (
-                self._ageing.rank(mark.priority, first[mark.priority]),
-                -mark.priority,
-                label_of(mark.lane) is None,
-                mark.lane,
-            ),
-        )
+        return by_turn(self._marks.values(), self._ageing)
 
     def to_look_at(self, wanted: int) -> tuple[Mark, LaneTurns] | None:
         """The priority whose shares must be looked for before so many jobs are claimed, if it is its turn."""
@@ -183,13 +168,24 @@ class QueueView:
         turns = self._turns_of(shared.priority)
         return (shared, turns) if turns.wants_look(wanted) else None
 
+    def look_begins(self, priority: int) -> float:
+        """A look at the shares of this priority is sent; returns when. Until its answer no hint asks for another."""
+        if self._looks_at is not None:
+            self._turns_of(self._looks_at).restart(0)  # it had no answer, and hints may have come meanwhile
+        self._looks_at = priority
+        return time.monotonic()
+
     def looked(self, priority: int, ring: Ring, sent: float) -> None:
         """These lanes of shares were found by a look that was sent then."""
         turns = self._turns_of(priority)
         turns.looked(ring, anybodys=(priority, ANYBODYS) in self._marks)
+        self._looks_at = None
         if turns.is_over:
             self._give_up((priority, SHARE))
-        self._lower_to_hints(sent)
+            self._lower_to_hints(sent)
+        else:
+            # What was found is claimed first: where hints come all the time, looks alone would follow one another.
+            self._told.keep(sent)
         self._dry = not self._marks
         self._note_dry((), time.monotonic() - sent)
         for member in ring.members:
@@ -257,7 +253,9 @@ class QueueView:
         now = time.monotonic()
         sent = now if sent is None else sent
         if self._in_turn is None:
-            found, ran_out = self._claimed_by_marks(jobs, asked, lanes or list(self._marks.values()))
+            lanes, is_short = lanes or list(self._marks.values()), len(jobs) < asked
+            self.heads.came_to(reached(jobs, is_short, lanes))
+            found, ran_out = list(jobs), {key_of(mark) for mark in lanes} if is_short else set[Key]()
         else:
             found, ran_out = self._claimed_in_turn(self._in_turn, jobs, lanes)
         for key, job in {(job.priority, job.lane): job for job in jobs}.items():
@@ -267,18 +265,10 @@ class QueueView:
         for key in ran_out:
             if more or key[1] == SHARE:
                 self._give_up(key)
-        self._lower_to_hints(sent)
+        more = self._lower_to_hints(sent) or more
         self._dry = not more
         self._note_dry(jobs, now - sent)
         return found
-
-    def _claimed_by_marks(
-        self, jobs: Sequence[Claimed], asked: int, lanes: Sequence[Mark]
-    ) -> tuple[list[Claimed], set[Key]]:
-        """The jobs as they came, and which lanes have nothing more to claim."""
-        is_short = len(jobs) < asked
-        self.heads.came_to(reached(jobs, is_short, lanes))
-        return list(jobs), {key_of(mark) for mark in lanes} if is_short else set()
 
     def _claimed_in_turn(
         self, priority: int, jobs: Sequence[Claimed], lanes: Sequence[Mark]
@@ -323,18 +313,19 @@ class QueueView:
         key = key_of(mark)
         self._marks[key] = earlier(mark, self._marks.get(key))
         turns = self._turns.get(mark.priority)
-        if turns is not None and mark.lane == SHARE:
+        if turns is not None and mark.lane == SHARE and mark.priority != self._looks_at:
             from_us = max(0, mark.run_at_us - STORED_US_MAX)  # its commit may have taken so long
             turns.restart(from_us if turns.is_over else min(from_us, turns.from_us))
         elif turns is not None and mark.lane == ANYBODYS:
             turns.anybodys_came()
 
-    def _lower_to_hints(self, since: float) -> None:
-        """The answer to what was asked then has set the marks again: what came meanwhile may lie behind them."""
-        for mark, told_at in self._hinted.values():
-            if told_at >= since:
-                self._lower(mark)
-        self._hinted.clear()
+    def _lower_to_hints(self, since: float) -> bool:
+        """The answer to what was asked then has set the marks again: what came meanwhile may lie behind them. Returns
+        whether anything came."""
+        missed = self._told.missed(since)
+        for mark in missed:
+            self._lower(mark)
+        return bool(missed)
 
     def _next_look(self) -> float:
         look_at = time.monotonic() + self._look_pause_s(self._looks_left[0])
