@@ -12,6 +12,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from fencerow.core.errors import InvalidInput, MissingExtra
+from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.version import __version__
 from fencerow.web.discord.interaction import TOKEN_LASTS_S, ReplyTo
 from fencerow.web.errors import DiscordRefused
@@ -38,7 +39,7 @@ class DiscordApi:
         *,
         bot_token: str | None = None,
         url: str = API,
-        timeout_s: float = TIMEOUT_S,
+        timeout_s: Seconds = TIMEOUT_S,
         clock: Callable[[], float] = time.time,
     ) -> None:
         try:
@@ -52,7 +53,7 @@ class DiscordApi:
         self._httpx = httpx2
         self._bot_token = bot_token
         self._url = url.rstrip("/")
-        self._timeout_s = timeout_s
+        self._timeout_s = in_seconds(timeout_s)
         self._clock = clock
         self._of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncClient] = WeakKeyDictionary()
 
