@@ -12,7 +12,7 @@ import pytest
 
 from tests.house.tree import ROOT
 
-MODULES_MAX = 247  # beside those of Python's own library, whose number is each release's own
+MODULES_MAX = 250  # beside those of Python's own library, whose number is each release's own
 # 185 modules of that and 32 MiB on one machine: interpreters, C libraries and kernels differ by more than we add.
 STANDARD_MAX = 280
 RESIDENT_KIB_MAX = 48 * 1024

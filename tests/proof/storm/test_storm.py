@@ -20,7 +20,7 @@ pytestmark = pytest.mark.prove
 
 ENGINES = ("postgres", "sqlite")
 JOBS, FAULTS, SEED = 1_200, 120, 20_26  # each kind of fault comes, on both engines
-PAYLOADS_LEAST = 50  # arguments and results outside, likewise
+PAYLOADS_LEAST = 20  # arguments and results outside, likewise
 TURNS_LEAST = 100  # attempts under keys and limits, of which the checker must have looked at so many
 
 
