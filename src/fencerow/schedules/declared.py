@@ -15,7 +15,7 @@ from fencerow.db.text import said_of
 from fencerow.schedules.definition import Definition, digest_of
 from fencerow.schedules.definitions import RowKind, WantedRow, wanted_row
 from fencerow.schedules.errors import InvalidEntities, NoEntities, ScheduleTaken, UnknownSchedule
-from fencerow.schedules.listing import ENTITIES_MAX, Entity, Listing, Reading
+from fencerow.schedules.listing import ENTITIES_MAX, Entity, Listing, ListReading
 from fencerow.schedules.options import SchedulePlan, work_of
 
 Listed = Iterable[str | Entity]
@@ -60,7 +60,7 @@ class DeclaredSchedule:
             NoEntities: the list is empty. InvalidEntities: the function raised, or none of its members can be used.
         """
         function: Any = self.entities
-        reading = Reading(self._wanted_of)
+        reading = ListReading(self._wanted_of)
         try:
             if self.is_coroutine:  # it lists in the loop where it ran; what comes of it is made in threads
                 for part in reading.parts(await function()):
@@ -83,7 +83,7 @@ class DeclaredSchedule:
             f"it has not returned within {after_s:g} s", "the list is expected within that time"
         )
 
-    def _refuse_unusable(self, reading: Reading) -> None:
+    def _refuse_unusable(self, reading: ListReading) -> None:
         if reading.is_unfit:
             raise self._invalid(
                 "it returned one text, or too much", f"a list of at most {ENTITIES_MAX} is expected"
@@ -104,7 +104,7 @@ class DeclaredSchedule:
         work = work_of(self.submitter, entity.call or self.work, entity.name)
         return wanted_row(self.name, entity.name, RowKind.ENTITY, self.plan.at(entity.when).definition(work))
 
-    def _trouble(self, reading: Reading) -> str | None:
+    def _trouble(self, reading: ListReading) -> str | None:
         """What is said where some cannot be used."""
         if not reading.bad:
             return None

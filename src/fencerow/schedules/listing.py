@@ -51,7 +51,7 @@ class Listing:
             self.rows.popitem()
 
 
-class Reading:
+class ListReading:
     """What is read of a list, member by member; whatever is wrong with one, the others are read.
 
     `row_of`: makes the row of an entity. `is_unfit`: it is a text, or longer than a list may be.
