@@ -154,6 +154,18 @@ async def test_a_list_is_read_part_by_part_in_the_loop_where_it_is_made(app: App
     assert max(at.count(each) for each in at) == PART
 
 
+@pytest.mark.parametrize("kind", [list, dict.fromkeys])
+async def test_a_list_that_its_owner_changes_meanwhile_is_read_as_it_was(app: App, kind: Any) -> None:
+    """Else a member would be passed over, and its row removed, or the whole list be refused."""
+    live = kind(f"u{number}" for number in range(ROWS))
+
+    async def lists() -> Any:
+        asyncio.get_running_loop().call_soon(live.pop, 0 if kind is list else "u0")
+        return live
+
+    assert len((await following_list(app, lists).listed()).rows) == ROWS
+
+
 async def test_what_a_function_lists_as_it_goes_is_read_in_its_thread_and_not_kept(app: App) -> None:
     threads: set[threading.Thread] = set()
 

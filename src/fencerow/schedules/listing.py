@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -83,6 +83,9 @@ class ListReading:
     def parts(self, found: Iterable[object]) -> Iterator[list[object]]:
         """Its members, so many at once. Nobody asks for more than a list may have."""
         self.is_unfit = isinstance(found, str)
+        if isinstance(found, Collection) and not self.is_unfit:
+            # As it is now: its owner may change it between two parts, and who is passed over then would lose its row.
+            found = list(islice(found, ENTITIES_MAX + 1))
         members = iter(() if self.is_unfit else found)
         while part := list(islice(members, PART_MEMBERS)):
             self.members += len(part)
