@@ -250,9 +250,7 @@ def test_a_process_that_was_stopped_is_not_judged_by_what_it_missed(monkeypatch:
     assert len(scene.after(3.0)) == 1, "then it is seen to be blocked"
 
 
-@pytest.mark.parametrize(
-    ("share", "by"), [(0.9, "too little processor time"), (0.1, "code that is no job's")]
-)
+@pytest.mark.parametrize(("share", "by"), [(0.9, "too little processor time"), (0.1, "code of no known job")])
 def test_a_loop_that_got_no_processor_is_blocked_by_no_code(
     monkeypatch: pytest.MonkeyPatch, share: float, by: str
 ) -> None:
@@ -267,7 +265,7 @@ def test_a_loop_that_got_no_processor_is_blocked_by_no_code(
 
 
 def test_a_loop_that_waits_for_events_is_told_from_a_handler_that_waits_for_its_own() -> None:
-    loop = asyncio.new_event_loop()
+    loop = asyncio.SelectorEventLoop()  # not uvloop's: of a loop in C nobody can say so
     thread = threading.Thread(target=loop.run_forever)
     here, there = socket.socketpair()
 

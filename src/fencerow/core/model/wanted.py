@@ -82,7 +82,7 @@ class Blocked(msgspec.Struct, frozen=True):
         """What blocked the loop, in words."""
         if self.job_id:
             return f"job {self.job_id} ({self.job})"
-        return "too little processor time" if self.is_starved else "code that is no job's"
+        return "too little processor time" if self.is_starved else "code of no known job"
 
 
 class Descriptors(msgspec.Struct, frozen=True):

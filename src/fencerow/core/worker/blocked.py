@@ -7,6 +7,7 @@ beside it come to their turn. This thread needs neither the loop nor the databas
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import math
 import os
@@ -15,7 +16,9 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import Context
 from types import FrameType
+from typing import Any
 
 from msgspec import structs
 
@@ -250,8 +253,7 @@ class LoopWatch:
         """Whose handler the loop is in: a step of its own, or of a task or callback that it has started."""
         if at_work := self._on_loop.attempts:
             return tuple(each for each in at_work if self._held.get(each.key) is each)
-        frame = self._frame()
-        known = _running_in(frame)
+        known = _running_in(self._frame(), self._loop)
         found = None if known is None else self._held.get((known.job_id, known.attempt))
         return () if found is None else (found,)
 
@@ -300,7 +302,7 @@ class LoopWatch:
 
 def _named(attempts: tuple[Attempt, ...]) -> str:
     if not attempts:
-        return "code that is no job's"
+        return "code of no known job"
     first = attempts[0].claimed
     return f"job {first.id} ({first.name}) attempt {first.attempt}"
 
@@ -316,14 +318,26 @@ def _waits_for_events(frame: FrameType | None, loop: asyncio.AbstractEventLoop) 
     return turn.f_locals.get("self") is loop
 
 
-def _running_in(frame: FrameType | None) -> Running | None:
-    """The attempt in whose context the loop runs a task or callback: what a handler starts inherits its context."""
+def _running_in(frame: FrameType | None, loop: asyncio.AbstractEventLoop) -> Running | None:
+    """The attempt in whose context the loop runs a task or callback: what a handler starts inherits its context.
+
+    A loop that is not written in Python, as uvloop's, shows no handle: it tells of its task, and of a callback nothing.
+    """
     while frame is not None:
         handle = frame.f_locals.get("self") if frame.f_code is asyncio.Handle._run.__code__ else None
         if isinstance(handle, asyncio.Handle):
             return handle._context.get(running)  # type: ignore[attr-defined, no-any-return]
         frame = frame.f_back
-    return None
+    task = asyncio.current_task(loop)
+    context = None if task is None else _context_of(task)
+    return None if context is None else context.get(running)
+
+
+def _context_of(task: asyncio.Task[Any]) -> Context | None:
+    if sys.version_info >= (3, 12):
+        return task.get_context()
+    # Nobody can ask it there. What it refers to begins with its own; those of its callbacks come later.
+    return next((each for each in gc.get_referents(task) if isinstance(each, Context)), None)
 
 
 def _where(frame: FrameType | None) -> str:
