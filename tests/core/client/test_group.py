@@ -206,6 +206,78 @@ async def test_what_is_refused_of_a_batch_that_was_sent_at_once_fails_alone() ->
     assert sent == [1, 1, 1, 1, 1]
 
 
+@pytest.mark.parametrize("is_refused", [False, True])
+async def test_a_task_that_is_cancelled_leaves_nobody_untold(is_refused: bool) -> None:
+    """As who shuts down cancels all tasks: before its first step, or while members of a batch go one by one."""
+
+    async def send(batch: Sequence[Submission]) -> None:
+        if len(batch) > 1:
+            raise ValueError
+        if batch[0] is not last:
+            await asyncio.Event().wait()
+
+    loop, last = asyncio.get_running_loop(), plain()
+    group = SubmitGroup(send, loop)
+    stored = [group.submit(plain(), loop.create_future()) for _ in range(2 if is_refused else 1)]
+    while group._sending is None:
+        await asyncio.sleep(0)
+    if is_refused:
+        await turns()
+    group._sending.cancel()
+    await asyncio.wait(stored, timeout=PATIENCE_S)
+
+    assert all(each.cancelled() for each in stored)
+    await asyncio.wait_for(group.submit(last, loop.create_future()), PATIENCE_S)
+    await asyncio.wait_for(group.drain(), PATIENCE_S)
+
+
+async def test_who_waits_for_all_that_was_accepted_waits_for_none_that_come_later() -> None:
+    def begin(_: Sequence[Submission], over: Callable[[object, BaseException | None], None]) -> bool:
+        under_way.append(over)
+        return True
+
+    under_way: list[Callable[[object, BaseException | None], None]] = []
+    loop = asyncio.get_running_loop()
+    group = SubmitGroup(unasked, loop, begin)
+    first = group.submit(plain(), loop.create_future())
+    await asyncio.sleep(0)
+    second = group.submit(plain(), loop.create_future())
+    draining = asyncio.ensure_future(group.drain())
+    for _ in range(2):
+        await turns()
+        assert not draining.done()
+        group.submit(plain(), loop.create_future())
+        under_way.pop()(None, None)
+    await asyncio.wait_for(draining, PATIENCE_S)
+
+    assert first.done()
+    assert second.done()
+    assert under_way, "others are under way"
+
+
+async def test_an_engine_that_can_begin_nothing_leaves_nobody_untold_however_many_wait() -> None:
+    def begin(_: Sequence[Submission], _over: Callable[[object, BaseException | None], None]) -> bool:
+        raise RuntimeError("no thread")
+
+    loop = asyncio.get_running_loop()
+    group = SubmitGroup(unasked, loop, begin)
+    large = [plain(args_bytes=GROUP_BYTES_MAX) for _ in range(1_000)]  # each is a batch
+    stored = [group.submit(each, loop.create_future()) for each in large]
+    told = await asyncio.wait_for(asyncio.gather(*stored, return_exceptions=True), PATIENCE_S)
+
+    assert {str(each) for each in told} == {"no thread"}
+
+
+async def turns() -> None:
+    """Of the event loop, as many as any step here takes."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def unasked(_: Sequence[Submission]) -> None:
+    raise AssertionError("it was begun")
+
+
 def test_each_event_loop_has_a_group_of_its_own(engine: AnyEngine) -> None:
     client = Client(engine)
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import partial
+from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from fencerow.core.errors import DatabaseError, OutcomeUnknown, StorageFull
@@ -85,7 +86,8 @@ class SubmitGroup:
         self._is_busy = False  # a batch is under way, or goes when the others of this turn have come
         self._was_alone = False
         self._sending: asyncio.Task[None] | None = None  # stores the batch that could not be sent at once
-        self._drained: asyncio.Future[None] | None = None  # somebody waits until nothing is under way
+        self._gone = 0  # how many of those that were accepted went, or never will
+        self._through: asyncio.Future[int] | None = None  # somebody waits until the batch under way is over
 
     def submit(self, submission: Submission, stored: asyncio.Future[None]) -> asyncio.Future[None]:
         """Returns `stored`, a future of the event loop, which is done when it is stored. A caller that is cancelled
@@ -100,57 +102,65 @@ class SubmitGroup:
         return stored  # nobody sends it who could be cancelled with its caller
 
     async def drain(self) -> None:
-        """Wait until all that was accepted is stored or refused."""
-        if self._is_busy:  # not for a caller's future: a caller may be cancelled
-            drained = self._drained = self._drained or asyncio.get_running_loop().create_future()
-            await asyncio.wait([drained])
+        """Wait until all that was accepted so far is stored or refused."""
+        accepted, gone = self._gone + len(self._waiting), 0
+        while self._is_busy and gone < accepted:  # those who come meanwhile may never end
+            # Not a caller's future: a caller may be cancelled.
+            through = self._through = self._through or asyncio.get_running_loop().create_future()
+            await asyncio.wait([through])
+            gone = through.result()
 
     def _go(self) -> None:
         """Send those who wait, as many as one batch may have."""
         batch = self._next_batch()
+        self._gone += len(batch)
         self._was_alone = len(batch) == 1
         begun = False
         try:
             if self._begin is not None:
                 begun = self._begin([each for each, _ in batch], partial(self._answered, batch))
-        except BaseException as error:
-            self._answered(batch, None, error)
+        except BaseException as error:  # told in a turn of its own, as each batch that waits may meet it
+            asyncio.get_running_loop().call_soon(self._answered, batch, None, error)
         else:
             if not begun:
-                self._sending = apart(self._beside(self._send_batch(batch)))
+                self._beside(batch, self._send_batch(batch))
 
     def _go_on(self) -> None:
         """What was under way is over."""
+        through, self._through = self._through, None
+        if through is not None:
+            through.set_result(self._gone)
         if self._waiting:
             self._go()
             return
         self._is_busy, self._sending = False, None
-        drained, self._drained = self._drained, None
-        if drained is not None:
-            drained.set_result(None)
 
     def _answered(self, batch: list[Member], _: object, error: BaseException | None) -> None:
         """The batch that was sent at once is stored, or is not."""
         if isinstance(error, Exception) and len(batch) > 1:
-            self._sending = apart(self._beside(self._refused(batch, error)))
+            self._beside(batch, self._refused(batch, error))
             return
         _tell(batch, error)
         self._go_on()
         if isinstance(error, INTERRUPTS):
             raise error  # it came while the answer was read, and is the event loop's
 
-    async def _beside(self, storing: Awaitable[None]) -> None:
+    def _beside(self, batch: list[Member], storing: Coroutine[Any, Any, None]) -> None:
         """Store a batch in a task."""
-        try:
-            await storing
-        except INTERRUPTS:
-            raise
-        except BaseException as error:
-            _tell(self._waiting, error)
-            self._waiting.clear()
-            raise
-        finally:
-            self._go_on()  # also behind an interrupt, should the event loop go on
+        self._sending = apart(storing)
+        # Behind it, not in it: it may be cancelled before its first step.
+        self._sending.add_done_callback(partial(self._ended, batch))
+
+    def _ended(self, batch: list[Member], sending: asyncio.Task[None]) -> None:
+        """The task is over. What ended it is told to whom it had not told yet."""
+        error = asyncio.CancelledError() if sending.cancelled() else sending.exception()
+        if error is not None:
+            _tell(batch, error)
+            if not isinstance(error, INTERRUPTS):  # else those who wait go, should the event loop go on
+                _tell(self._waiting, error)
+                self._gone += len(self._waiting)
+                self._waiting.clear()
+        self._go_on()
 
     def _next_batch(self) -> list[Member]:
         few = len(self._waiting) <= GROUP_ROWS_MAX
