@@ -101,7 +101,10 @@ class SqliteEngine(forks.MadeAnew):
 
     def begin(self, operation: Operation[T], over: Over) -> bool:
         """Run an operation without a task, and have `over` called from the event loop: see `Begins`."""
-        self._thread_of(operation).begin(over, self._run, operation)
+        try:
+            self._thread_of(operation).begin(over, self._run, operation)
+        except RuntimeError:
+            return False  # there is no thread to be had now: who runs it by `arun` is told
         return True
 
     async def arun(self, operation: Operation[T]) -> T:
@@ -212,9 +215,8 @@ class SqliteEngine(forks.MadeAnew):
         """The one that runs it for event loops."""
         self._check_process()
         name = "fencerow-leases" if operation.of_workers else "fencerow-sqlite"
-        if name not in self._threads:
-            self._threads[name] = OneThread(name)
-        return self._threads[name]
+        # Of two event loops that come at once both take the one that is kept, and closed.
+        return self._threads.get(name) or self._threads.setdefault(name, OneThread(name))
 
     def before_fork(self) -> Callable[[], None]:
         """Close the connections, and open none until the fork is over, which is said by calling what this returns.
