@@ -29,7 +29,8 @@ async def test_nothing_is_begun_without_a_thread_and_who_submits_is_told(lite: S
     assert not begun
     assert [type(each) for each in told] == [RuntimeError] * 3
     await client.asubmit([Submission(new_job())])
-    assert len(await lite.arun(looking.list_jobs())) == 1
+    stored = await lite.arun(looking.list_jobs())
+    assert len(stored) == 1
 
 
 def test_two_event_loops_that_begin_at_once_share_the_thread_that_is_closed(
