@@ -50,8 +50,12 @@ def refused_with(conninfo: bytes) -> str | None:
     """
     if sys.platform != "linux":
         return None
-    connection = pq.PGconn.connect_start(conninfo)
-    with os.fdopen(os.memfd_create("fencerow-trace"), "rb") as trace:
+    try:
+        kept = os.memfd_create("fencerow-trace")
+    except OSError:  # no file is left, or it is not allowed here
+        return None
+    with os.fdopen(kept, "rb") as trace:
+        connection = pq.PGconn.connect_start(conninfo)
         try:
             connection.trace(trace.fileno())
             _connected_within(connection, TRACE_S)
