@@ -19,9 +19,9 @@ PREFETCH_MAX = 1000
 WINDOW_S = 0.25  # over which the pace of the slots is measured
 WINDOW_BRIEF_S = 0.02
 IN_A_ROW_MAX = 50  # jobs that the slots may take before the event loop gets its turn
-# Of the event loop, before slots take more. In the first an answer is read, in the second whoever waits for it sends
-# what comes next, in the third the slots go on: with one, each answer would wait for two such rows of jobs.
-TURNS_OF_AN_ANSWER = 3
+# Of the event loop, beside the one before slots take more. In the first an answer is read, in the next whoever waits
+# for it sends what comes next, and then the slots go on: without them each answer would wait for two rows of jobs.
+TURNS_OF_AN_ANSWER = 2
 STALE_S = 3.0  # a claimed job that waits longer than this for a slot is better off elsewhere
 
 
@@ -56,6 +56,7 @@ class Pool:
         self.look.follow(self.queues)
         self.slots = slots
         self.reserved = 0  # jobs that are being claimed beside the claimer
+        self.is_taken_for = False  # by an operation that asks one thing after the other, and claims then
         self.open = 0  # slots that take jobs; one that runs a job when there are too many ends after it
         self.running = 0
         self._prefetch_s = prefetch_s
@@ -145,7 +146,7 @@ class Pool:
         if self._taken_in_a_row > IN_A_ROW_MAX:
             # Handlers that wait for nothing would keep the loop from the claims and outcomes that go on meanwhile.
             self._taken_in_a_row = 0
-            for _ in range(TURNS_OF_AN_ANSWER):
+            for _ in range(1 + TURNS_OF_AN_ANSWER * self.is_taken_for):
                 await asyncio.sleep(0)
         while self.open <= self.slots and not (self._ready and self._limit.room() > 0):
             await self._arrival()

@@ -74,8 +74,13 @@ class SlotTaker:
         self._pool.reserved = len(ids)
         return (yield from claim_given(queue, ids, holder=holder, names=self._names, margin_s=self._margin_s))
 
+    def begins(self) -> None:
+        """The operation is on its way."""
+        self._pool.is_taken_for = True
+
     def over(self) -> None:
         """No slot is kept any more."""
+        self._pool.is_taken_for = False
         if self._pool.reserved:
             self._pool.reserved = 0
             self._pool.say_room()  # the claimer waits for it
@@ -123,6 +128,8 @@ class SlotTaking:
 
     async def run(self, operation: Operation[T], claimed: Callable[[T], Sequence[Claimed]]) -> T:
         """Run it, and hand to the slots what it has claimed. It must not be repeated where it may have been stored."""
+        for taker in self._takers:
+            taker.begins()
         try:
             result = await self._engine.arun(operation)
         except BaseException as error:
