@@ -190,16 +190,8 @@ class Claimer:
         mark, turns = found
         limit = max(wanted, LOOKED_AT_MIN)
         sent = view.look_begins(mark.priority)
-        look = store.ring(
-            view.queue,
-            mark.priority,
-            turns.after,
-            turns.until,
-            names=self._names,
-            limit=limit,
-            from_us=turns.from_us,
-            due=self._due(),
-        )
+        place = (view.queue, mark.priority, turns.after, turns.until)
+        look = store.ring(*place, names=self._names, limit=limit, from_us=turns.from_us, due=self._due())
         view.looked(mark.priority, await self._engine.arun(look), sent)
         return True
 
