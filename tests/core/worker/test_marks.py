@@ -8,7 +8,7 @@ from msgspec import structs
 from fencerow.core.model.job import QueueLane
 from fencerow.core.store.claims import NIL, Mark
 from fencerow.core.worker import marks
-from fencerow.core.worker.marks import LOOK_SHARE, LOOKS_AFTER_HINT_S, QueueView
+from fencerow.core.worker.marks import CHEAP_S, LOOK_SHARE, LOOKS_AFTER_HINT_S, QueueView
 from tests.core.worker.test_parts import claimed
 
 
@@ -126,7 +126,7 @@ def test_where_each_look_is_dear_the_looks_after_hints_are_few() -> None:
         view.swept([], 0, began)
     view.hint(0, 1)
     view.claimed([claimed()], 10)
-    assert view.pause_s(clock.monotonic()) == pytest.approx(LOOK_SHARE * 0.1, abs=0.01)
+    assert view.pause_s(clock.monotonic()) == pytest.approx(LOOK_SHARE * (0.1 - CHEAP_S), abs=0.01)
     assert not view.is_idle()
 
 

@@ -29,7 +29,8 @@ SWEEP_S_MAX = 5.0  # whatever it costs: without wake-ups this is how late work m
 # When to look again after a hint whose claim came back short: the row may have been locked for an instant, by
 # somebody who marked it as awaited or by a cancel, and a claim skips what is locked.
 LOOKS_AFTER_HINT_S = (0.008, 0.06)
-LOOK_SHARE = 5.0  # times its cost at least: each such look walks over all jobs that nobody knows here
+# Each such look walks over all jobs that nobody knows here: beyond what is cheap it comes so many times its cost later.
+LOOK_SHARE, CHEAP_S = 5.0, 0.01
 LOCKED_AGAIN_S = 0.5  # after a claim that waited for a locked row in vain
 
 
@@ -333,7 +334,7 @@ class QueueView:
         return look_at
 
     def _look_pause_s(self, least_s: float) -> float:
-        return max(least_s, LOOK_SHARE * min(self._costs_s))
+        return max(least_s, LOOK_SHARE * (min(self._costs_s) - CHEAP_S))
 
     def _sweep_pause_s(self, least_s: float) -> float:
         # The lesser of two costs: one look that waited for a lock or a busy machine says nothing about the next.
