@@ -30,9 +30,9 @@ from fencerow.core.worker.deciding import Decider, Decision
 from fencerow.core.worker.executor import Executor
 from fencerow.core.worker.follow_ups import AsStored
 from fencerow.core.worker.lines import JobLines
-from fencerow.core.worker.memory import resident_bytes
 from fencerow.db.engine import Engine
 from fencerow.db.main_loop import run_main
+from fencerow.db.memory import resident_bytes
 from fencerow.processes.forwarding import Forwarding, forward_all
 from fencerow.processes.origin import DeclaredInModule, load
 from fencerow.processes.wire import (

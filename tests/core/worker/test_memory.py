@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from fencerow.core.worker.memory import FrozenMemory
+from fencerow.db.memory import FrozenMemory
 from fencerow.db.postgres import PostgresEngine
 from tests.core.worker.stage import working
 

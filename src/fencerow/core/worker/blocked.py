@@ -36,10 +36,10 @@ from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.on_loop import OnLoop
 from fencerow.core.worker.pending import Pending, batches
 from fencerow.core.worker.roster import Key, Roster
-from fencerow.core.worker.starved import ProcessorWait, is_starved
 from fencerow.db.engine import Engine
 from fencerow.db.errors import exits
 from fencerow.db.service import Service
+from fencerow.db.starved import ProcessorWait, is_starved
 
 log = logging.getLogger("fencerow.worker")
 

@@ -27,11 +27,11 @@ from fencerow.core.worker.blocked import LastBlock
 from fencerow.core.worker.claims import Claims
 from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.life import Life
-from fencerow.core.worker.memory import resident_bytes
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import Key, Roster
 from fencerow.core.worker.wakeups import WakeUps
 from fencerow.db.clock import CarriedClock
+from fencerow.db.memory import resident_bytes
 from fencerow.db.service import soon
 from fencerow.db.text import amount
 from fencerow.db.trouble import is_trouble
