@@ -6,9 +6,9 @@ uses a wing never loads it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from fencerow.core.composed import compose
 from fencerow.core.model.habits import understand
@@ -16,7 +16,7 @@ from fencerow.core.offered import Offer, offer
 from fencerow.core.schema import rooms
 from fencerow.core.store.gating import gate_by
 from fencerow.core.store.terms import settle_by, when_stored
-from fencerow.core.worker.brought import bring
+from fencerow.core.worker.brought import Brought, bring
 from fencerow.core.worker.job_type import give
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from fencerow.core.worker.context import Job
     from fencerow.db.engine import Engine
     from fencerow.db.run import Operation, Param, Rows
+
+T = TypeVar("T")
 
 Purge = Callable[[], Awaitable[object]]
 
@@ -147,16 +149,18 @@ def build(
     compose(config)
     understand(words)
     give(job)
+    bring(
+        Brought(
+            together=_one(wing.together for wing in wings),
+            processes=_one(wing.processes for wing in wings),
+            chores=tuple(wing.chores for wing in wings if wing.chores is not None),
+            hold=_one(wing.hold for wing in wings),
+            bound_claim=_one(wing.bound_claim for wing in wings),
+            queues_soon=tuple(wing.queues_soon for wing in wings if wing.queues_soon is not None),
+        )
+    )
     for wing in wings:
         rooms.add_packages(wing.queries)
-        bring(
-            chores=wing.chores,
-            together=wing.together,
-            processes=wing.processes,
-            hold=wing.hold,
-            bound_claim=wing.bound_claim,
-            queues_soon=wing.queues_soon,
-        )
         if wing.offers is not None:
             offer(wing.name, Offer(frozenset(wing.options), wing.offers))
         if wing.settles is not None:
@@ -165,6 +169,11 @@ def build(
             when_stored(wing.name, wing.stored)
         if wing.gating is not None:
             gate_by(wing.gating)
+
+
+def _one(brought: Iterable[T | None]) -> T | None:
+    """What one wing brings, if any does."""
+    return next((each for each in brought if each is not None), None)
 
 
 def wings() -> tuple[Wing, ...]:

@@ -7,7 +7,7 @@ Said once, when the package is imported; see `core/wing.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -89,29 +89,10 @@ class Brought:
 _brought = Brought()
 
 
-def bring(
-    *,
-    together: MakeTogether | None = None,
-    processes: Processes | None = None,
-    chores: Callable[[Site], Sequence[Chore]] | None = None,
-    hold: Hold | None = None,
-    bound_claim: BoundClaim | None = None,
-    queues_soon: Callable[[], Operation[bool]] | None = None,
-) -> None:
-    """From now on there is this as well."""
+def bring(found: Brought) -> None:
+    """From now on there is this."""
     global _brought
-    if chores is not None:
-        _brought = replace(_brought, chores=(*_brought.chores, chores))
-    if together is not None:
-        _brought = replace(_brought, together=together)
-    if processes is not None:
-        _brought = replace(_brought, processes=processes)
-    if hold is not None:
-        _brought = replace(_brought, hold=hold)
-    if bound_claim is not None:
-        _brought = replace(_brought, bound_claim=bound_claim)
-    if queues_soon is not None:
-        _brought = replace(_brought, queues_soon=(*_brought.queues_soon, queues_soon))
+    _brought = found
 
 
 def brought() -> Brought:
