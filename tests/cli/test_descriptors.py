@@ -13,10 +13,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from fencerow.core.model.wanted import Descriptors, Stated
+from fencerow.core.model.wanted import Stated
 from fencerow.core.store import store
-from fencerow.core.worker import control
-from fencerow.core.worker.control import DescriptorCount, counted
+from fencerow.db import descriptors
+from fencerow.db.descriptors import DescriptorCount, counted
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from tests.cli.conftest import Cli, command
@@ -170,20 +170,20 @@ def test_who_cannot_even_look_has_none_left() -> None:
         none_left = counted()
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
-    assert none_left == Descriptors(limit, limit)
+    assert none_left == (limit, limit)
 
 
 def test_they_are_not_counted_at_each_renewal(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = [Descriptors(2, 9), Descriptors(1, 9)]
-    monkeypatch.setattr(control, "counted", seen.pop)
+    seen = [(2, 9), (1, 9)]
+    monkeypatch.setattr(descriptors, "counted", seen.pop)
     count = DescriptorCount()
 
-    assert [count.look(), count.look()] == [Descriptors(1, 9)] * 2
+    assert [count.look(), count.look()] == [(1, 9)] * 2
     monkeypatch.setattr(count, "_due", 0.0)
-    assert count.look() == Descriptors(2, 9)
+    assert count.look() == (2, 9)
 
 
 def test_where_they_cannot_be_counted_nothing_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "OPEN_FILES", Path("/proc/self/not-there"))
+    monkeypatch.setattr(descriptors, "OPEN_FILES", Path("/proc/self/not-there"))
 
     assert counted() is None

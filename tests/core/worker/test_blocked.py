@@ -22,6 +22,7 @@ from fencerow.core.worker import blocked
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.blocked import LastBlock, LoopWatch
 from fencerow.core.worker.on_loop import OnLoop
+from fencerow.db.loop_frames import waits_for_events
 from tests.batches.test_batches import batch
 from tests.core.worker.stage import Stage, handler, quick, working
 from tests.core.worker.test_parts import claimed
@@ -280,12 +281,12 @@ def test_a_loop_that_waits_for_events_is_told_from_a_handler_that_waits_for_its_
 
     entered = threading.Event()
     thread.start()
-    until(lambda: blocked._waits_for_events(frame(), loop))
+    until(lambda: waits_for_events(frame(), loop))
     with here, there:
         loop.call_soon_threadsafe(waits)
         assert entered.wait(BOUND_S)
         until(lambda: (at := frame()) is not None and at.f_code.co_name == "select")
-        assert not blocked._waits_for_events(frame(), loop), "it would not answer"
+        assert not waits_for_events(frame(), loop), "it would not answer"
         there.send(b"x")
         loop.call_soon_threadsafe(loop.stop)
         thread.join()

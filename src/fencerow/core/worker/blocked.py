@@ -7,7 +7,6 @@ beside it come to their turn. This thread needs neither the loop nor the databas
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import math
 import os
@@ -16,9 +15,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextvars import Context
 from types import FrameType
-from typing import Any
 
 from msgspec import structs
 
@@ -26,7 +23,7 @@ from fencerow.core.errors import LoopBlocked
 from fencerow.core.model.outcome import Crashed, Outcome, Released
 from fencerow.core.model.wanted import Blocked
 from fencerow.core.store.outcomes import WRITINGS
-from fencerow.core.store.running import Running, running
+from fencerow.core.store.running import running
 from fencerow.core.telemetry import Fact, Telemetry, clean
 from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.attempt import Attempt, OutOfTime
@@ -38,6 +35,7 @@ from fencerow.core.worker.pending import Pending, batches
 from fencerow.core.worker.roster import Key, Roster
 from fencerow.db.engine import Engine
 from fencerow.db.errors import exits
+from fencerow.db.loop_frames import context_in, waits_for_events
 from fencerow.db.service import Service
 from fencerow.db.starved import ProcessorWait, is_starved
 
@@ -210,7 +208,7 @@ class LoopWatch:
         if now - due > LATE_S:
             self._seen_since = now  # what it did meanwhile, nobody can say: it may have been stopped
         if self._pinged_at is None:
-            if _waits_for_events(self._frame(), self._loop):
+            if waits_for_events(self._frame(), self._loop):
                 return True  # it would answer at once: it is not woken for that
             self._pinged_at, self._waited_s = now, self._processor.seconds()
             try:
@@ -253,7 +251,8 @@ class LoopWatch:
         """Whose handler the loop is in: a step of its own, or of a task or callback that it has started."""
         if at_work := self._on_loop.attempts:
             return tuple(each for each in at_work if self._held.get(each.key) is each)
-        known = _running_in(self._frame(), self._loop)
+        context = context_in(self._frame(), self._loop)  # what a handler starts inherits its context
+        known = None if context is None else context.get(running)
         found = None if known is None else self._held.get((known.job_id, known.attempt))
         return () if found is None else (found,)
 
@@ -305,39 +304,6 @@ def _named(attempts: tuple[Attempt, ...]) -> str:
         return "code of no known job"
     first = attempts[0].claimed
     return f"job {first.id} ({first.name}) attempt {first.attempt}"
-
-
-def _waits_for_events(frame: FrameType | None, loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether a thread that stands there waits in this loop for what comes next, and not in code that the loop runs.
-
-    Of a loop that is not written in Python nobody can say so.
-    """
-    turn = frame.f_back if frame is not None and frame.f_code.co_name == "select" else None
-    if turn is None or turn.f_code is not asyncio.BaseEventLoop._run_once.__code__:  # type: ignore[attr-defined]
-        return False
-    return turn.f_locals.get("self") is loop
-
-
-def _running_in(frame: FrameType | None, loop: asyncio.AbstractEventLoop) -> Running | None:
-    """The attempt in whose context the loop runs a task or callback: what a handler starts inherits its context.
-
-    A loop that is not written in Python, as uvloop's, shows no handle: it tells of its task, and of a callback nothing.
-    """
-    while frame is not None:
-        handle = frame.f_locals.get("self") if frame.f_code is asyncio.Handle._run.__code__ else None
-        if isinstance(handle, asyncio.Handle):
-            return handle._context.get(running)  # type: ignore[attr-defined, no-any-return]
-        frame = frame.f_back
-    task = asyncio.current_task(loop)
-    context = None if task is None else _context_of(task)
-    return None if context is None else context.get(running)
-
-
-def _context_of(task: asyncio.Task[Any]) -> Context | None:
-    if sys.version_info >= (3, 12):
-        return task.get_context()
-    # Nobody can ask it there. What it refers to begins with its own; those of its callbacks come later.
-    return next((each for each in gc.get_referents(task) if isinstance(each, Context)), None)
 
 
 def _where(frame: FrameType | None) -> str:

@@ -7,12 +7,8 @@ was wanted and what is stated stand side by side on the worker's row until they 
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
-import sys
-import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -31,6 +27,7 @@ from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import Key, Roster
 from fencerow.core.worker.wakeups import WakeUps
 from fencerow.db.clock import CarriedClock
+from fencerow.db.descriptors import DescriptorCount
 from fencerow.db.memory import resident_bytes
 from fencerow.db.service import soon
 from fencerow.db.text import amount
@@ -39,8 +36,6 @@ from fencerow.db.trouble import is_trouble
 log = logging.getLogger("fencerow.worker")
 
 LOST_REPLY = '{"reason":"lost reply"}'
-OPEN_FILES = Path("/proc/self/fd")
-COUNT_S = 2.0  # a process with thousands of descriptors is not counted at each renewal that somebody hurried
 
 
 class Control:
@@ -106,6 +101,7 @@ class Control:
     def stated(self) -> str:
         """What this worker does now, as JSON for its row."""
         self._started_stated = self._roster.started.stated()
+        descriptors = self._descriptors.look()
         said = Stated(
             version=self._version,
             slot_groups=tuple(_slot_group_now(pool) for pool in tuple(self._roster.pools) if pool.queues),
@@ -116,7 +112,7 @@ class Control:
             begun_max=self._started_stated,
             failing=self._loops.failing(),
             blocked=self._block.stated(),
-            descriptors=self._descriptors.look(),
+            descriptors=None if descriptors is None else Descriptors(*descriptors),
             shortage=self._loops.shortage(),
             too_large=self._loops.too_large(),
             overdue=self._roster.overdue(),
@@ -215,40 +211,6 @@ class Control:
     def _let_go_asked(self) -> None:
         for pool in self._roster.pools:
             pool.let_go_asked()
-
-
-class DescriptorCount:
-    """How many file descriptors this process has open: before none is left, an operator can be told.
-
-    Counted at most every `COUNT_S` seconds, by one thread at a time.
-    """
-
-    def __init__(self) -> None:
-        self._last: Descriptors | None = None
-        self._due = 0.0  # monotonic seconds
-
-    def look(self) -> Descriptors | None:
-        """What is open, now or a moment ago; None where it cannot be counted."""
-        now = time.monotonic()
-        if now >= self._due:
-            self._last, self._due = counted(), now + COUNT_S
-        return self._last
-
-
-def counted() -> Descriptors | None:
-    """What is open now, and the limit; None where the system does not tell or sets no limit."""
-    if sys.platform != "linux":
-        return None
-    import resource
-
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if limit == resource.RLIM_INFINITY:
-        return None
-    try:
-        return Descriptors(len(list(OPEN_FILES.iterdir())) - 1, limit)  # one is that of the folder itself
-    except OSError as error:
-        # Where none is left to look with, that is the answer.
-        return Descriptors(limit, limit) if error.errno == errno.EMFILE else None
 
 
 def _slot_group_now(pool: Pool) -> SlotGroupNow:
