@@ -21,8 +21,9 @@ from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker import marks as marks_module
 from fencerow.core.worker.attempt import AskedToStop, Attempt
 from fencerow.core.worker.marks import QueueView
-from fencerow.core.worker.on_loop import OnLoop, noticed
+from fencerow.core.worker.on_loop import OnLoop
 from fencerow.core.worker.pool import STALE_S
+from fencerow.db.driven import noticed
 from fencerow.db.strikes import Striker
 from fencerow.db.threads import Threads
 from fencerow.errors import Busy, SchemaMissing, Unavailable

@@ -11,8 +11,8 @@ import pytest
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed
 from fencerow.core.worker.attempt import Attempt
-from fencerow.core.worker.on_loop import noticed
 from fencerow.core.worker.pool import IN_A_ROW_MAX, Pool
+from fencerow.db.driven import noticed
 from tests.core.worker.stage import handler, pool_of, until
 
 Open = Callable[..., Awaitable[list[str]]]

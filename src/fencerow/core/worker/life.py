@@ -23,9 +23,9 @@ from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.dispatch import Dispatch
 from fencerow.core.worker.lease import Failover, WorkerLease
-from fencerow.core.worker.on_loop import noticed
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import Roster
+from fencerow.db.driven import noticed
 
 
 class Life:

@@ -1,4 +1,4 @@
-"""What the event loop runs just now, and coroutines whose steps somebody must know of."""
+"""What the event loop runs just now."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from types import coroutine as awaitable
 from typing import Any, TypeVar
 
 from fencerow.core.worker.attempt import Attempt
+from fencerow.db.driven import rest_of
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ class OnLoop:
         for each in attempts:
             each.limit_time()
         step = partial(self._step, attempts, deadline, inside)
-        rest: T = yield from _rest(
+        rest: T = yield from rest_of(
             waiting,
             partial(step, coroutine.send),
             partial(step, coroutine.throw),
@@ -66,37 +67,3 @@ class OnLoop:
             if self.since <= deadline < time.monotonic():
                 for attempt in attempts:
                     attempt.overran = attempt.deadline < time.monotonic()
-
-
-@awaitable
-def noticed(coroutine: Coroutine[Any, Any, T], on_wait: Callable[[], None]) -> Generator[Any, Any, T]:
-    """The coroutine as if it were awaited plainly; `on_wait` is called when it waits for the first time."""
-    try:
-        waiting = coroutine.send(None)
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
-    on_wait()
-    rest: T = yield from _rest(waiting, coroutine.send, coroutine.throw, coroutine.close)
-    return rest
-
-
-def _rest(
-    waiting: Any,
-    send: Callable[[Any], Any],
-    throw: Callable[[BaseException], Any],
-    close: Callable[[], object],
-) -> Generator[Any, Any, Any]:
-    """What is left of a coroutine that waits: hand its waits out, and the answers in."""
-    try:
-        while True:
-            try:
-                answer = yield waiting
-            except GeneratorExit:
-                close()
-                raise
-            except BaseException as error:
-                waiting = throw(error)
-            else:
-                waiting = send(answer)
-    except StopIteration as done:
-        return done.value
