@@ -18,6 +18,7 @@ from fencerow.core.telemetry import Telemetry
 from fencerow.db.engine import Engine
 from fencerow.db.run import Operation
 from fencerow.db.trouble import is_trouble
+from fencerow.db.waits import set_within
 from fencerow.events.asides import Asides
 from fencerow.events.consumers import Aside, PartitionLease, Stored
 from fencerow.events.declared import Consumer, PartitionPage
@@ -122,11 +123,7 @@ class Drainer:
                     raise
 
     async def _wait(self) -> None:
-        try:
-            async with asyncio.timeout(self._pause_s()):
-                await self._woken.wait()
-        except TimeoutError:
-            pass
+        await set_within(self._woken, self._pause_s())
 
     def _is_held(self) -> bool:
         return self._held_until is not None

@@ -12,6 +12,7 @@ from fencerow.core.model.wakeup import HandoverFree, JobsEnded, decode
 from fencerow.db.engine import Engine
 from fencerow.db.service import soon
 from fencerow.db.strikes import SHELTER
+from fencerow.db.waits import set_within
 
 SLICE_S = 0.5  # a plain handler that must end is kept from it no longer
 
@@ -79,11 +80,7 @@ class AsyncBell:
 
     async def wait(self, timeout_s: float) -> None:
         """Until it has rung since the last wait, or for so long."""
-        try:
-            async with asyncio.timeout(max(0.0, timeout_s)):
-                await self._rung.wait()
-        except TimeoutError:
-            pass
+        await set_within(self._rung, max(0.0, timeout_s))
         self._rung.clear()
 
     def _heard(self, message: str | None) -> None:

@@ -16,6 +16,7 @@ from fencerow.core.telemetry import Telemetry
 from fencerow.db.engine import Engine
 from fencerow.db.errors.base import line_of
 from fencerow.db.trouble import is_trouble
+from fencerow.db.waits import set_within
 from fencerow.events.outbox import WAKE_UP
 from fencerow.relay.broker import BEGINNING, END, UNBEGUN, Message, Reading, Source
 from fencerow.relay.errors import BrokerAway, PositionGone, RelayPartLost
@@ -95,11 +96,7 @@ class Taker:
             await self._gone(error)
 
     async def _wait(self, within_s: float) -> None:
-        try:
-            async with asyncio.timeout(within_s):
-                await self._stopping.wait()
-        except TimeoutError:
-            pass
+        await set_within(self._stopping, within_s)
 
     async def _round(self) -> None:
         if self.lease.position in SPECIAL:

@@ -25,6 +25,7 @@ from fencerow.db.portion import Portion
 from fencerow.db.text import amount, said_of
 from fencerow.db.trouble import is_out_of_descriptors, is_shortage, is_trouble, out_of_resources
 
+from fencerow.db.waits import set_within
 log = logging.getLogger("fencerow.worker")
 
 STATED_MAX = 200  # characters of an error on the worker's row
@@ -133,11 +134,7 @@ class Loop:
     async def _wait(self, pause_s: float) -> None:
         # A wake-up must not turn an error into a hot loop; only the end does not wait for the pause.
         if self.failing is not None:
-            try:
-                async with asyncio.timeout(pause_s):
-                    await self._stopped.wait()
-            except TimeoutError:
-                pass
+            await set_within(self._stopped, pause_s)
             return
         timer = asyncio.get_running_loop().call_later(pause_s, self._woken.set)
         await self._woken.wait()

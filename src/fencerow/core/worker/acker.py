@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from fencerow.core.errors import OlderWorkers, OutcomeUnknown
 from fencerow.core.model.job import Fence
@@ -37,6 +36,7 @@ from fencerow.core.worker.wakeups import WakeUps
 from fencerow.db.engine import Engine
 from fencerow.db.portion import Portion, is_beyond_limits, is_too_much
 from fencerow.db.trouble import is_trouble, took_too_long
+from fencerow.db.waits import set_within
 
 log = logging.getLogger("fencerow.worker")
 
@@ -102,16 +102,12 @@ class Acker:
 
     def forget(self, attempt: Attempt) -> None:
         """The job is not ours any more; nothing is written."""
-        self._forget(attempt)
+        if self._roster.forget(attempt):
+            self._wakeups.wake_claimers()  # suspects are counted over all queues
 
     async def flushed(self, timeout_s: float) -> bool:
         """Wait until everything is confirmed; false when that took too long."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._idle.wait()
-        except TimeoutError:
-            return False
-        return True
+        return await set_within(self._idle, timeout_s)
 
     async def tick(self) -> float:
         """Write what has gathered; the loop's body. Waits until there is something."""
@@ -131,7 +127,8 @@ class Acker:
             if not self._apart:
                 self._idle.set()
             self._changed.clear()
-            await self._changed_within(min((each.apart_until for each in self._apart), default=math.inf))
+            until = min((each.apart_until for each in self._apart), default=None)
+            await set_within(self._changed, None if until is None else until - time.monotonic())
             self._rejoin()
         await self._gathered()
         batch, self._pending = self._pending[:BATCH_ROWS_MAX], self._pending[BATCH_ROWS_MAX:]
@@ -153,13 +150,6 @@ class Acker:
             self._apart = [each for each in self._apart if each.apart_until > now]
             self._pending = [*ready, *self._pending]
 
-    async def _changed_within(self, until: float) -> None:
-        try:
-            async with asyncio.timeout(None if until == math.inf else until - time.monotonic()):
-                await self._changed.wait()
-        except TimeoutError:
-            pass
-
     async def _write_all(self) -> None:
         for kind, holder, batch in batches(self._writing.values()):
             await self._write_in_parts("succeed_first" if kind == "succeed" else kind, holder, batch)
@@ -179,8 +169,8 @@ class Acker:
             await self._not_written(kind, holder, batch, error, time.monotonic() - began)
             return
         self.portion.fitted(len(batch), time.monotonic() - began)
-        rest = self._confirm_all(batch, moved)
-        if rest:
+        self._confirm([each for each in batch if each.attempt.claimed.id in moved])
+        if rest := [each for each in batch if each.attempt.claimed.id not in moved]:
             self._wait_apart(await self._settled(rest), LOCKED_S)
 
     async def _not_written(
@@ -284,16 +274,9 @@ class Acker:
         )
         self._telemetry.counters.add("leases_lost")
         self._telemetry.emit(Fact.LEASE_LOST, **facts(each.attempt))
-        self._drop(each)
+        self._writing.pop(each.key, None)
+        self.forget(each.attempt)
         return False
-
-    def _confirm_all(self, batch: Iterable[Pending], moved: set[str]) -> list[Pending]:
-        confirmed: list[Pending] = []
-        rest: list[Pending] = []
-        for each in batch:
-            (confirmed if each.attempt.claimed.id in moved else rest).append(each)
-        self._confirm(confirmed)
-        return rest
 
     def _confirm(self, confirmed: Sequence[Pending]) -> None:
         counts = Counter[Fact]()
@@ -317,11 +300,3 @@ class Acker:
         if last is not None:
             self._failover.confirmed(*last.attempt.key)
         self._wakeups.made_room()
-
-    def _drop(self, each: Pending) -> None:
-        self._writing.pop(each.attempt.key, None)
-        self._forget(each.attempt)
-
-    def _forget(self, attempt: Attempt) -> None:
-        if self._roster.forget(attempt):
-            self._wakeups.wake_claimers()  # suspects are counted over all queues

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 from fencerow.app import App
 from fencerow.db.engine import Engine
 from fencerow.db.run import Operation
+from fencerow.db.waits import set_within
 
 log = logging.getLogger("fencerow.web")
 
@@ -58,10 +59,7 @@ class Watch(Generic[S]):
 
     async def news(self, patience_s: float) -> bool:
         """Wait until there is something new; false when there was nothing for so long."""
-        try:
-            async with asyncio.timeout(patience_s):
-                await self.changed.wait()
-        except TimeoutError:
+        if not await set_within(self.changed, patience_s):
             return False
         self.changed.clear()
         return True
@@ -133,11 +131,7 @@ class Watching(Generic[W]):
 
     async def _rest(self, pause_s: float) -> None:
         await asyncio.sleep(AGAIN_S if self._watches else 0)
-        try:
-            async with asyncio.timeout(pause_s - AGAIN_S):
-                await self._wake.wait()
-        except TimeoutError:
-            pass
+        await set_within(self._wake, pause_s - AGAIN_S)
 
     async def _looked(self) -> bool:
         """Look once; whatever is met is told to the log, and the next look comes: streams last until they end."""
