@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from fencerow.db.errors import StorageFull
+from fencerow.db.recent import Recent
 from fencerow.db.text import said_of
 from fencerow.db.trouble import took_too_long
 
@@ -23,7 +24,6 @@ T = TypeVar("T")
 
 CALM: Final = 16  # full portions in a row that went well, until twice as much is tried
 QUICK: Final = 0.25  # of the time after which one was given up: what takes longer is no reason for more
-TOLD_S: Final = 600.0  # how long it is told that a portion was too large
 ERROR_MAX: Final = 200  # characters of it
 
 
@@ -36,7 +36,7 @@ class Portion:
         self._most = most
         self._given_up_s = 0.0  # how long the last one took that failed
         self._calm = 0
-        self._told: tuple[str, float] | None = None  # what was too large, and when
+        self._large = Recent[str]()
 
     async def fit(self, wanted: int, do: Callable[[int], Awaitable[T]]) -> T:
         """Do as many as are wanted and as fit, half as many while that fails because of its size.
@@ -62,7 +62,7 @@ class Portion:
         self._given_up_s = max(1.0, took_s)
         self._calm = 0
         text = f"{self._what}: {asked} at once were too many: {said_of(error)}"
-        self._told = text[:ERROR_MAX], time.monotonic()
+        self._large.note(text[:ERROR_MAX])
         return asked > 1
 
     def fitted(self, asked: int, took_s: float) -> None:
@@ -77,8 +77,7 @@ class Portion:
 
     def too_large(self) -> str | None:
         """What was too much at once within the last minutes."""
-        told = self._told
-        return told[0] if told is not None and time.monotonic() - told[1] < TOLD_S else None
+        return self._large.told()
 
 
 def is_too_much(error: BaseException) -> bool:

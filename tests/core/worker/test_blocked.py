@@ -17,12 +17,14 @@ import pytest
 from msgspec import structs
 
 from fencerow.batches.item import BatchItem
+from fencerow.core.model.wanted import Blocked
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker import blocked
 from fencerow.core.worker.attempt import Attempt
-from fencerow.core.worker.blocked import LastBlock, LoopWatch
+from fencerow.core.worker.blocked import LoopWatch
 from fencerow.core.worker.on_loop import OnLoop
 from fencerow.db.loop_frames import waits_for_events
+from fencerow.db.recent import Recent
 from tests.batches.test_batches import batch
 from tests.core.worker.stage import Stage, handler, quick, working
 from tests.core.worker.test_parts import claimed
@@ -73,7 +75,7 @@ async def test_who_blocks_the_loop_is_named_with_the_stack(
         STAGES.append(stage)
         job = await stage.run(function.__name__)
         (told,) = stage.heard.all(Fact.LOOP_BLOCKED)
-        while not (stated := stage.worker._parts.block.stated()) or not stated.is_over:
+        while not (stated := stage.worker._parts.block.told()) or not stated.is_over:
             await asyncio.sleep(0.01)
         assert '"is_over":true' in stage.worker._parts.control.stated()
 
@@ -212,7 +214,7 @@ class Scene:
         held = {self.attempt.key: self.attempt}
         ending: Any = self  # it would end the process
         deaf: Any = Deaf()
-        self.watch = LoopWatch(deaf, on_loop, held, Telemetry(), LastBlock(), ending, kill_s=10.0)
+        self.watch = LoopWatch(deaf, on_loop, held, Telemetry(), Recent[Blocked](), ending, kill_s=10.0)
         self.watch._stopped = self.clock  # type: ignore[assignment]
 
     def end(self, reason: str, late: tuple[Attempt, ...]) -> None:

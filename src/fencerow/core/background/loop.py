@@ -22,14 +22,14 @@ from fencerow.core.telemetry import Fact, Telemetry, clean
 from fencerow.db.apart import apart
 from fencerow.db.errors.base import line_of
 from fencerow.db.portion import Portion
+from fencerow.db.recent import Recent
 from fencerow.db.text import amount, said_of
 from fencerow.db.trouble import is_out_of_descriptors, is_shortage, is_trouble, out_of_resources
-
 from fencerow.db.waits import set_within
+
 log = logging.getLogger("fencerow.worker")
 
 STATED_MAX = 200  # characters of an error on the worker's row
-STATED_S = 600.0  # how long a shortage that is over stays there
 TROUBLE_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 FAULT_S = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)  # of work in the background, which may need somebody's hand
 
@@ -172,7 +172,7 @@ class Endurance:
         self._name = name
         self._limit_s = limit_s
         self._since: float | None = None
-        self._last: tuple[str, float] | None = None  # the last shortage, and when it was met
+        self._last = Recent[str]()
 
     def recovered(self) -> None:
         """It went well: whatever was short is there again."""
@@ -186,15 +186,14 @@ class Endurance:
         now = time.monotonic()
         if self._since is None:
             self._since = now
-        self._last = clean(f"{self._name}: {said_of(error)}")[:STATED_MAX], now
+        self._last.note(clean(f"{self._name}: {said_of(error)}")[:STATED_MAX])
         if now - self._since < self._limit_s:
             return None
         return out_of_resources(f"nothing could be done for {now - self._since:.0f} s", error)
 
     def shortage(self) -> str | None:
         """The last shortage that it met, while that is worth telling. From any thread."""
-        last = self._last
-        return last[0] if last is not None and time.monotonic() - last[1] < STATED_S else None
+        return self._last.told()
 
 
 class WorkerDied(RuntimeError):

@@ -21,11 +21,11 @@ from fencerow.core.errors import ConfigError
 from fencerow.core.model import rules
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.outcome import Released
-from fencerow.core.model.wanted import Leave
+from fencerow.core.model.wanted import Blocked, Leave
 from fencerow.core.model.worker_labels import parsed_labels
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.acker import Acker
-from fencerow.core.worker.blocked import LastBlock, LoopWatch, ProcessEnd
+from fencerow.core.worker.blocked import LoopWatch, ProcessEnd
 from fencerow.core.worker.brought import Apart, brought, check_apart
 from fencerow.core.worker.calling import Calls
 from fencerow.core.worker.claims import Claims
@@ -46,6 +46,7 @@ from fencerow.core.worker.wakeups import WakeUps
 from fencerow.db.clock import CarriedClock
 from fencerow.db.connections import of_worker
 from fencerow.db.engine import Engine
+from fencerow.db.recent import Recent
 from fencerow.db.text import amount
 from fencerow.version import __version__
 
@@ -79,7 +80,7 @@ class Assembly:
         self.chores = Chores(chores, telemetry, self.loops.add)
         self.lease = WorkerLease(config.lease_s, config.renew_s)
         self.clock = CarriedClock()
-        self.block = LastBlock()
+        self.block = Recent[Blocked]()
         self.roster = Roster(
             self.lease,
             self.clock,

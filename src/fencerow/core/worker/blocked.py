@@ -36,6 +36,7 @@ from fencerow.core.worker.roster import Key, Roster
 from fencerow.db.engine import Engine
 from fencerow.db.errors import exits
 from fencerow.db.loop_frames import context_in, waits_for_events
+from fencerow.db.recent import Recent
 from fencerow.db.service import Service
 from fencerow.db.starved import ProcessorWait, is_starved
 
@@ -47,7 +48,6 @@ BLOCKED_S = 1.0  # from then on it is said
 LATE_S = 1.0  # beyond what a busy machine does to a thread: this process itself stood still
 AGAIN_FACTOR = 4  # it is said again when it has lasted so many times as long
 HURRY_S = 1.0  # how long a second request to end waits for the loop
-STATED_S = 600.0  # how long a block that is over stays on the worker's row
 WHERE_MAX = 200
 EXIT_CODE = exits.BLOCKED
 OF_CODE = (
@@ -57,17 +57,6 @@ OF_THE_MACHINE = (
     "other threads and processes have the processors, so run less beside this worker, or fewer slots"
 )
 PATIENCE_S = 2.0  # for the database; what it does not answer, the sweeps of others settle
-
-
-class LastBlock:
-    """The present block, or the last one while it is worth telling. Written by the watch, read from any thread."""
-
-    def __init__(self) -> None:
-        self.last: tuple[Blocked, float] | None = None  # and when it was seen
-
-    def stated(self) -> Blocked | None:
-        last = self.last
-        return last[0] if last is not None and time.monotonic() - last[1] < STATED_S else None
 
 
 class ProcessEnd:
@@ -140,8 +129,8 @@ class ProcessEnd:
 
 
 class LoopWatch:
-    """Pings the loop. `ending` is called in the thread, once, with the reason and those who ran out of time; without it
-    the process is never ended.
+    """Pings the loop. `block` is the present block, or the last one. `ending` is called in the thread, once, with the
+    reason and those who ran out of time; without it the process is never ended.
 
     `kill_s` is what a handler gets beyond its time limit, and the loop after a first request to end.
     """
@@ -152,7 +141,7 @@ class LoopWatch:
         on_loop: OnLoop,
         held: Mapping[Key, Attempt],
         telemetry: Telemetry,
-        block: LastBlock,
+        block: Recent[Blocked],
         ending: ProcessEnd | None,
         *,
         kill_s: float,
@@ -225,7 +214,7 @@ class LoopWatch:
             return
         attempts = self._culprits()
         found = self._described(blocked_s, attempts)
-        self._block.last = found, now
+        self._block.note(found)
         if blocked_s >= AGAIN_FACTOR * self._said_s:
             self._said_s = blocked_s
             self._say(found)
@@ -294,9 +283,8 @@ class LoopWatch:
         last = self._block.last
         if pinged_at is not None and last is not None and not last[0].is_over:
             said, _ = last
-            now = time.monotonic()
-            seconds = round(max(said.seconds, now - pinged_at), 1)
-            self._block.last = structs.replace(said, seconds=seconds, is_over=True), now
+            seconds = round(max(said.seconds, time.monotonic() - pinged_at), 1)
+            self._block.note(structs.replace(said, seconds=seconds, is_over=True))
 
 
 def _named(attempts: tuple[Attempt, ...]) -> str:

@@ -14,12 +14,11 @@ import msgspec
 
 from fencerow.core.background.loop import Fatal, Loops
 from fencerow.core.chore import Site
-from fencerow.core.model.wanted import Descriptors, Leave, SlotGroup, SlotGroupNow, Stated, Wanted
+from fencerow.core.model.wanted import Blocked, Descriptors, Leave, SlotGroup, SlotGroupNow, Stated, Wanted
 from fencerow.core.store import store
 from fencerow.core.store.workers import Holding
 from fencerow.core.telemetry import Fact
 from fencerow.core.worker.attempt import Interrupt
-from fencerow.core.worker.blocked import LastBlock
 from fencerow.core.worker.claims import Claims
 from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.life import Life
@@ -29,6 +28,7 @@ from fencerow.core.worker.wakeups import WakeUps
 from fencerow.db.clock import CarriedClock
 from fencerow.db.descriptors import DescriptorCount
 from fencerow.db.memory import resident_bytes
+from fencerow.db.recent import Recent
 from fencerow.db.service import soon
 from fencerow.db.text import amount
 from fencerow.db.trouble import is_trouble
@@ -54,7 +54,7 @@ class Control:
         claims: Claims,
         wakeups: WakeUps,
         loops: Loops,
-        block: LastBlock,
+        block: Recent[Blocked],
         fatal: Fatal,
         leave: Callable[[Leave], None],
     ) -> None:
@@ -111,7 +111,7 @@ class Control:
             memory_bytes=resident_bytes(),
             begun_max=self._started_stated,
             failing=self._loops.failing(),
-            blocked=self._block.stated(),
+            blocked=self._block.told(),
             descriptors=None if descriptors is None else Descriptors(*descriptors),
             shortage=self._loops.shortage(),
             too_large=self._loops.too_large(),
