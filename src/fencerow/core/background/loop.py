@@ -209,14 +209,10 @@ class Fatal:
         self._owner: asyncio.Task[Any] | None = None
         self._owner_told = False
         self._expected = False
-        self._sudden = False
+        self.is_sudden = False  # half of the worker is gone, so that nothing is to be waited for
 
     def happened(self) -> bool:
         return self.future.done()
-
-    def is_sudden(self) -> bool:
-        """Whether half of the worker is gone, so that nothing is to be waited for."""
-        return self._sudden
 
     def own(self, owner: asyncio.Task[Any] | None) -> None:
         """This task is inside a `with` block of the worker; it is cancelled when the worker dies."""
@@ -242,7 +238,7 @@ class Fatal:
             return
         log.critical("%s of worker %s ended by an error", where, self._worker, exc_info=error)
         self.future.set_result(error)
-        self._sudden = sudden
+        self.is_sudden = sudden
         if self._owner is not None and not self._expected:
             # Nobody waits for `future` in a `with` block: half a worker must not look alive.
             self._owner_told = self._owner.cancel(f"worker {self._worker} died")

@@ -15,7 +15,7 @@ from functools import partial
 from fencerow.core.background.chores import Chores
 from fencerow.core.background.loop import Endurance, Fatal, Loop, Loops
 from fencerow.core.background.reaper import JobReaper
-from fencerow.core.chore import Chore, Site, Taking, Ticking
+from fencerow.core.chore import Chore, Site, Ticking
 from fencerow.core.config import CoreConfig
 from fencerow.core.errors import ConfigError
 from fencerow.core.model import rules
@@ -101,7 +101,7 @@ class Assembly:
             self.clock.due,
             self.wakeups.announce,
             self.clock.now_us,
-            self._taking,
+            lambda: self.claims.taking(),  # made later
         )
         # The life of an attempt, from its end to its claim.
         lines = JobLines.of(config)
@@ -187,9 +187,6 @@ class Assembly:
         self.loops.start()
         for pool in self.roster.pools:
             self.life.fill(pool)
-
-    async def _taking(self) -> Taking | None:
-        return await self.claims.taking()
 
     def _add_loops(self, site: Site) -> None:
         """What writes outcomes, what looks after the tables in every worker with no leader, and the user's chores.

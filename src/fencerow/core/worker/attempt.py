@@ -89,7 +89,6 @@ class Attempt:
     may_start = False  # it was let start here, and cannot be withdrawn any more
     is_over = False  # the handler has ended or was given up; its outcome may still have to be written
     _withdrawn = False
-    _asked = False
     _event: threading.Event | None = None
     _raise: Callable[[Interrupt], None] | None = None
     _give_up: Callable[[], object] | None = None
@@ -110,14 +109,14 @@ class Attempt:
 
     @property
     def asked_to_end(self) -> bool:
-        return self._asked
+        return self.interrupt is not None
 
     @property
     def thread_event(self) -> threading.Event:
         """Set when the attempt is asked to end: something a plain handler can wait for."""
         if self._event is None:  # made when wanted: it is dear, and few handlers wait for it
             self._event = threading.Event()
-            if self._asked:
+            if self.asked_to_end:
                 self._event.set()
         return self._event
 
@@ -160,7 +159,6 @@ class Attempt:
         if self.interrupt is not None and why is not Interrupt.LOST:
             return
         self.interrupt = why
-        self._asked = True
         if self._event is not None:
             self._event.set()
         if self._raise is None:
@@ -169,11 +167,14 @@ class Attempt:
             self._later(raise_s, lambda: self._interrupt(why))
         else:
             self._interrupt(why)
-        self._later(raise_s + self._kill_s, self._abandon)
+        self._later(raise_s + self._kill_s, self.give_up_now)
 
     def give_up_now(self) -> None:
-        """Go on without the handler at once: the worker leaves."""
-        self._abandon()
+        """Go on without the handler: it did not end when asked, or the worker leaves."""
+        if self._give_up is not None:
+            give_up, self.abandoned = self._give_up, True
+            self.finish()
+            give_up()
 
     def limit_hold(self, limit_s: float, is_open: Callable[[], bool]) -> None:
         """End the attempt if its transaction is still open after this long: others wait for it."""
@@ -207,12 +208,6 @@ class Attempt:
     def _interrupt(self, why: Interrupt) -> None:
         if self._raise is not None:
             self._raise(why)
-
-    def _abandon(self) -> None:
-        if self._give_up is not None:
-            give_up, self.abandoned = self._give_up, True
-            self.finish()
-            give_up()
 
     def _later(self, delay_s: float, call: Callable[[], None]) -> None:
         self._timers += (asyncio.get_running_loop().call_later(delay_s, call),)

@@ -129,10 +129,6 @@ class Keeper:
         else:
             self._sign_off()
 
-    def close(self) -> None:
-        """Close the connection."""
-        self._engine.close()
-
     def silent_s(self) -> float:
         """How long ago its thread began its last turn."""
         return time.monotonic() - self._turned_at
@@ -161,7 +157,7 @@ class Keeper:
                 raise
             log.warning("worker %s could not sign off (%s); its lease will run out", self._name, error)
         finally:
-            self.close()
+            self._engine.close()
 
     def _retire_all(self, *, but: str | None = None) -> None:
         for holder in [each for each in self._open if each != but]:

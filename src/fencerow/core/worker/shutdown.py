@@ -71,17 +71,17 @@ class Shutdown:
             log.warning(text, still, listed(running, len(running)))
         for attempt in list(self._roster.held.values()):
             attempt.end(Interrupt.SHUTDOWN)
-        deadline = time.monotonic() + min(1.0, self._kill_s)
-        while self._roster.any_running() and time.monotonic() < deadline:  # noqa: ASYNC110
-            await asyncio.sleep(LOOK_S)
+        await self._ended(min(1.0, self._kill_s))
         for attempt in list(self._roster.held.values()):
             attempt.give_up_now()
         self.release_waiting()
-        deadline = time.monotonic() + KILLED_S
+        await self._ended(KILLED_S)  # child processes were killed: what became of their jobs is known soon
+
+    async def _ended(self, limit_s: float) -> None:
+        """Wait until no handler runs, at most this long."""
+        deadline = time.monotonic() + limit_s
         while self._roster.any_running() and time.monotonic() < deadline:  # noqa: ASYNC110
-            await asyncio.sleep(
-                LOOK_S
-            )  # child processes were killed: what became of their jobs is known soon
+            await asyncio.sleep(LOOK_S)
 
     async def outcomes_written(self) -> None:
         """Wait for the acker, but not for ever."""

@@ -56,38 +56,24 @@ class JobTransaction(Generic[T]):
         self.made: list[Requeued] = []  # the follow-ups among that
         self._sync: ExitStack | None = None
         self._async: AsyncExitStack | None = None
-        self._session: Session | None = None
-        self._asession: AsyncSession | None = None
+        # The open transaction: of a plain handler, or of an async one.
+        self.session: Session | None = None
+        self.asession: AsyncSession | None = None
+        self.in_doubt = False  # the commit was sent: after an error it may have happened or not
         self._handed = Handed(
             "job.transaction()", "the job's success", TransactionMisuse, is_async=attempt.handler.is_async
         )
-        self._committing = False
 
     @property
     def is_open(self) -> bool:
         """Whether something waits to be committed with the success."""
-        return self._session is not None or self._asession is not None
-
-    @property
-    def session(self) -> Session | None:
-        """The open transaction of a plain handler."""
-        return self._session
-
-    @property
-    def asession(self) -> AsyncSession | None:
-        """The open transaction of an async handler."""
-        return self._asession
-
-    @property
-    def in_doubt(self) -> bool:
-        """Whether the commit was sent: after an error it may have happened or not."""
-        return self._committing
+        return self.session is not None or self.asession is not None
 
     def __enter__(self) -> T:
         self._handed.enter(in_async=False)
         with SHELTER:  # struck behind it, the worker rolls back what is open here
             stack = ExitStack()
-            session = self._session = stack.enter_context(
+            session = self.session = stack.enter_context(
                 self._engine.session()
                 if self._given is None
                 else own_session(self._given, self._engine, self._handed.ended_by_hand)
@@ -101,9 +87,9 @@ class JobTransaction(Generic[T]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None and self._session is not None:
+        if error is None and self.session is not None:
             try:
-                self._session.flush()
+                self.session.flush()
             except BaseException as refused:
                 self.roll_back(refused)
                 raise
@@ -113,7 +99,7 @@ class JobTransaction(Generic[T]):
     async def __aenter__(self) -> T:
         self._handed.enter(in_async=True)
         stack = AsyncExitStack()
-        session = self._asession = await stack.enter_async_context(
+        session = self.asession = await stack.enter_async_context(
             self._engine.asession()
             if self._given is None
             else own_asession(self._given, self._engine, self._handed.ended_by_hand)
@@ -127,9 +113,9 @@ class JobTransaction(Generic[T]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None and self._asession is not None:
+        if error is None and self.asession is not None:
             try:
-                await self._asession.aflush()
+                await self.asession.aflush()
             except BaseException as refused:
                 await self.aroll_back(refused)
                 raise
@@ -138,12 +124,12 @@ class JobTransaction(Generic[T]):
 
     def is_on(self, connection: object) -> bool:
         """Whether this is the connection that it gave to the handler, and open: its commit is the job's success."""
-        session = self._session or self._asession
+        session = self.session or self.asession
         return session is not None and _below(session.connection) is _below(connection)
 
     def abandon(self) -> None:
         """The handler was given up: what its transaction locks must not wait for it. From any thread."""
-        session = self._session or self._asession
+        session = self.session or self.asession
         if session is not None:
             session.abandon()
 
@@ -154,7 +140,7 @@ class JobTransaction(Generic[T]):
             LeaseLost: this attempt no longer holds the job; everything was rolled back.
             TransactionMisuse: the handler had ended the transaction itself.
         """
-        session, stack = self._session, self._sync
+        session, stack = self.session, self._sync
         assert session is not None and stack is not None
         try:
             session.flush()
@@ -166,13 +152,13 @@ class JobTransaction(Generic[T]):
         except BaseException as error:
             self.roll_back(error)
             raise
-        self._committing, self._session = True, None
+        self.in_doubt, self.session = True, None
         stack.close()
         self.moved, self.made = done.moved[0], done.made
 
     async def acommit(self, result: str) -> None:
         """The same for an async handler."""
-        session, stack = self._asession, self._async
+        session, stack = self.asession, self._async
         assert session is not None and stack is not None
         try:
             await session.aflush()
@@ -184,22 +170,22 @@ class JobTransaction(Generic[T]):
         except BaseException as error:
             await self.aroll_back(error)
             raise
-        self._committing, self._asession = True, None
+        self.in_doubt, self.asession = True, None
         await stack.aclose()
         self.moved, self.made = done.moved[0], done.made
 
     @sheltered
     def roll_back(self, error: BaseException) -> None:
         """Undo everything. Harmless when it is over already."""
-        if self._session is not None and self._sync is not None:
-            self._session, stack = None, self._sync
+        if self.session is not None and self._sync is not None:
+            self.session, stack = None, self._sync
             with rolling_back(error):
                 stack.__exit__(type(error), error, error.__traceback__)
 
     async def aroll_back(self, error: BaseException) -> None:
         """The same for an async handler."""
-        if self._asession is not None and self._async is not None:
-            self._asession, stack = None, self._async
+        if self.asession is not None and self._async is not None:
+            self.asession, stack = None, self._async
             with rolling_back(error):
                 await stack.__aexit__(type(error), error, error.__traceback__)
 

@@ -316,7 +316,7 @@ class LoopWorker:
 
     def _hurried(self) -> bool:
         late = self._leave_by is not None and time.monotonic() >= self._leave_by
-        return late or self._asked_now.is_set() or self._parts.fatal.is_sudden()
+        return late or self._asked_now.is_set() or self._parts.fatal.is_sudden
 
     async def _wind_up(self) -> None:
         parts = self._parts
