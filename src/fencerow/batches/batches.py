@@ -174,12 +174,7 @@ class Batches:
         if attempt.interrupt is not Interrupt.CANCEL:
             batch.call.give_up_now()
             return
-        log.warning(
-            "job %s (%s) attempt %d was cancelled; its batch did not heed that and goes on without it",
-            attempt.claimed.id,
-            attempt.claimed.name,
-            attempt.claimed.attempt,
-        )
+        log.warning("%s was cancelled; its batch did not heed that and goes on without it", attempt)
         self._settle(batch, item, None)
         if not batch.open:
             batch.call.end(Interrupt.CANCEL)

@@ -100,8 +100,11 @@ class Acker:
         if moved.had_turns:
             self._wakeups.announce_free_turns()
 
-    def forget(self, attempt: Attempt) -> None:
+    def lose(self, attempt: Attempt, how: str) -> None:
         """The job is not ours any more; nothing is written."""
+        log.warning("%s %s", attempt, how)
+        self._telemetry.counters.add("leases_lost")
+        self._telemetry.emit(Fact.LEASE_LOST, **facts(attempt))
         if self._roster.forget(attempt):
             self._wakeups.wake_claimers()  # suspects are counted over all queues
 
@@ -265,17 +268,9 @@ class Acker:
             self._confirm([each])  # the reply was lost, the write was not
             self._wakeups.announce_ended([each.id] if fence.state is not State.QUEUED else [])
             return False
-        log.warning(
-            "job %s (%s) attempt %d is over for us: it is %s now",
-            claimed.id,
-            claimed.name,
-            claimed.attempt,
-            "gone" if fence is None else f"{fence.state}, attempt {fence.attempt}",
-        )
-        self._telemetry.counters.add("leases_lost")
-        self._telemetry.emit(Fact.LEASE_LOST, **facts(each.attempt))
         self._writing.pop(each.key, None)
-        self.forget(each.attempt)
+        now = "gone" if fence is None else f"{fence.state}, attempt {fence.attempt}"
+        self.lose(each.attempt, f"is over for us: it is {now} now")
         return False
 
     def _confirm(self, confirmed: Sequence[Pending]) -> None:

@@ -102,6 +102,10 @@ class Attempt:
         self.handler = handler
         self.taken = time.monotonic() if taken is None else taken  # when it came from the database
 
+    def __str__(self) -> str:
+        """What the log calls it."""
+        return f"job {self.claimed.id} ({self.claimed.name}) attempt {self.claimed.attempt}"
+
     @property
     def timeout_s(self) -> float | None:
         """The limit of this run: the job's own, as it was submitted."""

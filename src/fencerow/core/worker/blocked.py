@@ -288,10 +288,7 @@ class LoopWatch:
 
 
 def _named(attempts: tuple[Attempt, ...]) -> str:
-    if not attempts:
-        return "code of no known job"
-    first = attempts[0].claimed
-    return f"job {first.id} ({first.name}) attempt {first.attempt}"
+    return str(attempts[0]) if attempts else "code of no known job"
 
 
 def _where(frame: FrameType | None) -> str:

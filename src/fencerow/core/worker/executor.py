@@ -265,13 +265,8 @@ class Executor:
     def _give_up(self, attempt: Attempt, slot_lost: Callable[[], None]) -> None:
         """Go on without a handler that ignores its end. What it still does, the fence refuses."""
         self.count_hung()
-        log.error(
-            "job %s (%s) attempt %d did not end when asked (%s) and was given up; it may still be running here",
-            attempt.claimed.id,
-            attempt.claimed.name,
-            attempt.claimed.attempt,
-            attempt.interrupt,
-        )
+        text = "%s did not end when asked (%s) and was given up; it may still be running here"
+        log.error(text, attempt, attempt.interrupt)
         error = CancelRequested("the handler ignored its end and was given up")
         self.report(attempt, self._decider.decide(attempt, error))
         slot_lost()
@@ -290,15 +285,7 @@ class Reports:
         if isinstance(decision, Succeeded):
             self._acker.put(attempt, decision, duration_s)
         elif decision is None:
-            log.warning(
-                "job %s (%s) attempt %d lost its lease; its outcome is dropped",
-                attempt.claimed.id,
-                attempt.claimed.name,
-                attempt.claimed.attempt,
-            )
-            self._acker.forget(attempt)
-            self._telemetry.counters.add("leases_lost")
-            self._telemetry.emit(Fact.LEASE_LOST, **facts(attempt))
+            self._acker.lose(attempt, "lost its lease; its outcome is dropped")
         elif isinstance(decision, Committed):
             self._acker.committed(attempt, decision.moved, duration_s, decision.made)
         else:
