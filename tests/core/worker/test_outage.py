@@ -141,8 +141,8 @@ def _looks(patch: pytest.MonkeyPatch) -> tuple[Counter[WorkerLease], Counter[Wor
     asked, granted = Counter[WorkerLease](), Counter[WorkerLease]()
     warrant = WorkerLease.warrant
 
-    def counted(lease: WorkerLease, now: float | None = None) -> Warrant | None:
-        found = warrant(lease, now)
+    def counted(lease: WorkerLease) -> Warrant | None:
+        found = warrant(lease)
         asked[lease] += 1
         granted[lease] += found is not None
         return found

@@ -101,27 +101,24 @@ class WorkerLease:
         """From now on nothing may be started here, whatever renewals say: the process is about to end."""
         self._starts_nothing = True
 
-    def holds(self, now: float | None = None) -> bool:
+    def holds(self) -> bool:
         """Whether new work may be started."""
-        if self._starts_nothing:
-            return False
-        return self.holder is not None and (steady() if now is None else now) < self._deadline
+        return not self._starts_nothing and self.holder is not None and steady() < self._deadline
 
-    def may_judge(self, now: float | None = None) -> bool:
+    def may_judge(self) -> bool:
         """Whether others may be declared dead: own renewals went well without a gap for one whole lease."""
-        moment = steady() if now is None else now
-        return self.holds(moment) and moment - self._gapless_since >= self.lease_s
+        return self.holds() and steady() - self._gapless_since >= self.lease_s
 
-    def warrant(self, now: float | None = None) -> Warrant | None:
+    def warrant(self) -> Warrant | None:
         """The right to declare others dead, if there is one.
 
         It ends, by the database's clock, a margin after this moment, and when the renewal it rests on is followed
         by a gap. A statement that comes later than that was held up by the very outage which made the others
         late, or the clock has jumped since the renewal: who is late by less than the margin has stopped already.
         """
-        moment = steady() if now is None else now
+        moment = steady()
         with self._lock:
-            if not self.may_judge(moment) or self.holder is None or self._renewed_us is None:
+            if not self.may_judge() or self.holder is None or self._renewed_us is None:
                 return None
             valid_s = min(self._gap_s, moment - self._renewed_at + self.margin_s)
             return Warrant(self.holder, self._renewed_us + round(valid_s * 1_000_000))
