@@ -9,7 +9,6 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 
-from fencerow.core.background.dormant import is_used
 from fencerow.core.chore import Chore
 from fencerow.core.config import CoreConfig
 from fencerow.core.errors import Busy, SchemaMissing
@@ -39,6 +38,7 @@ from fencerow.retention.periods import (
 )
 from fencerow.retention.purging import (
     forget_workers,
+    is_used,
     purge_by_age,
     purge_by_count,
     purge_by_own_age,

@@ -1,7 +1,7 @@
 """Removing finished jobs by age and by number, spent ids, and keys past their lifetime, in bounded batches.
 
 Each of these returns how many it removed; a number equal to `limit` says that there may be more. Beside them the rows
-of workers that have ended.
+of workers that have ended, and whether a wing has rows at all.
 """
 
 from __future__ import annotations
@@ -66,6 +66,12 @@ def spent_workers(*, age_s: float) -> Steps[list[str]]:
 def forget_workers(ids: Sequence[str], *, age_s: float) -> Steps[list[str]]:
     """Drop the rows of these workers, if they ended longer ago than this."""
     return first_column((yield from execute("forget_workers", ids=list(ids), age_s=age_s)))
+
+
+@operation(alone=True, repeatable=True, writes="")
+def is_used(statement: str) -> Steps[bool]:
+    """Whether a wing has anything in its tables: the named query that says so has a row then."""
+    return bool((yield from execute(statement)))
 
 
 def _purged(name: str, **params: Param) -> Steps[int]:

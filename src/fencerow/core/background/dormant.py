@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 
 from fencerow.core.chore import Chore
 from fencerow.core.model.wakeup import WakeUp
 from fencerow.db.engine import Engine
-from fencerow.db.run import Steps, execute, operation
-
-
-@operation(alone=True, repeatable=True, writes="")
-def is_used(statement: str) -> Steps[bool]:
-    """Whether a wing has anything in its tables: the named query that says so has a row then."""
-    return bool((yield from execute(statement)))
 
 
 class Dormant(Chore):
@@ -51,16 +45,7 @@ class Dormant(Chore):
         self._is_roused = False
 
     def for_worker(self) -> Chore:
-        return Dormant(
-            self.name,
-            self.engine,
-            self.used,
-            self._make,
-            every_s=self.every_s,
-            jitter=self.jitter,
-            wanted=self.is_wanted,
-            hears=self.hears,
-        )
+        return copy(self)  # which has been neither looked for nor roused: only such copies are
 
     def looked_at(self) -> None:
         """Somebody has looked for it."""
