@@ -20,9 +20,10 @@ from fencerow.core.errors import ConfigError, DeclarationError, FencerowError, I
 from fencerow.core.model.job import KeyClaim
 from fencerow.core.model.submission import Submission, SubmitResult
 from fencerow.core.schema import rooms
-from fencerow.core.store import points, store, tables, terms
+from fencerow.core.store import store, tables, terms
 from fencerow.core.store.attempts import Success
 from fencerow.core.store.following import FollowedSuccess
+from fencerow.core.store.points import POINTS
 from fencerow.core.telemetry import Telemetry
 from fencerow.db import query_files
 from fencerow.doctor.examine import examine
@@ -240,7 +241,7 @@ def test_a_wing_that_raises_fails_its_own_submit_alone(app: App) -> None:
 
 def test_what_all_bring_stands_in_the_order_of_the_wings() -> None:
     for dialect in ("postgres", "sqlite"):
-        text = points.points(rooms.packages(), dialect)["when jobs have ended"]
+        text = POINTS.filled(rooms.packages(), dialect)["when jobs have ended"]
         places = [text.index(table) for table in ("fencerow.handovers", "fencerow.sagas", "fencerow.events")]
         assert places == sorted(places), dialect
 
@@ -260,4 +261,4 @@ def test_what_cannot_stand_at_a_point_is_refused(
     monkeypatch.setattr(query_files, "brought", lambda *_: brought)
 
     with pytest.raises(ConfigError, match=said):
-        points.points(["fencerow.core.store", "fencerow.core.store"], "postgres")
+        POINTS.filled(["fencerow.core.store", "fencerow.core.store"], "postgres")

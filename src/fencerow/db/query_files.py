@@ -7,14 +7,16 @@ stands. So whoever reads the text of a query (a driver, an explorer, a test that
 fragment may stand on one that was defined before it. `{{given.job columns}}` stands for a fragment that lists columns,
 each as `given` has it; `{{fields of given.job columns}}` for the same as names and values of a JSON object.
 
-`-- at: when jobs have ended`, prose and text, is what a package brings to a point of another's queries. Whoever loads
-them collects what all bring, and gives it to that package as one more fragment (core/store/points.py).
+`-- at: when jobs have ended`, prose and text, is what a package brings to a point of another's queries. `Points`
+collects what all bring, and writes it out for that package as one more fragment.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from types import MappingProxyType
@@ -28,6 +30,7 @@ FIELDS = "fields of "
 OWNED = re.compile(r"[a-z_]+\.([a-z_]+)")
 # What is quoted is matched first, so that `--` inside of it is left alone.
 COMMENT = re.compile(r"('(?:[^']|'')*'|\$\$.*?\$\$)|(?m:^[ \t]*--[^\n]*\n)|[ \t]*--[^\n]*", re.DOTALL)
+PARAMETER = re.compile(r"(?<![:\w]):[a-z_]+")
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -48,6 +51,84 @@ def brought(package: str, folder: str, given: Mapping[str, str] = NOTHING) -> di
     found = _found(package, folder)
     known = _expanded(found["fragment"], given)
     return {point: expanded(point, _without_prose(body), known) for point, body in found["at"].items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """The points of a package's queries at which others have a say, by their kinds.
+
+    At a list point each brings parts of the statement (on PostgreSQL named queries, `handed AS (...)`; on SQLite
+    statements that end with a semicolon). At a condition point each brings one condition, and any of them is enough. At
+    a value point each brings a value, and the first that is not NULL counts. At an item point each brings further items
+    of a list that has others before. At a single point exactly one says something.
+    What stands at a point takes no parameters, but for those that `parameters` allows there.
+    """
+
+    lists: Sequence[str] = ()
+    conditions: Sequence[str] = ()
+    values: Sequence[str] = ()
+    items: Sequence[str] = ()
+    singles: Sequence[str] = ()
+    parameters: Mapping[str, AbstractSet[str]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.lists, *self.conditions, *self.values, *self.items, *self.singles)
+
+    def filled(self, packages: Sequence[str], dialect: str) -> dict[str, str]:
+        """What stands at each point: brought by these packages in their order, of which the first has the points.
+
+        Raises:
+            ConfigError: a file names a point that there is not, or says there what cannot stand there.
+        """
+        shared = fragments(packages[0], dialect, dict.fromkeys(self.names, ""))
+        given: dict[str, list[str]] = {point: [] for point in self.names}
+        for package in packages:
+            for point, text in brought(package, dialect, shared).items():
+                self._check(package, point, text)
+                given[point].append(text.strip())
+        return {point: self._joined(point, said, dialect) for point, said in given.items()}
+
+    def _joined(self, point: str, said: Sequence[str], dialect: str) -> str:
+        if point in self.conditions:
+            return "".join(f" OR {text}" for text in said)
+        if point in self.items:
+            return "".join(f", {text}" for text in said)
+        if point in self.singles:
+            return _only(point, said)
+        if point in self.values:
+            return f"COALESCE({', '.join([*said, 'NULL', 'NULL'])})"
+        if dialect == "postgres":
+            return "".join(
+                f",\n{text}" for text in said
+            )  # behind the named queries that stand before the point
+        return "\n".join(said)
+
+    def _check(self, package: str, point: str, text: str) -> None:
+        if point not in self.names:
+            raise ConfigError(
+                f"{package} brings something to {point!r}",
+                f"the points are {', '.join(map(repr, self.names))}",
+                "correct the line that begins with `-- at:`",
+            )
+        allowed = self.parameters.get(point, frozenset())
+        used = set(PARAMETER.findall(re.sub(r"'(?:[^']|'')*'", "''", text))) - allowed
+        if used:
+            raise ConfigError(
+                f"{package} uses the parameter {min(used)} at {point!r}",
+                "statements of different parameters stand there",
+                "read it from the rows of the point",
+            )
+
+
+def _only(point: str, said: Sequence[str]) -> str:
+    if len(said) != 1:
+        raise ConfigError(
+            f"{len(said)} packages bring something to {point!r}",
+            "a thing has one name, so exactly one may",
+            "keep one of the lines that begin with `-- at:`",
+        )
+    return said[0]
 
 
 def folder_of(package: str) -> Traversable:

@@ -9,8 +9,10 @@ from functools import cache
 import pytest
 
 from fencerow.core.schema.rooms import packages
-from fencerow.core.store import points, store
+from fencerow.core.store import store
+from fencerow.core.store.points import POINTS
 from fencerow.core.wing import wings
+from fencerow.db import query_files
 from fencerow.db.queries import Query
 from tests.core.store.stage import table
 from tests.house.tree import ROOT
@@ -157,7 +159,10 @@ def texts(dialect: str) -> list[tuple[str, str]]:
 
 @cache
 def written_out(package: str, dialect: str) -> Mapping[str, str]:
-    return points.texts(packages(), package, dialect)
+    jobs, *others = packages()
+    given = POINTS.filled([jobs, *others], dialect)
+    lent = given if package == jobs else query_files.fragments(jobs, dialect, given)
+    return query_files.texts(package, dialect, lent)
 
 
 def bare(body: str) -> str:

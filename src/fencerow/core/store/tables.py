@@ -6,8 +6,9 @@ from collections.abc import Callable
 from functools import lru_cache, reduce
 
 from fencerow.core.schema.rooms import packages
-from fencerow.core.store.points import points, shared
+from fencerow.core.store.points import POINTS
 from fencerow.db.queries import Queries, load, postgres_names, sqlite_names
+from fencerow.db.query_files import fragments
 
 
 @lru_cache(
@@ -26,7 +27,7 @@ def sqlite_queries(prefix: str = "fencerow_") -> Queries:
 
 def _loaded(dialect: str, rename: Callable[[str], str]) -> Queries:
     jobs, *others = packages()
-    given = points([jobs, *others], dialect)
+    given = POINTS.filled([jobs, *others], dialect)
     own = load(jobs, dialect, dialect, rename, given)
-    lent = shared([jobs, *others], dialect, given)
+    lent = fragments(jobs, dialect, given)  # what all others may use
     return reduce(Queries.joined, (load(package, dialect, dialect, rename, lent) for package in others), own)
