@@ -1,6 +1,6 @@
-"""Options of other job systems, and what they are called here: for who comes from one and writes them by habit.
+"""Options and verbs of other job systems, and what they are called here: for who comes from one and writes by habit.
 
-The words are those of Celery, RQ, Dramatiq, arq, Huey, Procrastinate, Django-Q, Oban and River.
+The words are those of Celery, RQ, Dramatiq, arq, Huey, Procrastinate, TaskIQ, Django-Q, Sidekiq, Oban and River.
 """
 
 from __future__ import annotations
@@ -141,4 +141,47 @@ def ours_for(name: str, known: Iterable[str]) -> tuple[str, str] | None:
     return RENAMED, ", ".join([f"write {ours}=", *([COUNT_LESS[name]] if name in COUNT_LESS else [])])
 
 
-WORDS: Final = OthersWords({*OURS, *ELSEWHERE}, ours_for)
+# Verbs: what to write instead, where `{it}` stands for what was asked for them.
+_SUBMIT: Final = "write {it}.submit(...), or in async code await {it}.asubmit(...)"
+_LATER: Final = "write {it}.using(delay_s=...).submit(...), or using(run_at=...) for an instant"
+_OPTIONS: Final = (
+    "write {it}.using(queue=..., delay_s=...).submit(...); using() takes every option of a submit"
+)
+_CALL: Final = "write {it}.call(...), and pass such calls to submit_many"
+_HERE: Final = "call {it}(...) like the function that it is: that runs it here, without a database"
+_RETRY: Final = "raise Retry(after_s=...) in the handler, or any error that its rule retries"
+
+# What a declared job is asked for by users of Celery, RQ, Dramatiq, Huey, arq, Procrastinate, TaskIQ, Sidekiq.
+_OF_JOBS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("delay", "adelay", "send", "asend", "enqueue", "aenqueue", "perform", "perform_async"), _SUBMIT
+    ),
+    **dict.fromkeys(("defer", "defer_async", "kiq", "delay_on_commit", "enqueue_job"), _SUBMIT),
+    **dict.fromkeys(("enqueue_in", "enqueue_at", "perform_in", "perform_at", "schedule"), _LATER),
+    **dict.fromkeys(("apply_async", "aapply_async", "send_with_options", "configure", "kicker"), _OPTIONS),
+    **dict.fromkeys(("s", "si", "signature", "message"), _CALL),
+    **dict.fromkeys(("apply", "call_local"), _HERE),
+    "retry": _RETRY,
+}
+
+_DECLARE: Final = "write @{it}.job"
+_BY_NAME: Final = "write {it}.submit_by_name(name, arguments), or job.submit(...) where the job is declared"
+_SCHEDULE: Final = "write {it}.schedule(job, cron=...)"
+_WORK: Final = "write `fencerow worker -A module:{it}`, or in a program async with {it}.worker(): ..."
+_SLOTS: Final = (
+    "write {it}.worker(slots=...), or `fencerow worker --slots N`: how many jobs one process runs at a time"
+)
+_IMPORT: Final = (
+    "declare jobs with one {it} in as many modules as you like, and import these modules beside it"
+)
+# And an app.
+_OF_APPS: Final[Mapping[str, str]] = {
+    "task": _DECLARE,
+    **dict.fromkeys(("cron", "periodic", "periodic_task", "add_periodic_task", "every", "repeat"), _SCHEDULE),
+    **dict.fromkeys(("concurrency", "max_workers", "max_jobs"), _SLOTS),
+    **dict.fromkeys(("run", "run_worker", "start", "serve", "worker_main"), _WORK),
+    **dict.fromkeys(("include", "include_router", "autodiscover_tasks", "add_tasks_from"), _IMPORT),
+    **dict.fromkeys(("send_task", "enqueue", "enqueue_job", "configure_task"), _BY_NAME),
+}
+
+WORDS: Final = OthersWords({*OURS, *ELSEWHERE}, ours_for, {"job": _OF_JOBS, "app": _OF_APPS})

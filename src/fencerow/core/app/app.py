@@ -13,7 +13,6 @@ from fencerow.core.answering import answering
 from fencerow.core.app.calls import Call, checked, stored_arguments
 from fencerow.core.app.database import Database
 from fencerow.core.app.declare import NO_OPTIONS, DeclareBase, DeclaredBase, Declarer
-from fencerow.core.app.foreign import OF_APPS, no_attribute
 from fencerow.core.app.given import check_given
 from fencerow.core.app.options import SubmitOptions, submit_options
 from fencerow.core.app.submission import Layers, SubmitGenerator
@@ -25,6 +24,7 @@ from fencerow.core.config import CoreConfig, Defaults
 from fencerow.core.errors import DeclarationError, InvalidArguments
 from fencerow.core.locator import check_tables
 from fencerow.core.model.change import NewArguments
+from fencerow.core.model.habits import no_attribute
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import NewJob
 from fencerow.core.model.packing import PLAIN, Packing
@@ -341,4 +341,4 @@ class JobsApp(Database):
     if not TYPE_CHECKING:  # for a type checker such an attribute is missing, as it is
 
         def __getattr__(self, name):
-            raise no_attribute(self, "app", name, OF_APPS)
+            raise no_attribute(self, "app", "app", name)

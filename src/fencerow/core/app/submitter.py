@@ -15,13 +15,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast
 
 from fencerow.core.app.calls import Call, achunks, checked, chunks, connection_of, under
-from fencerow.core.app.foreign import OF_JOBS, no_attribute
 from fencerow.core.app.handlers import encode_json_data
 from fencerow.core.app.options import SubmitOptions
 from fencerow.core.app.submission import Declaration, Draft, Layers, Recipe, SubmitMiddleware, with_labels
 from fencerow.core.client.client import JobsClient
 from fencerow.core.client.handle import Handle
 from fencerow.core.errors import InvalidInput
+from fencerow.core.model.habits import no_attribute
 from fencerow.core.model.ids import new_id, new_ids
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.model.submission import PreparedCall, Submission, SubmitResult
@@ -287,7 +287,7 @@ class Submittable(Generic[P, R]):
     if not TYPE_CHECKING:  # for a type checker such an attribute is missing, as it is
 
         def __getattr__(self, name):
-            raise no_attribute(self, self.__dict__.get("__name__", "job"), name, OF_JOBS)
+            raise no_attribute(self, "job", self.__dict__.get("__name__", "job"), name)
 
 
 def _waits(call: Call[Any]) -> bool:
