@@ -14,12 +14,14 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from fencerow.core.log_fields import EXTRA, LogFields
-from fencerow.core.telemetry import clean
-from fencerow.db.text import said_of
+from fencerow.core.log_fields import current
+from fencerow.db.text import clean, said_of
 
 __all__ = ["ConsoleFormatter", "JsonFormatter", "LogFields"]
 
+# Each line of the log may have these; a filter gives all of them to every record, so that any format may name them.
+FIELDS = ("job_id", "job", "attempt", "queue", "correlation_id")
+EXTRA = "extra_"  # before the name of a field that a handler passes and that is taken
 # What a console line shows behind its text, in this order. Other fields are for machines.
 SHOWN = ("job", "job_id", "attempt", "jobs", "group", "topic", "event_id", "delivery", "correlation_id")
 OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
@@ -35,6 +37,36 @@ SECRET = re.compile(
 encoded = json.JSONEncoder(ensure_ascii=True, allow_nan=False).encode  # made once: that is half its price
 DIM, END = "\x1b[2m", "\x1b[0m"
 COLOURS = {logging.WARNING: "\x1b[33m", logging.ERROR: "\x1b[31m", logging.CRITICAL: "\x1b[31m"}
+
+
+class LogFields(logging.Filter):
+    """Gives each record the fields of the job in whose handler it was made: `job_id`, `job`, `attempt`, `queue`, and
+    the `correlation_id` of the job's headers.
+
+        handler.addFilter(LogFields())
+        handler.setFormatter(logging.Formatter("%(levelname)s %(message)s job=%(job)s %(job_id)s"))
+
+    Outside of a job they are None. In a batch handler there are `job`, `jobs` (how many) and `job_ids` (the first ten);
+    in the handler of a consumer `group`, `topic`, `event_id` and `delivery`. A field of such a name that a handler
+    passes as `extra` is kept as `extra_job_id` and the like: a line says in which job it was written. Outside of
+    handlers what a record has already is left as it is. No record is dropped. `fencerow worker` and `fencerow dev`
+    put it on all handlers by themselves. Elsewhere put it on a handler, not on a logger: filters of loggers do not see
+    the lines of the loggers below.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Add the fields; always true."""
+        known = vars(record)
+        if record.name.partition(".")[0] != "fencerow":
+            for name, value in current().items():
+                if known.setdefault(name, value) != value:
+                    known[f"{EXTRA}{name}"], known[name] = known[name], value
+        elif "job_id" not in known:  # else it says itself what it is about, another job perhaps
+            for name, value in current().items():
+                known.setdefault(name, value)
+        for name in FIELDS:
+            known.setdefault(name, None)
+        return True
 
 
 class ConsoleFormatter(logging.Formatter):

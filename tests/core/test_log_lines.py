@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.log_fields import LogFields
 from fencerow.core.store.running import running
-from fencerow.logs import ConsoleFormatter, JsonFormatter
+from fencerow.logs import ConsoleFormatter, JsonFormatter, LogFields
 
 JOB: Any = SimpleNamespace(job_id="mine", name="send", attempt=2, queue="mail", headers=None)
 

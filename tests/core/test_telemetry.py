@@ -1,4 +1,4 @@
-"""Events, counters, and texts that are safe to print."""
+"""Events and counters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.telemetry import FIELDS, Counters, Fact, Telemetry, clean
+from fencerow.core.telemetry import FIELDS, Counters, Fact, Telemetry
 
 
 def test_listeners_hear_events_in_order_until_they_leave() -> None:
@@ -80,17 +80,3 @@ def test_counters_lose_nothing_between_threads() -> None:
 
 def test_every_event_has_its_facts_listed() -> None:
     assert set(FIELDS) == set(Fact)
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("plain é 📬", "plain é 📬"),
-        ("a\r\nb\tc", "a\\r\\nb\\tc"),
-        ("\x1b[31mred\x07", "\\x1b[31mred\\x07"),
-        ("\x9b31m\x7f", "\\x9b31m\\x7f"),
-        ("a\u2028b\u202ec\ud800", "a\\u2028b\\u202ec\\ud800"),
-    ],
-)
-def test_nothing_in_a_text_can_forge_a_line_or_move_the_cursor(text: str, shown: str) -> None:
-    assert clean(text) == shown

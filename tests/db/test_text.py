@@ -1,10 +1,10 @@
-"""Short texts: what is kept, what is refused."""
+"""Short texts: what is kept, what is refused, what is safe to print."""
 
 from __future__ import annotations
 
 import pytest
 
-from fencerow.db.text import amount, check_text, kind_and_text, said_of, storable
+from fencerow.db.text import amount, check_text, clean, kind_and_text, said_of, storable
 from fencerow.errors import InvalidInput
 
 
@@ -58,3 +58,17 @@ def test_an_error_says_its_type_and_what_it_has_to_say(error: Exception, said: s
 
 def test_what_has_no_type_is_its_text_alone() -> None:
     assert kind_and_text("", "the lease was lost") == "the lease was lost"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain é 📬", "plain é 📬"),
+        ("a\r\nb\tc", "a\\r\\nb\\tc"),
+        ("\x1b[31mred\x07", "\\x1b[31mred\\x07"),
+        ("\x9b31m\x7f", "\\x9b31m\\x7f"),
+        ("a\u2028b\u202ec\ud800", "a\\u2028b\\u202ec\\ud800"),
+    ],
+)
+def test_nothing_in_a_text_can_forge_a_line_or_move_the_cursor(text: str, shown: str) -> None:
+    assert clean(text) == shown

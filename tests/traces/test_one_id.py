@@ -13,8 +13,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from fencerow import App
-from fencerow.core.log_fields import LogFields
 from fencerow.events import Event
+from fencerow.logs import LogFields
 from fencerow.testing import adrain
 from fencerow.traces import processing, publishing, trace_jobs
 from fencerow.web.gateway.asgi import Gateway

@@ -16,7 +16,7 @@ from fencerow.command.documents import plain
 from fencerow.command.ids import is_id, short_id
 from fencerow.command.layout import FOLD_LEAST, GAP, Column, Layout, fitted, folded, width_of
 from fencerow.core.errors import FencerowError
-from fencerow.core.telemetry import clean
+from fencerow.db.text import clean
 
 COLOURS = {
     **dict.fromkeys(("succeeded", "ok", "alive"), "32"),

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 import click
 
-from fencerow.core.telemetry import clean
+from fencerow.db.text import clean
 
 NOTE_WIDTH_MIN = 10
 AROUND = 60  # columns that the bar, the percents and the time take

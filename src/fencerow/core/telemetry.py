@@ -6,20 +6,17 @@ Integrations (metrics, traces, logs) listen; the rest of the product only emits.
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
+from fencerow.db.text import clean
+
 logger = logging.getLogger("fencerow.telemetry")
 
 Listener = Callable[[str, Mapping[str, Any]], None]
 Unsubscribe = Callable[[], None]
-
-# C0 and C1 controls, line and paragraph separators, marks that turn the direction of text, surrogates.
-UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 class Fact(StrEnum):
@@ -189,17 +186,3 @@ class Telemetry:
                 self.is_heard = bool(self._listeners)
 
         return unsubscribe
-
-
-def clean(text: str) -> str:
-    """`text` on one line; whatever could move a cursor or forge a log line is escaped."""
-    return UNPRINTABLE.sub(_escape, text)
-
-
-def _escape(found: re.Match[str]) -> str:
-    character = found.group()
-    short = SHORT_ESCAPES.get(character)
-    if short:
-        return short
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -8,6 +8,9 @@ from fencerow.db.errors import InvalidInput
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 SURROGATE = re.compile(r"[\ud800-\udfff]")
+# C0 and C1 controls, line and paragraph separators, marks that turn the direction of text, surrogates.
+UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def amount(number: int, one: str, more: str | None = None) -> str:
@@ -87,3 +90,17 @@ def said_of(error: BaseException) -> str:
 def storable(text: str) -> str:
     """`text` with NUL and lone surrogates replaced by U+FFFD, for what must be kept whatever it holds."""
     return SURROGATE.sub("\ufffd", text.replace("\x00", "\ufffd"))
+
+
+def clean(text: str) -> str:
+    """`text` on one line; whatever could move a cursor or forge a log line is escaped."""
+    return UNPRINTABLE.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found.group()
+    short = SHORT_ESCAPES.get(character)
+    if short:
+        return short
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

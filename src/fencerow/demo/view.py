@@ -12,8 +12,7 @@ import msgspec
 from fencerow.core.errors import MissingExtra
 from fencerow.core.model.job import Happening, JobRecord
 from fencerow.core.model.state import State
-from fencerow.core.telemetry import clean
-from fencerow.db.text import amount
+from fencerow.db.text import amount, clean
 from fencerow.demo.model import Extraction
 
 if TYPE_CHECKING:

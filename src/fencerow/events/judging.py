@@ -8,8 +8,8 @@ import random
 from fencerow.core.model.describe import ErrorRecord, describe
 from fencerow.core.model.outcome import Failed, Retried, Snoozed
 from fencerow.core.model.retry import RetryRule, after_failure
-from fencerow.core.telemetry import Fact, Telemetry, clean
-from fencerow.db.text import kind_and_text
+from fencerow.core.telemetry import Fact, Telemetry
+from fencerow.db.text import clean, kind_and_text
 from fencerow.events.event import Event
 
 log = logging.getLogger("fencerow.events")

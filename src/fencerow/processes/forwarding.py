@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from fencerow.core.log_fields import LogFields
+from fencerow.logs import LogFields
 from fencerow.processes.wire import WireLine
 
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}

@@ -15,9 +15,8 @@ from fencerow.core.errors import DeclarationError, FencerowError, InvalidInput
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.labels import encode_headers
 from fencerow.core.model.submission import Submission
-from fencerow.core.telemetry import clean
 from fencerow.db.errors.base import line_of
-from fencerow.db.text import said_of
+from fencerow.db.text import clean, said_of
 from fencerow.events.outbox import NewEvent, append
 from fencerow.relay.broker import Message
 from fencerow.relay.parts import Unread

@@ -7,7 +7,8 @@ import random
 import time
 from typing import Final
 
-from fencerow.core.telemetry import Telemetry, clean
+from fencerow.core.telemetry import Telemetry
+from fencerow.db.text import clean
 from fencerow.relay.errors import BrokerAway
 
 log = logging.getLogger("fencerow.relay")

@@ -17,8 +17,9 @@ from fencerow.core.chore import Chore
 from fencerow.core.client.base import ClientBase
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.wakeup import Rescheduled, WakeUp
-from fencerow.core.telemetry import Telemetry, clean
+from fencerow.core.telemetry import Telemetry
 from fencerow.db.engine import Engine
+from fencerow.db.text import clean
 from fencerow.schedules.appside import Program, reconciling, refreshing
 from fencerow.schedules.declared import DeclaredSchedule
 from fencerow.schedules.definition import seed_of

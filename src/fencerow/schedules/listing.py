@@ -9,8 +9,7 @@ from typing import Any
 
 from fencerow.core.app.calls import Call
 from fencerow.core.errors import FencerowError, InvalidInput
-from fencerow.core.telemetry import clean
-from fencerow.db.text import said_of, storable
+from fencerow.db.text import clean, said_of, storable
 from fencerow.schedules.definitions import WantedRow
 from fencerow.schedules.options import When, check_entity
 

@@ -14,9 +14,8 @@ from fencerow.core.errors import FencerowError
 from fencerow.core.model.job import At, NewJob
 from fencerow.core.store import store
 from fencerow.core.store.workers import refuse_older
-from fencerow.core.telemetry import clean
 from fencerow.db.run import Rows, Steps, as_int, as_int_or_none, execute, operation, text_or_none
-from fencerow.db.text import said_of, storable
+from fencerow.db.text import clean, said_of, storable
 from fencerow.schedules.definition import Computable, Overlap, known, seed_of
 from fencerow.schedules.misfire import DueFires, due
 from fencerow.turns.limiting import refuse_unknown_limits

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from fencerow.core.errors import ConfigError
-from fencerow.core.telemetry import clean
+from fencerow.db.text import clean
 from fencerow.supervisor.standing import WAITING, Standing
 
 if TYPE_CHECKING:

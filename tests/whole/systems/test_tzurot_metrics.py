@@ -7,7 +7,7 @@ import logging
 import httpx
 import pytest
 
-from fencerow.core.log_fields import LogFields
+from fencerow.logs import LogFields
 from fencerow.metrics import Metrics
 from fencerow.web.gateway.asgi import Gateway
 from fencerow.web.gateway.metrics import metrics_route

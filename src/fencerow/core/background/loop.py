@@ -18,12 +18,12 @@ from typing import Any
 from fencerow.core.background.outage import Outage
 from fencerow.core.errors import FencerowError, OutOfResources
 from fencerow.core.model.wanted import Failing
-from fencerow.core.telemetry import Fact, Telemetry, clean
+from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.db.apart import apart
 from fencerow.db.errors.base import line_of
 from fencerow.db.portion import Portion
 from fencerow.db.recent import Recent
-from fencerow.db.text import amount, said_of
+from fencerow.db.text import amount, clean, said_of
 from fencerow.db.trouble import is_out_of_descriptors, is_shortage, is_trouble, out_of_resources
 from fencerow.db.waits import set_within
 

@@ -24,7 +24,7 @@ from fencerow.core.model.outcome import Crashed, Outcome, Released
 from fencerow.core.model.wanted import Blocked
 from fencerow.core.store.outcomes import WRITINGS
 from fencerow.core.store.running import running
-from fencerow.core.telemetry import Fact, Telemetry, clean
+from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.attempt import Attempt, OutOfTime
 from fencerow.core.worker.deciding import Decider
@@ -39,6 +39,7 @@ from fencerow.db.loop_frames import context_in, waits_for_events
 from fencerow.db.recent import Recent
 from fencerow.db.service import Service
 from fencerow.db.starved import ProcessorWait, is_starved
+from fencerow.db.text import clean
 
 log = logging.getLogger("fencerow.worker")
 

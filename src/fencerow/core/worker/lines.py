@@ -25,10 +25,10 @@ from fencerow.core.model.outcome import (
     Suspended,
 )
 from fencerow.core.store.outcomes import RULES
-from fencerow.core.telemetry import Fact, clean
+from fencerow.core.telemetry import Fact
 from fencerow.core.worker.attempt import Attempt, facts
 from fencerow.db.strikes import sheltered
-from fencerow.db.text import kind_and_text
+from fencerow.db.text import clean, kind_and_text
 
 log = logging.getLogger("fencerow.job")
 said_log = logging.getLogger("fencerow.job.log")

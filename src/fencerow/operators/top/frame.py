@@ -8,7 +8,7 @@ from fencerow.command.ids import short_id
 from fencerow.command.layout import Column, cut, fitted
 from fencerow.command.times import Times, exact, span
 from fencerow.core.model.worker import WorkerRecord
-from fencerow.core.telemetry import clean
+from fencerow.db.text import clean
 from fencerow.operators.top.look import FailedJob, Glance, QueueNow
 
 GAP = "  "
