@@ -174,7 +174,7 @@ async def test_a_paused_worker_claims_nothing_until_it_is_resumed(engine: AnyEng
         job_id = await stage.submit("held")
         version = await order(stage, OrderedChange(queues={"other": 1}))
         await stated(stage, version)
-        assert [claimer.paused for claimer in stage.worker._parts.claims.claimers] == [True, True]
+        assert [claimer._may_claim() for claimer in stage.worker._parts.claims.claimers] == [False, False]
         other = await stage.submit("held", queue="other")
         assert (await read(engine, job_id)).state == "queued"
         assert (await read(engine, other)).state == "queued"
@@ -272,7 +272,7 @@ async def test_an_order_does_not_wake_one_that_is_stopping(engine: AnyEngine, ga
 
     await stated(stage, await order(stage, OrderedChange(paused=False)))
 
-    assert [claimer.paused for claimer in worker._parts.claims.claimers] == [True]
+    assert [claimer._may_claim() for claimer in worker._parts.claims.claimers] == [False]
     gate.let(1)
     await asyncio.wait_for(running, PATIENCE_S)
     assert (await read(engine, job_id)).state == "succeeded"

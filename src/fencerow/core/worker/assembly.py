@@ -28,6 +28,7 @@ from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.blocked import LoopWatch, ProcessEnd
 from fencerow.core.worker.brought import Apart, brought, check_apart
 from fencerow.core.worker.calling import Calls
+from fencerow.core.worker.claimer import Claimer
 from fencerow.core.worker.claims import Claims
 from fencerow.core.worker.control import Control
 from fencerow.core.worker.deciding import Decider
@@ -130,13 +131,19 @@ class Assembly:
         self.claims = Claims(
             site,
             self.lease,
-            self.clock,
-            handlers,
             self.roster,
-            self.dispatch,
-            self.life,
             self.loops,
-            margin_s=config.lease_s + ending_margin_s(config) + longest_wait_s(handlers.values()),
+            partial(
+                Claimer,
+                site=site,
+                lease=self.lease,
+                clock=self.clock,
+                handlers=handlers,
+                roster=self.roster,
+                dispatch=self.dispatch,
+                life=self.life,
+                margin_s=config.lease_s + ending_margin_s(config) + longest_wait_s(handlers.values()),
+            ),
         )
         for group, count in groups:
             self.claims.open(group, count)

@@ -55,8 +55,8 @@ class Claimer:
 
     def __init__(
         self,
-        site: Site,
         pool: Pool,
+        site: Site,
         lease: WorkerLease,
         clock: CarriedClock,
         handlers: Mapping[str, Handler],
@@ -93,7 +93,6 @@ class Claimer:
         self.taker = SlotTaker(
             pool, lease, clock, self._names, self._may_take, self._accept, margin_s=margin_s
         )
-        self.paused = False
         self._claiming_since: float | None = None  # when the claim in flight was sent
         self._is_looking = False  # the loop is in the middle of a tick
         self.hinted = HintedClaims(site.engine, pool.look.woken)
@@ -123,7 +122,7 @@ class Claimer:
     async def _look(self) -> float:
         for attempt in self.pool.take_stale():
             self._life.release(attempt, "waited too long for a slot")
-        if self.paused or self._dispatch.is_withheld:
+        if self._life.starts_nothing() or self._dispatch.is_withheld:
             return self._poll_max_s
         if not self._lease.holds():
             return LOST_PAUSE_S
@@ -131,7 +130,7 @@ class Claimer:
         wanted = self.pool.wanted()
         for queue in tuple(self._turn):
             view = self.pool.look.views.get(queue)
-            if view is None or self.paused:
+            if view is None or self._life.starts_nothing():
                 continue  # an order came while an answer was under way
             if wanted > 0:
                 await self._serve(view, wanted)
@@ -314,8 +313,8 @@ class Claimer:
     def _may_claim(self) -> bool:
         """Whether a job that is claimed now could start here, else it would only be released, again and again; and
         whether nothing claims beside it, for what was claimed first has to come first."""
-        is_alone = not self.pool.reserved
-        return is_alone and not self.paused and not self._dispatch.is_withheld and self._lease.holds()
+        is_kept = self.pool.reserved or self._life.starts_nothing() or self._dispatch.is_withheld
+        return not is_kept and self._lease.holds()
 
     def _may_take(self) -> bool:
         """Whether a chore may claim for these slots: no claim waits for an answer."""

@@ -1,23 +1,19 @@
-"""The claimers of a worker: opened with the pools that they serve, changed, paused and stopped together."""
+"""The claimers of a worker: opened with the pools that they serve, changed and stopped together."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from fencerow.core.background.loop import Loop, Loops
 from fencerow.core.chore import Site
-from fencerow.core.model.handler import Handler
 from fencerow.core.model.lane import Ageing
 from fencerow.core.worker.claimer import Claimer
-from fencerow.core.worker.dispatch import Dispatch
 from fencerow.core.worker.lease import WorkerLease
-from fencerow.core.worker.life import Life
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import Roster
 from fencerow.core.worker.taking import SlotTaking
-from fencerow.db.clock import CarriedClock
 
 PATIENT_S = 0.1  # that a look waits for slots, at most
 BRIEF_S = 0.002  # between two looks whether they want something
@@ -31,24 +27,15 @@ class Claims:
         self,
         site: Site,
         lease: WorkerLease,
-        clock: CarriedClock,
-        handlers: Mapping[str, Handler],
         roster: Roster,
-        dispatch: Dispatch,
-        life: Life,
         loops: Loops,
-        *,
-        margin_s: float,
+        claimer_of: Callable[[Pool], Claimer],
     ) -> None:
         self._site = site
         self._lease = lease
-        self._clock = clock
-        self._handlers = handlers
         self._roster = roster
-        self._dispatch = dispatch
-        self._life = life
         self._loops = loops
-        self._margin_s = margin_s
+        self._claimer_of = claimer_of
         self.claimers: dict[Claimer, Loop] = {}
         self._taking: SlotTaking | None = None  # the last; it may be over
         # They serve nothing any more; some may still wait for an answer.
@@ -60,18 +47,7 @@ class Claims:
         ageing = Ageing(config.priority_ageing_s)
         pool = Pool(queues, slots, config.prefetch_s, config.poll_max_s, self._roster.started, ageing)
         self._roster.pools.append(pool)
-        claimer = Claimer(
-            self._site,
-            pool,
-            self._lease,
-            self._clock,
-            self._handlers,
-            self._roster,
-            self._dispatch,
-            self._life,
-            margin_s=self._margin_s,
-        )
-        claimer.paused = self._life.paused
+        claimer = self._claimer_of(pool)
         name = f"claimer {' '.join(queues)}"
         telemetry, woken = self._site.telemetry, pool.look.woken
         loop = Loop(
@@ -102,7 +78,7 @@ class Claims:
                 self._dismissed = [each for each in dismissed if each[1] in self._loops.tasks]
 
     def look_again(self) -> None:
-        """Hints may have been lost: sweep every queue at once."""
+        """Hints may have been lost, or nothing was claimed for a while: sweep every queue at once."""
         for claimer in self.claimers:
             claimer.pool.look.look_again()
 
@@ -140,17 +116,6 @@ class Claims:
         if (taking := self._is_taking()) is not None:
             sent.append(taking.since)
         return any(each is not None and each <= moment for each in sent)
-
-    def pause(self) -> None:
-        """Claim nothing more."""
-        for claimer in self.claimers:
-            claimer.paused = True
-
-    def resume(self) -> None:
-        """Claim again, from the beginning of every queue."""
-        for claimer in self.claimers:
-            claimer.paused = False
-        self.look_again()
 
     def stop(self) -> None:
         """End the loops, each after the answer that is under way."""

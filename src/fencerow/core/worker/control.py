@@ -164,9 +164,8 @@ class Control:
             return
         self._life.paused = paused
         if not paused:
-            self._claims.resume()
+            self._claims.look_again()
             return
-        self._claims.pause()
         for pool in self._roster.pools:
             for attempt in pool.take_all():
                 self._life.release(attempt, "the worker was paused before it started")

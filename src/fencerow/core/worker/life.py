@@ -55,6 +55,10 @@ class Life:
         self._fatal = fatal
         self._hung_max = hung_max
 
+    def starts_nothing(self) -> bool:
+        """Whether nothing more is started, for a while or for good."""
+        return self.paused or self.leaving
+
     def claimed(self, pool: Pool, attempts: Iterable[Attempt]) -> None:
         """A claim brought these: each waits for a slot of the pool, or is released."""
         roster = self._roster

@@ -158,7 +158,6 @@ class LoopWorker:
         self._stopping = parts.life.leaving = True
         parts.acker.tally.leaves()
         parts.fatal.expect()
-        parts.claims.pause()
         parts.chores.end(0.0 if self._asked_now.is_set() else self.config.cancel_kill_s)
         parts.shutdown.release_waiting()
         limit_s = 0.0 if self._asked_now.is_set() else drain_s(self.config, self._handlers)
