@@ -11,15 +11,13 @@ from typing import Any, Union, get_args, get_origin
 from fencerow.core.app.undeclared import result_codec
 from fencerow.core.errors import DeclarationError, InvalidArguments, MalformedPayload
 from fencerow.core.model.backoff import Backoff
+from fencerow.core.model.change import DATA
 from fencerow.core.model.codec import ArgumentsCodec
 from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.retry import Matchers, RetryRule
 from fencerow.core.model.signature import name_of
-from fencerow.core.model.value import ValueType
 from fencerow.core.worker.context import Job
-
-DATA = ValueType.of(dict[str, Any], "arguments")
 
 
 def handler_of(

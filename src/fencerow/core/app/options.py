@@ -90,6 +90,11 @@ def submit_options(**given: Any) -> SubmitOptions:
     encode_tags(tags)
     encode_metadata(metadata)
     encode_headers(headers)
+    try:
+        limits = Defaults(**{name: given[name] for name in SUBMIT_LIMITS if name in given})
+        of_wings = said_of(given)
+    except ConfigError as error:
+        raise InvalidInput(error.what, error.why, error.fix) from None
     return SubmitOptions(
         id=None if id_ is None else parse_id(id_),
         key=None if key is None else check_text(key, "key", KEY_LENGTH_MAX),
@@ -98,8 +103,8 @@ def submit_options(**given: Any) -> SubmitOptions:
         delay_s=0.0 if delay_s is None else check_delay(delay_s, "delay_s", zero=True),
         run_at_us=None if run_at is None else instant_us(run_at, "run_at"),
         queue=None if queue is None else check_text(queue, "queue", QUEUE_LENGTH_MAX),
-        limits=_limits(given),
-        of_wings=_of_wings(given),
+        limits=limits,
+        of_wings=of_wings,
         tags=tuple(tags),
         metadata=dict(metadata),
         headers=dict(headers),
@@ -165,17 +170,3 @@ def _refuse_contradictions(given: Mapping[str, Any]) -> None:
             "a single submit stores its backoff with the job, so it must be a Backoff",
             "pass Backoff(base_s=...), or give the function to @app.job",
         )
-
-
-def _limits(given: Mapping[str, Any]) -> Defaults:
-    try:
-        return Defaults(**{name: given[name] for name in SUBMIT_LIMITS if name in given})
-    except ConfigError as error:
-        raise InvalidInput(error.what, error.why, error.fix) from None
-
-
-def _of_wings(given: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        return said_of(given)
-    except ConfigError as error:
-        raise InvalidInput(error.what, error.why, error.fix) from None

@@ -14,7 +14,7 @@ from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.value import PAYLOAD_BYTES_MAX, ValueType, check_size
 
 NOTHING: dict[str, Any] = {}
-DATA = ValueType.of(dict[str, Any], "arguments")
+DATA = ValueType.of(dict[str, Any], "arguments")  # by the names of parameters
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,14 @@ The bytes are stored as they are: fingerprint and signature cover them.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from fencerow.core.errors import (
-    ArgumentsTooNew,
-    InvalidArguments,
-    MalformedPayload,
-)
-from fencerow.core.model.signature import Parameter, check_type, name_of, parameters_of
+from fencerow.core.errors import ArgumentsTooNew, InvalidArguments, MalformedPayload
+from fencerow.core.model.signature import Parameter, name_of, parameters_of, type_shown
 from fencerow.core.model.value import (
     NULL,
     PAYLOAD_BYTES_MAX,
@@ -48,13 +44,13 @@ class ArgumentsCodec:
     parameters: Mapping[str, Parameter]
     types: Mapping[str, ValueType]
     signature: inspect.Signature
-    payload_bytes_max: int = PAYLOAD_BYTES_MAX
+    payload_bytes_max: int
+    all_by_position: bool  # whether every parameter may be passed so
+    all_by_name: bool
+    required: frozenset[str]
+    whole: WholeCall | None
     version: int = 1
     upgrade: Upgrade | None = None
-    all_by_position: bool = False  # whether every parameter may be passed so
-    all_by_name: bool = False
-    required: frozenset[str] = frozenset()
-    whole: WholeCall | None = None
 
     @staticmethod
     def of(
@@ -70,19 +66,7 @@ class ArgumentsCodec:
         types = {
             each.name: ValueType.of(each.annotation, f"parameter {each.name!r} of {name}") for each in found
         }
-        signature = _signature(function, job_parameter)
-        parameters = {each.name: each for each in found}
-        return ArgumentsCodec(
-            name,
-            parameters,
-            types,
-            signature,
-            payload_bytes_max,
-            all_by_position=all(each.kind is not inspect.Parameter.KEYWORD_ONLY for each in found),
-            all_by_name=not any(each.positional_only for each in found),
-            required=frozenset(each.name for each in found if each.required),
-            whole=WholeCall.of(parameters),
-        )
+        return _codec(name, found, types, _signature(function, job_parameter), payload_bytes_max)
 
     @staticmethod
     def of_value(
@@ -93,23 +77,11 @@ class ArgumentsCodec:
         Raises:
             DeclarationError: values of the type cannot be written as JSON and read back.
         """
-        whose = f"the value of {name}"
-        check_type(annotation, whose)
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         only = Parameter(parameter, annotation, kind, inspect.Parameter.empty)
         signature = inspect.Signature([inspect.Parameter(parameter, kind, annotation=annotation)])
-        types = {parameter: ValueType.of(annotation, whose)}
-        return ArgumentsCodec(
-            name,
-            {parameter: only},
-            types,
-            signature,
-            payload_bytes_max,
-            all_by_position=True,
-            all_by_name=True,
-            required=frozenset((parameter,)),
-            whole=WholeCall.of({parameter: only}),
-        )
+        types = {parameter: ValueType.of(annotation, f"the value of {name}")}
+        return _codec(name, (only,), types, signature, payload_bytes_max)
 
     @property
     def untyped(self) -> list[str]:
@@ -212,10 +184,10 @@ class ArgumentsCodec:
         try:
             return self.types[name].pack(value, name)
         except Misfit as misfit:
-            expected = self.signature.parameters[name].annotation
+            expected = type_shown(self.parameters[name].annotation)
             raise InvalidArguments(
                 f"argument {name}{misfit.path} of {self.name}: {misfit.reason}",
-                f"{name} is declared as {_annotation_shown(expected)}, a {type(value).__name__} was passed",
+                f"{name} is declared as {expected}, a {type(value).__name__} was passed",
                 "pass a value of the declared type",
             ) from None
 
@@ -255,16 +227,32 @@ class ArgumentsCodec:
         return f"({', '.join(texts)})"
 
 
+def _codec(
+    name: str,
+    found: Iterable[Parameter],
+    types: Mapping[str, ValueType],
+    signature: inspect.Signature,
+    payload_bytes_max: int,
+) -> ArgumentsCodec:
+    parameters = {each.name: each for each in found}
+    kinds = {each.kind for each in parameters.values()}
+    return ArgumentsCodec(
+        name,
+        parameters,
+        types,
+        signature,
+        payload_bytes_max,
+        all_by_position=inspect.Parameter.KEYWORD_ONLY not in kinds,
+        all_by_name=BY_POSITION not in kinds,
+        required=frozenset(each.name for each in parameters.values() if each.required),
+        whole=WholeCall.of(parameters),
+    )
+
+
 def _signature(function: Callable[..., Any], job_parameter: str | None) -> inspect.Signature:
     declared = inspect.signature(function)
     kept = [each for each in declared.parameters.values() if each.name != job_parameter]
     return inspect.Signature(kept)
-
-
-def _annotation_shown(annotation: Any) -> str:
-    if annotation is inspect.Parameter.empty:
-        return "Any"
-    return annotation.__qualname__ if isinstance(annotation, type) else str(annotation)
 
 
 class _Version(msgspec.Struct, frozen=True):

@@ -6,7 +6,6 @@ cheaply whether something of the kind may be in there (`value.suspicious`); only
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from collections.abc import Iterable
@@ -17,7 +16,7 @@ from typing import Any
 import msgspec
 
 from fencerow.core.errors import InvalidPayload
-from fencerow.core.model.hooks import to_plain
+from fencerow.core.model.hooks import record_fields, to_plain
 from fencerow.db.text import SURROGATE
 
 DEPTH_MAX = 64
@@ -91,25 +90,14 @@ def _parts(value: Any) -> Iterable[Part] | None:
         return _dict_parts(value)
     if isinstance(value, (list, tuple, set, frozenset)):
         return [(f"[{position}]", part) for position, part in enumerate(value)]
-    names = _field_names(value)
-    if names is not None:
-        return [(f".{name}", getattr(value, name)) for name in names if hasattr(value, name)]
+    fields = record_fields(type(value))
+    if fields is not None:
+        return [(f".{name}", getattr(value, name)) for name, _ in fields if hasattr(value, name)]
     if hasattr(type(value), "model_dump"):
         try:
             return [("", to_plain(value))]
         except Exception:
             return None
-    return None
-
-
-def _field_names(value: Any) -> list[str] | None:
-    kind = type(value)
-    if isinstance(value, msgspec.Struct):
-        return list(value.__struct_fields__)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [field.name for field in dataclasses.fields(value)]
-    if hasattr(kind, "__attrs_attrs__"):
-        return [attribute.name for attribute in kind.__attrs_attrs__]
     return None
 
 

@@ -1,10 +1,11 @@
-"""The types msgspec does not know by itself: models with pydantic's methods, and subclasses of plain types.
+"""What is known of users' classes: models with pydantic's methods, which msgspec does not know, and fields of records.
 
 pydantic is met by its two methods and never imported.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import msgspec
@@ -13,6 +14,17 @@ import msgspec
 def is_model(kind: Any) -> bool:
     """Whether a class brings pydantic's way of checking and dumping itself."""
     return isinstance(kind, type) and hasattr(kind, "model_validate") and hasattr(kind, "model_dump")
+
+
+def record_fields(kind: Any) -> tuple[tuple[str, str], ...] | None:
+    """The fields of a record that msgspec knows by itself, each with the name that JSON has for it, or None."""
+    if issubclass(kind, msgspec.Struct):
+        return tuple(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
+    if dataclasses.is_dataclass(kind):
+        return tuple((each.name, each.name) for each in dataclasses.fields(kind))
+    if hasattr(kind, "__attrs_attrs__"):
+        return tuple((each.name, each.name) for each in kind.__attrs_attrs__)
+    return None
 
 
 def to_plain(value: Any) -> Any:

@@ -6,7 +6,6 @@ type leaves room for a loss; between numbers, texts, and lists of them nothing i
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
@@ -15,7 +14,7 @@ import msgspec
 
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.faults import Fault, path_step
-from fencerow.core.model.hooks import is_model
+from fencerow.core.model.hooks import is_model, record_fields
 from fencerow.core.model.signature import type_nodes
 
 ROWS = (list, tuple)
@@ -172,15 +171,10 @@ def _fields(value: Any) -> Iterable[tuple[str, str]] | None:
 
 @lru_cache(maxsize=1024)
 def _declared(kind: Any) -> tuple[tuple[str, str], ...] | None:
-    if issubclass(kind, msgspec.Struct):
-        return tuple(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
-    if dataclasses.is_dataclass(kind):
-        return tuple((each.name, each.name) for each in dataclasses.fields(kind))
-    if hasattr(kind, "__attrs_attrs__"):
-        return tuple((each.name, each.name) for each in kind.__attrs_attrs__)
-    if is_model(kind) and isinstance(getattr(kind, "model_fields", None), dict):
+    found = record_fields(kind)
+    if found is None and is_model(kind) and isinstance(getattr(kind, "model_fields", None), dict):
         return tuple((name, _alias(name, each)) for name, each in kind.model_fields.items())
-    return None
+    return found
 
 
 def _alias(name: str, field: Any) -> str:

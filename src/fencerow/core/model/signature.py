@@ -87,20 +87,20 @@ def check_type(annotation: Any, whose: str) -> None:
         strangers = [kind for kind in _custom_types(annotation) if kind is not object and not is_model(kind)]
     except Exception as error:
         raise DeclarationError(
-            f"{whose} has the type {_shown(annotation)}",
+            f"{whose} has the type {type_shown(annotation)}",
             f"it cannot be read from JSON: {error}"[:400],
             "use a simpler type, or Any",
         ) from None
     if strangers:
         raise DeclarationError(
-            f"{whose} has the type {_shown(annotation)}",
-            f"{_shown(strangers[0])} cannot be written as JSON",
+            f"{whose} has the type {type_shown(annotation)}",
+            f"{type_shown(strangers[0])} cannot be written as JSON",
             "pass an id or plain data, a dataclass, a msgspec Struct or a pydantic model instead",
         )
     unheeded = next(unheeded_conditions(annotation), None)
     if unheeded is not None:
         raise DeclarationError(
-            f"{whose} has the type {_shown(annotation)}",
+            f"{whose} has the type {type_shown(annotation)}",
             f"nothing would look at {unheeded!r:.100} outside of a pydantic model",
             "write msgspec.Meta(gt=0) and the like in Annotated, or put the value into a pydantic model",
         )
@@ -210,5 +210,6 @@ def type_nodes(annotation: Any) -> Iterator[msgspec.Struct]:
             pending.extend(getattr(node, name) for name in node.__struct_fields__)
 
 
-def _shown(annotation: Any) -> str:
+def type_shown(annotation: Any) -> str:
+    """A type for messages."""
     return annotation.__qualname__ if isinstance(annotation, type) else str(annotation)
