@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from fencerow.core.app import Database
     from fencerow.core.client.handle import Handle
     from fencerow.core.client.refs import Key
-    from fencerow.core.config import Backoff, Defaults
     from fencerow.core.errors import (
         CancelRequested,
         FencerowError,
@@ -53,8 +52,11 @@ if TYPE_CHECKING:
         Unavailable,
         UnknownJob,
     )
+    from fencerow.core.model.backoff import Backoff
     from fencerow.core.model.classify import is_retryable
-    from fencerow.core.model.retry import Fail, Retry, RetryRule, Snooze
+    from fencerow.core.model.control import Fail, Retry, Snooze
+    from fencerow.core.model.defaults import Defaults
+    from fencerow.core.model.retry import RetryRule
     from fencerow.core.model.state import State
     from fencerow.core.worker.plain import Worker
     from fencerow.job import Job
@@ -70,9 +72,9 @@ else:
             "contract": "fencerow.contracts",
             "Handle": "fencerow.core.client.handle",
             "Key": "fencerow.core.client.refs",
-            "Backoff": "fencerow.core.config",
+            "Backoff": "fencerow.core.model.backoff",
             "Config": "fencerow.config",
-            "Defaults": "fencerow.core.config",
+            "Defaults": "fencerow.core.model.defaults",
             "CancelRequested": "fencerow.core.errors",
             "FencerowError": "fencerow.core.errors",
             "InvalidInput": "fencerow.core.errors",
@@ -86,10 +88,10 @@ else:
             "ResultTimeout": "fencerow.core.errors",
             "Unavailable": "fencerow.core.errors",
             "UnknownJob": "fencerow.core.errors",
-            "Fail": "fencerow.core.model.retry",
-            "Retry": "fencerow.core.model.retry",
+            "Fail": "fencerow.core.model.control",
+            "Retry": "fencerow.core.model.control",
             "RetryRule": "fencerow.core.model.retry",
-            "Snooze": "fencerow.core.model.retry",
+            "Snooze": "fencerow.core.model.control",
             "is_retryable": "fencerow.core.model.classify",
             "State": "fencerow.core.model.state",
             "Job": "fencerow.job",

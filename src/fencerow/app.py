@@ -12,8 +12,9 @@ from fencerow.core.answering import answer
 from fencerow.core.app import Call, Draft, LocalDatabaseWarning, UntypedParameters
 from fencerow.core.app.job_options import HandlingOptions
 from fencerow.core.app.submitter import Submittable
-from fencerow.core.config import CoreConfig, Defaults
+from fencerow.core.config import CoreConfig
 from fencerow.core.lazy import lazily
+from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.packing import PLAIN, Packing
 from fencerow.core.telemetry import Telemetry
 from fencerow.declaring import Declare, DeclaredJob

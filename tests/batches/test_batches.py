@@ -16,10 +16,10 @@ from msgspec import json, structs
 from fencerow.batches.batch import BatchCall
 from fencerow.batches.declare import batch_handler_of
 from fencerow.batches.item import BatchItem
+from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import JobRecord
-from fencerow.core.model.retry import Backoff
 from fencerow.core.store import store
 from fencerow.core.worker.attempt import Attempt, Interrupt
 from fencerow.core.worker.context import Job

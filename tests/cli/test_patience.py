@@ -16,9 +16,9 @@ from psycopg import pq
 
 from fencerow import Config
 from fencerow.command.patience import reach_patiently
-from fencerow.core.config import PostgresUrl
 from fencerow.db import probe
 from fencerow.db.probe import lets_somebody_in
+from fencerow.db.url import PostgresUrl
 from fencerow.errors import Unavailable
 from fencerow.testing.ports import free_port
 from fencerow.testing.postgres import PostgresServer

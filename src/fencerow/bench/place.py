@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 
 from fencerow.config import Config
-from fencerow.core.config import CoreConfig, PostgresUrl, parse_url
+from fencerow.core.config import CoreConfig
 from fencerow.core.errors import InvalidInput
 from fencerow.core.store import store
 from fencerow.core.store.connect import open_engine
@@ -23,6 +23,7 @@ from fencerow.db.probe import reach_postgres
 from fencerow.db.queries import load, postgres_names, pyformat, sqlite_names
 from fencerow.db.run import Rows, Statement, Steps, execute, operation
 from fencerow.db.sqlite import SqliteEngine
+from fencerow.db.url import PostgresUrl, parse_url
 from fencerow.testing.postgres import PostgresServer
 
 PACKAGE = "fencerow.bench"

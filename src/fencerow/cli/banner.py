@@ -11,11 +11,12 @@ from pathlib import Path
 
 from fencerow import __version__
 from fencerow.core.app import JobsApp
-from fencerow.core.config import CoreConfig, PostgresUrl, masked, parse_url
+from fencerow.core.config import CoreConfig
 from fencerow.core.finding import Level
 from fencerow.core.store.connect import DEFAULT_URL
 from fencerow.core.worker.plain import Worker
 from fencerow.db.text import amount
+from fencerow.db.url import PostgresUrl, masked, parse_url
 from fencerow.doctor.self_test import SelfTest, self_test
 
 log = logging.getLogger("fencerow.worker")

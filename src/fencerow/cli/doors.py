@@ -19,8 +19,9 @@ from fencerow.app import App
 from fencerow.cli.signals import Signals
 from fencerow.command import output
 from fencerow.command.patience import reach_patiently
-from fencerow.core.config import CoreConfig, PostgresUrl
+from fencerow.core.config import CoreConfig
 from fencerow.core.errors import ConfigError, MissingExtra
+from fencerow.db.url import PostgresUrl
 from fencerow.supervisor.probes import ProbeAddress, parsed_address, waiting_at
 from fencerow.web.gateway.certificate import context_of
 

@@ -28,12 +28,13 @@ from fencerow.command.options import (
     json_option,
     refuse_unknown_variables,
 )
-from fencerow.core.config import COMMAND_PREFIX, masked
+from fencerow.core.config import COMMAND_PREFIX
 from fencerow.core.errors import DatabaseError, FencerowError, InvalidInput
 from fencerow.core.wing import wings
 from fencerow.db.errors import exits
 from fencerow.db.text import kind_and_text, said_of
 from fencerow.db.trouble import is_shortage, out_of_resources
+from fencerow.db.url import masked
 
 # What is used all day, and where it lies. Each is loaded alone: a worker starts without what lists jobs, and without
 # what the wings bring.

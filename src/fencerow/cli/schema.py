@@ -13,7 +13,7 @@ from fencerow.command.app_loading import load_app
 from fencerow.command.database import actor, opened, parsed_path, reach, resolved
 from fencerow.command.options import CommandOptions, app_option, asked, database_options, usual_options
 from fencerow.command.progress import progress, shows
-from fencerow.core.config import CoreConfig, SqliteUrl, parse_url
+from fencerow.core.config import CoreConfig
 from fencerow.core.errors import InvalidInput, SchemaMissing, Unavailable
 from fencerow.core.schema.migrate import broken_indexes, judged, ledger, ledger_name, refuse_foreign
 from fencerow.core.schema.migrate import migrate as migrate_engine
@@ -24,6 +24,7 @@ from fencerow.db.errors import exits
 from fencerow.db.filesystem import refuse_network
 from fencerow.db.migration import Migration
 from fencerow.db.queries import postgres_names, qualified, sqlite_names
+from fencerow.db.url import SqliteUrl, parse_url
 
 
 @click.command()

@@ -14,11 +14,12 @@ import click
 
 from fencerow.command.database import opened, parsed_path
 from fencerow.command.options import asked
-from fencerow.core.config import CoreConfig, SqliteUrl, parse_url
+from fencerow.core.config import CoreConfig
 from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store import store
 from fencerow.core.store.connect import DEFAULT_URL
 from fencerow.db.engine import Engine
+from fencerow.db.url import SqliteUrl, parse_url
 
 PATIENCE_S = 1.0  # to reach the server
 WORKERS_MAX = 100

@@ -16,7 +16,7 @@ from fencerow.command.options import CommandOptions
 from fencerow.command.times import Times
 from fencerow.core.app import JobsApp
 from fencerow.core.client.base import ClientBase
-from fencerow.core.config import CoreConfig, PostgresUrl, SqliteUrl, parse_url
+from fencerow.core.config import CoreConfig
 from fencerow.core.errors import ConfigError
 from fencerow.core.model.person import Person, Via
 from fencerow.core.schema.migrate import check_schema, refuse_foreign
@@ -25,6 +25,7 @@ from fencerow.core.store.connect import DEFAULT_URL, open_engine
 from fencerow.core.wing import witnessed
 from fencerow.db.engine import Engine
 from fencerow.db.probe_sqlite import reach_sqlite
+from fencerow.db.url import PostgresUrl, SqliteUrl, parse_url
 
 
 def resolved(asked: CommandOptions, *, default: bool = False) -> CoreConfig:

@@ -12,8 +12,9 @@ from urllib.parse import unquote
 import click
 
 from fencerow.core.composed import config_type
-from fencerow.core.config import COMMAND_PREFIX, CoreConfig, is_injected, masked
+from fencerow.core.config import COMMAND_PREFIX, CoreConfig, is_injected
 from fencerow.core.errors import ConfigError, InvalidInput
+from fencerow.db.url import masked
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -13,10 +13,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from itertools import chain, repeat
 
-from fencerow.core.config import CoreConfig, PostgresUrl
+from fencerow.core.config import CoreConfig
 from fencerow.core.errors import Unavailable
 from fencerow.db.errors.base import line_of
 from fencerow.db.text import amount
+from fencerow.db.url import PostgresUrl
 
 log = logging.getLogger("fencerow.worker")
 

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 import psycopg
 
-from fencerow.core.config import CoreConfig, PostgresUrl, SqliteUrl, parse_url
+from fencerow.core.config import CoreConfig
 from fencerow.core.errors import DatabaseError, FencerowError
 from fencerow.core.finding import Finding, fail, failed, ok
 from fencerow.core.store.connect import DEFAULT_URL, open_engine
@@ -22,7 +22,7 @@ from fencerow.db.probe_sqlite import reach_sqlite
 from fencerow.db.queries import load, postgres_names, sqlite_names
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.text import said_of
-from fencerow.db.url import masked
+from fencerow.db.url import PostgresUrl, SqliteUrl, masked, parse_url
 from fencerow.doctor import backlog, schema
 from fencerow.doctor.connections import examine_connections
 from fencerow.doctor.horizon.wal import examine_wal

@@ -14,11 +14,11 @@ from fencerow.command.database import actor, in_person, opened, reach
 from fencerow.command.layout import Column
 from fencerow.command.options import CommandOptions, asked, usual_options
 from fencerow.command.progress import progress
-from fencerow.core.config import PostgresUrl, SqliteUrl, masked, parse_url
 from fencerow.core.errors import InvalidInput
 from fencerow.core.schema.migrate import refuse_foreign
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.text import amount
+from fencerow.db.url import PostgresUrl, SqliteUrl, masked, parse_url
 from fencerow.moving.model import MoveReport
 from fencerow.moving.moving import Mover
 

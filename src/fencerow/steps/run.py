@@ -13,8 +13,8 @@ import msgspec
 
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.backoff import Backoff
+from fencerow.core.model.classify import is_retryable
 from fencerow.core.model.control import Fail, Retry, Snooze, Suspend
-from fencerow.core.model.retry import is_retryable
 from fencerow.core.model.value import ValueCodec
 from fencerow.core.store.notes import hold_fence
 from fencerow.core.worker.attempt import Attempt, lease_lost

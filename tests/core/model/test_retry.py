@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from fencerow.core.model.backoff import Backoff
+from fencerow.core.model.control import Fail, Retry, Snooze
 from fencerow.core.model.outcome import Failed, Retried, Snoozed, Suspended
-from fencerow.core.model.retry import Backoff, Fail, Retry, RetryRule, Snooze, after_failure
+from fencerow.core.model.retry import RetryRule, after_failure
 from fencerow.errors import DeclarationError, InvalidInput
 
 RULE = RetryRule(backoff=Backoff(jitter=0))

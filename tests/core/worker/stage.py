@@ -12,10 +12,11 @@ from typing import Any
 
 from fencerow import Config
 from fencerow.batches.item import BatchMiddleware
+from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.codec import ArgumentsCodec
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import JobRecord, NewJob
-from fencerow.core.model.retry import Backoff, RetryRule
+from fencerow.core.model.retry import RetryRule
 from fencerow.core.model.signature import return_annotation
 from fencerow.core.model.value import ValueCodec
 from fencerow.core.store import store

@@ -11,8 +11,8 @@ import pytest
 
 from fencerow.batches.declare import batch_handler_of
 from fencerow.batches.item import BatchItem
+from fencerow.core.model.control import Fail, Retry
 from fencerow.core.model.defaults import Defaults
-from fencerow.core.model.retry import Fail, Retry
 from fencerow.core.worker.context import Job
 from fencerow.core.worker.deciding import Decider
 from fencerow.logs import LogFields

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.model.retry import Backoff, Fail, Retry, RetryRule
+from fencerow.core.model.backoff import Backoff
+from fencerow.core.model.control import Fail, Retry
+from fencerow.core.model.retry import RetryRule
 from fencerow.core.store import store
 from fencerow.core.worker.context import Job
 from fencerow.operators import looking

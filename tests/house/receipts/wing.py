@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 
 from fencerow.core.app.from_arguments import computed
-from fencerow.core.config import CoreConfig, Defaults
+from fencerow.core.config import CoreConfig
 from fencerow.core.errors import InvalidInput
 from fencerow.core.finding import Finding, ok
+from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import NewJob
 from fencerow.core.offered import Options

@@ -20,10 +20,11 @@ from fencerow.core.app.submitter import Submitter
 from fencerow.core.chore import Chore, Ticking, chore_of
 from fencerow.core.client.client import JobsClient
 from fencerow.core.client.handle import Handle
-from fencerow.core.config import CoreConfig, Defaults
+from fencerow.core.config import CoreConfig
 from fencerow.core.errors import DeclarationError, InvalidArguments
 from fencerow.core.locator import check_tables
 from fencerow.core.model.change import NewArguments
+from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.habits import no_attribute
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import NewJob

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fencerow.core.config import CoreConfig, Defaults
+from fencerow.core.config import CoreConfig
 from fencerow.core.errors import ConfigError
+from fencerow.core.model.defaults import Defaults
 from fencerow.core.telemetry import Telemetry
 
 

@@ -8,9 +8,6 @@ from __future__ import annotations
 from fencerow.core.config.config import LOG_FORMATS, LOG_LEVELS, CoreConfig, Settings, settings
 from fencerow.core.config.setting import PREFIX, Setting, number, text
 from fencerow.core.config.variables import COMMAND_PREFIX, RESERVED_NAMES, is_injected
-from fencerow.core.model.backoff import Backoff
-from fencerow.core.model.defaults import Defaults
-from fencerow.db.url import DatabaseUrl, PostgresUrl, SqliteUrl, masked, parse_url
 
 __all__ = [
     "COMMAND_PREFIX",
@@ -18,18 +15,11 @@ __all__ = [
     "LOG_LEVELS",
     "PREFIX",
     "RESERVED_NAMES",
-    "Backoff",
     "CoreConfig",
-    "DatabaseUrl",
-    "Defaults",
-    "PostgresUrl",
     "Setting",
     "Settings",
-    "SqliteUrl",
     "is_injected",
-    "masked",
     "number",
-    "parse_url",
     "settings",
     "text",
 ]

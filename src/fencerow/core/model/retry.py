@@ -12,23 +12,9 @@ from fencerow.core.errors import DeclarationError
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.classify import is_retryable, leaves, retry_after_s
 from fencerow.core.model.control import DELAY_S_MAX, Fail, Retry, Snooze, Suspend
-from fencerow.core.model.describe import ErrorRecord, FailureCode, describe
+from fencerow.core.model.describe import FailureCode, describe
 from fencerow.core.model.outcome import Failed, Retried, Snoozed, Suspended
 from fencerow.db.text import shown
-
-__all__ = [
-    "Backoff",
-    "ErrorRecord",
-    "Fail",
-    "FailureCode",
-    "Retry",
-    "RetryRule",
-    "Snooze",
-    "after_failure",
-    "describe",
-    "is_retryable",
-    "retry_after_s",
-]
 
 Predicate = Callable[[BaseException], bool]
 Matcher = type[BaseException] | Predicate

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fencerow.core.config import CoreConfig, PostgresUrl, parse_url
+from fencerow.core.config import CoreConfig
 from fencerow.core.errors import NoDatabase
 from fencerow.core.store.tables import postgres_queries, sqlite_queries
+from fencerow.db.url import PostgresUrl, parse_url
 
 if TYPE_CHECKING:
     from fencerow.db.postgres import PostgresEngine

@@ -19,9 +19,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from fencerow.core.errors import OlderWorkers, OutcomeUnknown
+from fencerow.core.model.describe import FailureCode, describe
 from fencerow.core.model.job import Fence
 from fencerow.core.model.outcome import Failed, Outcome, Released, Stopped, Succeeded
-from fencerow.core.model.retry import FailureCode, describe
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import MovedJob, Requeued

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 from fencerow.core.answering import answer
 from fencerow.core.config import CoreConfig
 from fencerow.core.errors import CancelRequested, InvalidInput, TransactionMisuse
+from fencerow.core.model.control import Snooze
 from fencerow.core.model.job import EPOCH
 from fencerow.core.model.percent import percent_of
-from fencerow.core.model.retry import Snooze
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.submission import PreparedCall
 from fencerow.core.store import store

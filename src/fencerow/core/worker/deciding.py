@@ -22,9 +22,10 @@ from fencerow.core.errors import (
     TransactionMisuse,
 )
 from fencerow.core.model.backoff import backoff_of
+from fencerow.core.model.describe import describe
 from fencerow.core.model.job import Claimed
 from fencerow.core.model.outcome import Failed, Outcome, Released, Stopped
-from fencerow.core.model.retry import RetryRule, after_failure, describe
+from fencerow.core.model.retry import RetryRule, after_failure
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import MovedJob, Requeued

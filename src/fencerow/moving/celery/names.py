@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from fencerow.core.config import masked
+from fencerow.db.url import masked
 
 SHARED = {"shared_task", "periodic_task"}
 # How an app of Celery is mostly called, wherever it was made; and whose decorators look the same.

@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from fencerow.core.config import CoreConfig, PostgresUrl, parse_url
+from fencerow.core.config import CoreConfig
 from fencerow.core.errors import ConfigError, FencerowError
 from fencerow.core.store.connect import open_engine
 from fencerow.db.engine import Engine
+from fencerow.db.url import PostgresUrl, parse_url
 from fencerow.web.dashboard.counting import PATIENCE_S, replayed, wal_position
 from fencerow.web.settings import WebSettings
 

@@ -22,7 +22,7 @@ from uuid import uuid4
 
 from fencerow import App
 from fencerow.config import Config
-from fencerow.core.model.retry import Backoff
+from fencerow.core.model.backoff import Backoff
 from fencerow.web.gateway.asgi import Gateway
 from fencerow.web.gateway.server import Server
 from fencerow.web.settings import WebSettings
