@@ -52,10 +52,11 @@ class SentStatement:
     """A statement that is under way, and who is called with what its operation makes of the answer.
 
     That is as soon as it is answered. A wake-up behind it keeps the connection, and nobody waits for it.
+    It keeps nothing that keeps it: some thirty objects of each submit would wait for the garbage collector.
     """
 
     __slots__ = (
-        "_behind", "_held", "_message", "_operation", "_over", "_pool", "_pools", "_prepared", "_steps", "_tells",
+        "_held", "_message", "_operation", "_over", "_pool", "_pools", "_prepared", "_steps", "_taken_along", "_tells",
         "_wakeups",
     )  # fmt: skip
 
@@ -78,7 +79,7 @@ class SentStatement:
         self._wakeups = wakeups
         self._over = over
         self._message: PreparedMessage | None = None
-        self._behind: WakeUpBehind | None = None
+        self._taken_along: list[str] | None = None  # the wake-ups that went behind it
 
     def is_known(self, query_of: Callable[[Statement], Query]) -> bool:
         """Whether it is prepared on this connection, and can be written down."""
@@ -101,18 +102,20 @@ class SentStatement:
         """Send it, and the wake-ups whose time has come. Once one is on its way, this sees to it."""
         assert self._prepared is not None and self._message is not None, "it is known"
         messages = None if self._tells is None else self._wakeups.taken_along(self._tells.messages)
+        behind: WakeUpBehind | None = None
         if messages is not None:
-            self._behind = WakeUpBehind(self._wakeups.channel, messages, self._told)
+            behind = WakeUpBehind(self._wakeups.channel, messages, self._told)
+            self._taken_along = messages
         self._held.watched.busy()
         try:
-            self._prepared.send(self._held.wire, self._message, self._answered, self._behind)
+            self._prepared.send(self._held.wire, self._message, self._answered, behind)
         except Error as error:
             self._not_sent(error)
 
     def _not_sent(self, error: Error) -> None:
         soon = asyncio.get_running_loop().call_soon
         soon(self._answered, [], error)
-        if self._behind is not None:
+        if self._taken_along is not None:
             soon(self._told, [], error)
 
     def _answered(self, results: list[PGresult], error: BaseException | None) -> None:
@@ -130,9 +133,9 @@ class SentStatement:
 
     def _told(self, results: list[PGresult], error: BaseException | None) -> None:
         """The wake-ups behind it are sent, or must be sent once more."""
-        assert self._behind is not None, "it was sent"
+        assert self._taken_along is not None, "they were sent"
         if not is_told(results, error):
-            self._wakeups.post(self._behind.messages)
+            self._wakeups.post(self._taken_along)
         self._pools.end_behind(self._pool, self._held)
 
     def _result(self, results: list[PGresult], error: BaseException | None) -> Any:
@@ -140,7 +143,7 @@ class SentStatement:
         assert prepared is not None and message is not None, "it is known"
         try:
             rows = prepared.rows(message, results, error) if steps else checked(results, error)
-            if self._behind is not None and self._tells is not None:
+            if self._taken_along is not None and self._tells is not None:
                 self._tells.are_told = True  # or will be: `_told`
             if steps is None:
                 return None

@@ -55,11 +55,10 @@ class PreparedMessage:
 class WakeUpBehind:
     """The wake-ups that go behind a statement, and who is called when they are answered."""
 
-    __slots__ = ("given", "messages", "then")
+    __slots__ = ("given", "then")
 
     def __init__(self, channel: str, messages: list[str], then: Then) -> None:
         self.given = values(NOTIFIES, {"channel": channel, "messages": messages})
-        self.messages = messages
         self.then = then
 
 
