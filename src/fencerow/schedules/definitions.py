@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar
 
 import msgspec
 
 from fencerow.calendar.zones import tzdata_version
-from fencerow.db.run import Row, Steps, as_int, as_int_or_none, execute, first_column, operation
+from fencerow.db.run import Param, Row, Steps, as_int, as_int_or_none, execute, first_column, operation
 from fencerow.schedules.definition import Definition, digest_of, known, seed_of
 from fencerow.schedules.ticking import Key
 from fencerow.turns.limiting import refuse_unknown_limits
+
+T = TypeVar("T")
 
 PUT_ROWS = 200  # meanwhile nothing else runs in the event loop
 READ_ROWS = 1000  # neither does it while so many rows are fetched, or so many names are sent
@@ -126,23 +129,15 @@ def remove(name: str, entity: str | None) -> Steps[tuple[int, bool, bool]]:
 @operation(repeatable=True)
 def pause(name: str, entity: str | None, *, actor: str | None, reason: str | None) -> Steps[tuple[int, int]]:
     """Pause a schedule with its entities, or one row: how many were paused now, and how many rows there are."""
-    paused = there = 0
-    after: str | None = None
-    while page := (yield from locked_after(name, entity, after)):
-        there += len(page)
+    before = yield from locked(name, entity)
+    paused = 0
+    for part in parts(before):
+        entities = [row.entity for row in part]
         rows = yield from execute(
-            "pause_schedules",
-            name=name,
-            entity=entity,
-            entities=[row.entity for row in page],
-            actor=actor,
-            reason=reason,
+            "pause_schedules", name=name, entity=entity, entities=entities, actor=actor, reason=reason
         )
         paused += len(rows)
-        if len(page) < READ_ROWS:
-            break
-        after = page[-1].entity
-    return paused, there
+    return paused, len(before)
 
 
 @operation(repeatable=True, computes=True)
@@ -152,44 +147,25 @@ def resume(name: str, entity: str | None) -> Steps[tuple[int, int]]:
     An entity that was paused by itself stays paused when all are resumed. What would have fired meanwhile is not made
     up. What is no longer declared was kept for its pause alone, and goes.
     """
-    resumed = there = 0
-    after: str | None = None
-    while page := (yield from locked_after(name, entity, after)):
-        there += len(page)
-        rows = [
-            {"entity": row.entity, "next_us": None if row.undeclared else row.next_us_of(name)}
-            for row in page
-            if row.paused and (entity is not None or row.paused_with_all or not row.entity)
-        ]
-        if rows:
-            resumed += yield from _resumed(name, rows)
-        if len(page) < READ_ROWS:
-            break
-        after = page[-1].entity
-    return resumed, there
+    before = yield from locked(name, entity)
+    paused = [
+        row for row in before if row.paused and (entity is not None or row.paused_with_all or not row.entity)
+    ]
+    resumed = 0
+    for part in parts(paused):
+        resumed += yield from _resumed(name, part)
+    return resumed, len(before)
 
 
 # --- parts -------------------------------------------------------------------------------------------------
 
 
 def locked(name: str, entity: str | None) -> Steps[list[StandingRow]]:
-    """The rows of a schedule, or one of them, locked."""
-    found: list[StandingRow] = []
-    after: str | None = None
-    while page := (yield from locked_after(name, entity, after)):
-        found += page
-        if len(page) < READ_ROWS:
-            break
-        after = page[-1].entity
-    return found
-
-
-def locked_after(name: str, entity: str | None, after: str | None) -> Steps[list[StandingRow]]:
-    """The same, so many of them, in their order; those behind the entity `after`, or the first if it is None.
+    """The rows of a schedule, or one of them, locked.
 
     The row of a schedule comes before those of its entities. Whoever locks several of them has it first.
     """
-    rows = yield from execute("lock_schedules", name=name, entity=entity, after=after, limit=READ_ROWS)
+    rows = yield from _all_rows("lock_schedules", after=None, name=name, entity=entity)
     return [_standing(row) for row in rows]
 
 
@@ -198,33 +174,23 @@ def undeclare(name: str, after: str | None = None) -> Steps[tuple[list[str], lis
 
     Returns the entities of those rows that went, and of those that stay, being paused.
     """
-    removed: list[str] = []
-    kept: list[str] = []
-    while page := first_column(
-        (yield from execute("find_undeclared", name=name, after=after, limit=READ_ROWS))
-    ):
-        went, stay = yield from undeclare_these(name, page)
-        removed += went
-        kept += stay
-        if len(page) < READ_ROWS:
-            break
-        after = page[-1]
-    return removed, kept
+    found = yield from _all_rows("find_undeclared", after=after, name=name)
+    return (yield from undeclare_these(name, first_column(found)))
 
 
 def undeclare_these(name: str, entities: Sequence[str]) -> Steps[tuple[list[str], list[str]]]:
     """The same for these rows of a schedule."""
     removed: list[str] = []
     kept: list[str] = []
-    for first in range(0, len(entities), READ_ROWS):
-        part = list(entities[first : first + READ_ROWS])
+    for each in parts(entities):
+        part = list(each)
         if (yield from execute("lock_undeclared", name=name, entities=part)):
             removed += first_column((yield from execute("remove_undeclared", name=name, entities=part)))
             kept += first_column((yield from execute("keep_undeclared", name=name, entities=part)))
     return removed, kept
 
 
-def parts(rows: Sequence[StandingRow]) -> Iterator[Sequence[StandingRow]]:
+def parts(rows: Sequence[T]) -> Iterator[Sequence[T]]:
     """So many of them at once."""
     return (rows[first : first + READ_ROWS] for first in range(0, len(rows), READ_ROWS))
 
@@ -256,8 +222,21 @@ def put_rows(
     return put
 
 
-def _resumed(name: str, rows: Sequence[Mapping[str, object]]) -> Steps[int]:
-    document = msgspec.json.encode(rows).decode()
+def _all_rows(query: str, *, after: str | None, **params: Param) -> Steps[list[Row]]:
+    """What a query finds in the order of the entities, so many at once; those behind `after`, or all if it is None."""
+    found: list[Row] = []
+    while page := (yield from execute(query, after=after, limit=READ_ROWS, **params)):
+        found += page
+        if len(page) < READ_ROWS:
+            break
+        after = str(page[-1][0])
+    return found
+
+
+def _resumed(name: str, rows: Sequence[StandingRow]) -> Steps[int]:
+    document = msgspec.json.encode(
+        [{"entity": row.entity, "next_us": None if row.undeclared else row.next_us_of(name)} for row in rows]
+    ).decode()
     gone = yield from execute("resume_undeclared", name=name, rows=document)
     resumed = yield from execute("resume_schedules", name=name, rows=document, zones=tzdata_version())
     return len(gone) + len(resumed)
