@@ -15,10 +15,12 @@ from fencerow.core.store.tables import postgres_queries, sqlite_queries
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.queries import Queries
 from fencerow.db.sqlite import SqliteEngine
+from fencerow.schedules import definitions
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
 from tests.kit.jobs import new_job, register, submit
 from tests.proof.history.test_verbs import WRITES
+from tests.schedules.conftest import wanted
 
 _clean, cli, url = command_line._clean, command_line.cli, command_line.url  # fixtures
 
@@ -119,6 +121,22 @@ def test_an_entry_and_its_change_are_there_together_or_not_at_all(engine: AnyEng
         "192.0.2.7",
         "request-1",
     )
+
+
+def test_an_act_on_a_schedule_is_one_entry_however_many_parts_it_takes(
+    engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(definitions, "READ_ROWS", 2)
+    for entity in "abcde":
+        engine.run(definitions.put_one(wanted("report", entity), actor="mara"))
+    audited = AuditedEngine(engine, MARA)
+
+    audited.run(definitions.pause("report", None, actor="mara", reason="outage"))
+    audited.run(definitions.resume("report", None))
+    audited.run(definitions.remove("report", None))
+
+    found = [(each.verb, each.targets) for each in Client(engine).audit.entries()]
+    assert found == [("removed", ["report"]), ("resumed", ["report"]), ("paused", ["report"])]
 
 
 async def test_it_is_read_by_pages_and_filters_and_kept_for_its_time(engine: AnyEngine) -> None:

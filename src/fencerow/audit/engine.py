@@ -163,7 +163,7 @@ def _watched(start: Callable[[], Steps[T]], person: Person, seen: Entries) -> St
                 continue
             change = changes().get(statement.name)
             entry = None if change is None else told(change, person, statement.params, rows)
-            if entry is not None:
+            if entry is not None and entry not in seen:  # it is, where one act goes by parts
                 seen.append(entry)
             statement = steps.send(rows)
     except StopIteration as done:
