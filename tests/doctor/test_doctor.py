@@ -176,6 +176,20 @@ def test_a_name_nobody_knows_and_a_queue_nobody_serves_are_seen(
     assert (found["unknown job"], found["unserved queue"], found["workers"]) == ("warn", "warn", "ok")
 
 
+def test_a_name_that_only_workers_of_other_queues_know_is_seen(cli: Cli, url: str, engine: AnyEngine) -> None:
+    for queue, name in (("mail", "send"), ("other", "known")):
+        info = msgspec.json.encode({"queues": {queue: 3}, "names": [name], "slots": 3}).decode()
+        assert engine.run(
+            store.register(holder=jobs.new_job().id, name="w", host="h", pid=1, info=info, lease_s=30.0)
+        )
+    jobs.submit(engine, jobs.new_job(name="send"), jobs.new_job(name="known"), jobs.new_job(name="known"))
+
+    found = finding(cli("doctor", "--json"), "unknown job")
+
+    assert "2 queued jobs in queue mail are named known" in found["found"]
+    assert "add mail to -Q" in found["fix"]
+
+
 def test_jobs_without_a_worker_and_past_their_time_are_seen(
     cli: Cli, url: str, engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 
 from fencerow.core.config import CoreConfig
 from fencerow.core.finding import Finding, fail, info, ok, warn
@@ -204,20 +205,34 @@ def _unknown_names(alive: Sequence[WorkerRecord], counts: Sequence[Count]) -> It
     said = [each for each in alive if each.queues is not None and each.names is not None]
     if not said:
         return
-    names = {name for each in said for name in each.names or ()}
     queues = {queue for each in said for queue in each.queues or ()}
     waiting = [each for each in counts if each.state is State.QUEUED]
-    for count in [each for each in waiting if each.name not in names][:SHOWN_MAX]:
-        yield warn(
-            "unknown job",
-            f"{count.jobs} queued jobs are named {count.name}, which no living worker knows",
-            "deploy the code that declares it, or cancel them",
-        )
+    yield from islice(filter(None, (_unknown_name(said, each) for each in waiting)), SHOWN_MAX)
     unserved = sorted({each.queue for each in waiting} - queues)
     if unserved:
         yield warn(
             "unserved queue", f"no living worker serves {', '.join(unserved)}", "add it to a worker's -Q"
         )
+
+
+def _unknown_name(said: Sequence[WorkerRecord], count: Count) -> Finding | None:
+    """Whether one worker knows the name and serves the queue, as far as that is not for want of the queue alone."""
+    knowing = [each for each in said if count.name in (each.names or ())]
+    if not knowing:
+        return warn(
+            "unknown job",
+            f"{count.jobs} queued jobs are named {count.name}, which no living worker knows",
+            "deploy the code that declares it, or cancel them",
+        )
+    serving = [each for each in said if count.queue in (each.queues or ())]
+    if not serving or any(each in knowing for each in serving):
+        return None
+    return warn(
+        "unknown job",
+        f"{count.jobs} queued jobs in queue {count.queue} are named {count.name}, which no living worker of that "
+        "queue knows",
+        f"add {count.queue} to -Q of a worker that knows them, or deploy the code that declares them to its workers",
+    )
 
 
 def _late(counts: Sequence[Count]) -> Iterator[Finding]:
