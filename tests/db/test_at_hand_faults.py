@@ -9,6 +9,7 @@ import time
 import weakref
 from contextvars import ContextVar
 from enum import StrEnum
+from typing import Any
 
 import psycopg
 import pytest
@@ -17,6 +18,7 @@ from fencerow.core.client.client import JobsClient
 from fencerow.core.model.submission import Submission
 from fencerow.core.store import store
 from fencerow.db.postgres import PostgresEngine
+from fencerow.db.prepared import PreparedStatements
 from fencerow_proof.servers.pgbouncer import is_pooled
 from tests.conftest import postgres_engine
 from tests.db.test_at_once import begun, one_after_the_other, plain
@@ -73,6 +75,28 @@ async def test_what_cannot_be_written_down_leaves_its_connection_at_hand(pg: Pos
         await client.asubmit([Submission(new_job(queue=odd[0]))])
     await pg._pools.aanswered(PATIENCE_S)
     assert begun(pg) == 0
+
+
+@pytest.mark.parametrize("is_sent", [False, True], ids=["before it is sent", "right behind it"])
+@pytest.mark.parametrize("kind", [MemoryError, KeyboardInterrupt])
+async def test_what_breaks_off_a_send_is_told_once_and_costs_no_connection(
+    pg: PostgresEngine, kind: type[BaseException], is_sent: bool
+) -> None:
+    await pg.arun(store.submit([new_job()]))
+    plainly, told = PreparedStatements.send, list[object]()
+
+    def broken_off(*given: Any) -> None:
+        if is_sent:
+            plainly(*given)
+        raise kind
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PreparedStatements, "send", broken_off)
+        assert pg.begin(store.submit([new_job()]), lambda _, error: told.append(type(error)))
+    await pg._pools.aanswered(PATIENCE_S)
+    assert (told, begun(pg)) == ([kind], 0)
+    await pg.arun(store.submit([job := new_job()]))
+    assert seen(pg, job.id)
 
 
 async def test_no_connection_keeps_the_context_of_who_asked_first(pg: PostgresEngine) -> None:

@@ -36,9 +36,9 @@ def sent_at_once(
     if begun is None:
         return False
     pool, held = begun
-    sent = SentStatement(pools, pool, held, operation, wakeups, over)
     is_known = False
     try:
+        sent = SentStatement(pools, pool, held, operation, wakeups, over)
         is_known = sent.is_known(query_of)
     finally:  # whatever could not be written down
         if not is_known:
@@ -56,8 +56,8 @@ class SentStatement:
     """
 
     __slots__ = (
-        "_held", "_message", "_operation", "_over", "_pool", "_pools", "_prepared", "_steps", "_taken_along", "_tells",
-        "_wakeups",
+        "_held", "_is_over", "_message", "_operation", "_over", "_pool", "_pools", "_prepared", "_steps",
+        "_taken_along", "_tells", "_wakeups",
     )  # fmt: skip
 
     def __init__(
@@ -79,7 +79,8 @@ class SentStatement:
         self._wakeups = wakeups
         self._over = over
         self._message: PreparedMessage | None = None
-        self._taken_along: list[str] | None = None  # the wake-ups that went behind it
+        self._taken_along: list[str] | None = None  # the wake-ups that went behind it, until they are told of
+        self._is_over = False
 
     def is_known(self, query_of: Callable[[Statement], Query]) -> bool:
         """Whether it is prepared on this connection, and can be written down."""
@@ -101,25 +102,29 @@ class SentStatement:
     def send(self) -> None:
         """Send it, and the wake-ups whose time has come. Once one is on its way, this sees to it."""
         assert self._prepared is not None and self._message is not None, "it is known"
-        messages = None if self._tells is None else self._wakeups.taken_along(self._tells.messages)
-        behind: WakeUpBehind | None = None
-        if messages is not None:
-            behind = WakeUpBehind(self._wakeups.channel, messages, self._told)
-            self._taken_along = messages
-        self._held.watched.busy()
         try:
+            messages = None if self._tells is None else self._wakeups.taken_along(self._tells.messages)
+            behind: WakeUpBehind | None = None
+            if messages is not None:
+                behind = WakeUpBehind(self._wakeups.channel, messages, self._told)
+                self._taken_along = messages
+            self._held.watched.busy()
             self._prepared.send(self._held.wire, self._message, self._answered, behind)
-        except Error as error:
-            self._not_sent(error)
+        except BaseException as error:  # an interrupt, too: whoever is told of it raises it
+            self._broken_off(error)
 
-    def _not_sent(self, error: Error) -> None:
+    def _broken_off(self, error: BaseException) -> None:
+        """It was not sent, or nobody waits for its answer."""
         soon = asyncio.get_running_loop().call_soon
         soon(self._answered, [], error)
         if self._taken_along is not None:
             soon(self._told, [], error)
 
     def _answered(self, results: list[PGresult], error: BaseException | None) -> None:
-        """Give the connection back, and tell who waits."""
+        """Give the connection back, and tell who waits: once, though what broke off may be answered as well."""
+        if self._is_over:
+            return
+        self._is_over = True
         result: Any = None
         failure: BaseException | None = None
         try:
@@ -132,10 +137,12 @@ class SentStatement:
         self._over(result, failure)
 
     def _told(self, results: list[PGresult], error: BaseException | None) -> None:
-        """The wake-ups behind it are sent, or must be sent once more."""
-        assert self._taken_along is not None, "they were sent"
+        """The wake-ups behind it are sent, or must be sent once more. Once, as `_answered`."""
+        messages, self._taken_along = self._taken_along, None
+        if messages is None:
+            return
         if not is_told(results, error):
-            self._wakeups.post(self._taken_along)
+            self._wakeups.post(messages)
         self._pools.end_behind(self._pool, self._held)
 
     def _result(self, results: list[PGresult], error: BaseException | None) -> Any:
