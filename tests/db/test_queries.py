@@ -117,6 +117,18 @@ def test_a_name_is_given_once(folder: Path, text: str) -> None:
         texts("shared_queries", "sqlite")
 
 
+def test_what_both_dialects_say_stands_before_their_own_of_that_file(folder: Path) -> None:
+    both = folder.parent / "both"
+    both.mkdir()
+    (folder / "a.sql").rename(both / "a.sql")
+    (folder / "a.sql").write_text("-- fragment: still\n{{running}}\n")
+
+    assert texts("shared_queries", "sqlite").keys() == {"look", "end"}
+    (folder / "a.sql").write_text(RUNNING)
+    with pytest.raises(ConfigError, match="defined twice"):
+        texts("shared_queries", "sqlite")
+
+
 def test_strings_and_comments_hold_no_parameters_and_no_ends() -> None:
     (statement,) = split(dict(parse(FILE))["first"])
     assert statement == "SELECT ':no', 'it''s; :neither', CAST(:id AS text) FROM fencerow.jobs"

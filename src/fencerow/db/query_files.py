@@ -1,4 +1,5 @@
-"""Files of named queries: `-- name: claim`, prose, then SQL.
+"""Files of named queries: `-- name: claim`, prose, then SQL. They lie in a folder for each dialect; what both dialects
+say alike may lie in the folder `both` beside them.
 
 What queries have in common is a fragment: `-- fragment: fence`, prose, then the text, once in any file of the folder.
 `{{fence}}` stands for it in the queries; nothing of SQL looks like that, and no parameter does. It is written out when
@@ -30,6 +31,7 @@ FIELDS = "fields of "
 OWNED = re.compile(r"[a-z_]+\.([a-z_]+)")
 # What is quoted is matched first, so that `--` inside of it is left alone.
 COMMENT = re.compile(r"('(?:[^']|'')*'|\$\$.*?\$\$)|(?m:^[ \t]*--[^\n]*\n)|[ \t]*--[^\n]*", re.DOTALL)
+BOTH = "both"
 PARAMETER = re.compile(r"(?<![:\w]):[a-z_]+")
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -138,9 +140,13 @@ def folder_of(package: str) -> Traversable:
 
 
 def _found(package: str, folder: str) -> dict[str, dict[str, str]]:
-    """The parts of all files of a package folder: of each kind, by their names."""
+    """The parts of all files of a package folder and of `both` beside it: of each kind, by their names."""
     found: dict[str, dict[str, str]] = {"name": {}, "fragment": {}, "at": {}}
-    for file in sorted(folder_of(package).joinpath(folder).iterdir(), key=lambda entry: entry.name):
+    home = folder_of(package)
+    entries = [*home.joinpath(folder).iterdir()]
+    if (both := home.joinpath(BOTH)).is_dir():
+        entries = [*both.iterdir(), *entries]  # first, beside one of the same name
+    for file in sorted(entries, key=lambda entry: entry.name):
         if file.name.endswith(".sql"):
             for kind, name, body in _parts(file.read_text("utf-8")):
                 if name in found[kind]:

@@ -1,10 +1,5 @@
 -- Reading: jobs are looked up over live and finished in one statement, and come back as one JSON document each.
 
--- fragment: shown columns
--- Those that are shown as they are.
-id, queue, name, state, priority, attempt, failures, crashes, snoozes, {{budgets}}, holder, cancel_requested_by, retention_s,
-scope, key, lane, submitted_by, args_bytes
-
 -- fragment: all but payloads
 -- What is known of a job, as names and values of a JSON object, but for its payloads, which may be large.
 {{fields of job.shown columns}},

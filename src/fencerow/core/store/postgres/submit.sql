@@ -1,14 +1,8 @@
 -- Submitting: the ids come from the client, so that a submit whose answer was lost can be repeated.
 
--- fragment: new columns
--- What a submit writes; the others begin as the table says.
-id, queue, name, priority, run_at, {{budgets}}, expires_at,
-retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
-ephemeral, subscribed
-
--- fragment: all new columns
--- The same for jobs that may have to wait, with what wings have of them.
-{{new columns}}, state, {{where it waits}}{{columns that a submit writes}}
+-- fragment: budgets with types
+-- The budgets where a document is read.
+attempts_max integer, crashes_max integer, snoozes_max integer, timeout_s double precision
 
 -- fragment: jobs alike
 -- What some of the jobs have in common, once for each such group; its jobs are [id, bytes, arguments] in `jobs`, or

@@ -3,10 +3,6 @@
 -- it moves the row, and a later statement looks whether what it waits for is there already. Whoever wakes it locks the row,
 -- writes what it waits for, and then looks whether it is suspended.
 
--- fragment: is suspended
--- It holds no slot, no lease and no turn.
-(job.state = 'waiting' AND job.{{where it waits}} IS NULL)
-
 -- name: suspend
 -- Let running jobs wait for something that a wing has noted. Their turns are free, and nothing of their budgets is spent.
 -- Guard: still running, under this holder, in this attempt, and nobody asked for a cancel.

@@ -123,10 +123,6 @@ SELECT count(*)
 FROM fencerow.jobs AS job
 WHERE job.holder = :holder AND job.state = 'running' AND job.suspect = 1;
 
--- fragment: limited
--- Whether a limit bounds the claims of this queue, or of all.
-(SELECT EXISTS (SELECT 1 FROM fencerow.queues AS queue WHERE queue.name IN (:queue, '') AND queue.limited))
-
 -- name: lanes
 -- The lanes of one queue that hold jobs for a worker with these :names of lanes, each with the instant its first job is due;
 -- all lanes in turn of a priority are one row, with the first job of them that is due, or else the

@@ -1,14 +1,9 @@
 -- Submitting: the ids come from the client, so that a submit whose answer was lost can be repeated.
 
--- fragment: new columns
--- What a submit writes; the others begin as the table says.
-id, queue, name, priority, run_at, {{budgets}}, expires_at,
-retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
-ephemeral, subscribed
-
--- fragment: all new columns
--- The same for jobs that may have to wait, with what wings have of them.
-{{new columns}}, state, {{where it waits}}{{columns that a submit writes}}
+-- fragment: budgets in a document
+-- The budgets, as `value` has them.
+json_extract(value, '$.attempts_max') AS attempts_max, json_extract(value, '$.crashes_max') AS crashes_max,
+json_extract(value, '$.snoozes_max') AS snoozes_max, json_extract(value, '$.timeout_s') AS timeout_s
 
 -- fragment: jobs alike
 -- What some of the jobs have in common, once for each such group; its jobs are [id, bytes, arguments] in `jobs`, or

@@ -1,10 +1,6 @@
 -- Suspending and waking: from running to waiting at no place, until what the job waits for has come. What that is, wings know.
 -- No wake-up is lost: the file has one writer, so nothing is written between the move and the look.
 
--- fragment: is suspended
--- It holds no slot, no lease and no turn.
-(job.state = 'waiting' AND job.{{where it waits}} IS NULL)
-
 -- name: suspend
 -- Let running jobs wait for something that a wing has noted. Their turns are free, and nothing of their budgets is spent.
 -- Guard: still running, under this holder, in this attempt, and nobody asked for a cancel.
