@@ -32,21 +32,6 @@ ALONE_AGAIN_S = 60.0  # after a wait that was in vain: until then nobody is kept
 LOOK_S = 0.02
 
 
-class Permit:
-    """That of one attempt to have this process for itself."""
-
-    __slots__ = ("_left",)
-
-    def __init__(self, left: Callable[[], None]) -> None:
-        self._left: Callable[[], None] | None = left
-
-    def leave(self) -> None:
-        """It runs no more, or was given up. May be repeated."""
-        if self._left is not None:
-            left, self._left = self._left, None
-            left()
-
-
 class Dispatch:
     """Decides for each attempt where it runs, and runs it there. Used on the event loop only.
 
@@ -168,23 +153,22 @@ class Dispatch:
 
     async def _suspected_here(self, attempt: Attempt, slot_lost: Callable[[], None]) -> bool:
         """Run a suspect with nothing beside it, which is noted; if that cannot be had soon, beside the others."""
-        permit = await self._alone_soon(attempt)
-        if permit is not None:
-            return await self._noted_alone(attempt, permit, slot_lost)
+        if await self._is_alone_soon(attempt):
+            return await self._noted_alone(attempt, slot_lost)
         if self.is_withheld:
             self._executor.report(attempt, Released(TAKEN))
             return True
         return await self._run_beside([attempt], slot_lost)
 
-    async def _alone_soon(self, attempt: Attempt) -> Permit | None:
-        """The worker for itself; None if others still run after a while, or may still run."""
+    async def _is_alone_soon(self, attempt: Attempt) -> bool:
+        """Whether it has the worker for itself now; not if others still run after a while, or may still run."""
         if self._executor.hung_count:
-            return None  # a handler that was given up may still do anything
+            return False  # a handler that was given up may still do anything
         if self._beside and time.monotonic() < self._busy_until:
-            return None
+            return False
         if self.is_withheld:  # somebody else was first
             self._busy_until = time.monotonic() + ALONE_AGAIN_S
-            return None
+            return False
         self.is_withheld = True
         deadline = time.monotonic() + ALONE_WAIT_S
         try:
@@ -197,15 +181,15 @@ class Dispatch:
             self.is_withheld = False
             self._busy_until = time.monotonic() + ALONE_AGAIN_S
             self._wake_claimers()
-            return None
-        return Permit(self._freed)
+            return False
+        return True
 
-    def _freed(self) -> None:
-        self.is_withheld = False
+    async def _noted_alone(self, attempt: Attempt, slot_lost: Callable[[], None]) -> bool:
+        is_here = True
 
-    async def _noted_alone(self, attempt: Attempt, permit: Permit, slot_lost: Callable[[], None]) -> bool:
         def lost() -> None:
-            permit.leave()
+            nonlocal is_here
+            is_here = self.is_withheld = False
             slot_lost()
 
         try:
@@ -219,5 +203,6 @@ class Dispatch:
         except Exception as error:
             self._executor.report(attempt, self._decider.decide_fault(attempt, error))
         finally:
-            permit.leave()
+            if is_here:  # else another one may have the worker for itself by now
+                self.is_withheld = False
         return True
