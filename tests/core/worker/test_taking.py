@@ -52,7 +52,7 @@ async def test_an_answer_that_was_lost_is_in_doubt_and_keeps_no_slot() -> None:
         raise LOST
 
     engine = cast("Engine", SimpleNamespace(arun=lost))
-    taking = SlotTaking(engine, held(), [taker(pool, held())], doubts.append)
+    taking = SlotTaking(engine, held(), [taker(pool, held())], doubts.append, lived_alone=True)
 
     with pytest.raises(OutcomeUnknown):
         await taking.run(cast("Any", None), lambda _: [])
@@ -84,16 +84,27 @@ async def test_no_more_is_taken_ahead_than_the_share_of_this_worker() -> None:
     assert (takes.wanted("mail", 2), takes.wanted("mail", 30), takes.wanted("mail", 900)) == (5, 30, 105)
 
 
-@pytest.mark.parametrize("why", ["", "others live", "the last could not claim", "more"])
+@pytest.mark.parametrize("why", ["", "others lived", "more"])
 async def test_a_worker_that_lives_alone_lets_no_more_go_than_its_slots_want(why: str) -> None:
     pool = pool_of(5)
     takes = taker(pool, held())
     if why == "more":
         pool.look.hint("mail", 0, None)
-    workers = {"others live": 2, "the last could not claim": 0}.get(why, 1)
-    taking = SlotTaking(cast("Engine", None), held(), [takes], lambda _: None, workers)
+    alone = why != "others lived"
+    taking = SlotTaking(cast("Engine", None), held(), [takes], lambda _: None, lived_alone=alone)
 
     assert taking.most() == (PREFETCH_MAX if why else 5)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_whether_a_worker_lives_alone_is_found_by_a_look_that_may_claim(workers: int) -> None:
+    takes = taker(pool_of(5), held())
+    taking = SlotTaking(cast("Engine", None), held(), [takes], lambda _: None, lived_alone=True)
+    assert not taking.lives_alone
+
+    next(taking.claim("mail", ["1"], workers))
+
+    assert taking.lives_alone == (workers == 1)
 
 
 async def test_while_it_claims_the_claimer_claims_nothing_and_goes_on_after_it() -> None:
@@ -123,7 +134,8 @@ async def test_what_comes_when_the_queue_is_served_no_more_reaches_its_taker() -
         pool.change(["docs"], 5)
         return [job]
 
-    taking = SlotTaking(cast("Engine", SimpleNamespace(arun=changed)), held(), [takes], lambda _: None)
+    engine = cast("Engine", SimpleNamespace(arun=changed))
+    taking = SlotTaking(engine, held(), [takes], lambda _: None, lived_alone=True)
     await taking.run(cast("Any", None), lambda jobs: jobs)
 
     assert accepted == [("mail", 1)]

@@ -47,6 +47,7 @@ class Claims:
         ageing = Ageing(config.priority_ageing_s)
         pool = Pool(queues, slots, config.prefetch_s, config.poll_max_s, self._roster.started, ageing)
         self._roster.pools.append(pool)
+        pool.is_taken_for = lambda: self._under_way() is not None
         claimer = self._claimer_of(pool)
         name = f"claimer {' '.join(queues)}"
         telemetry, woken = self._site.telemetry, pool.look.woken
@@ -84,7 +85,7 @@ class Claims:
 
     def are_idle(self) -> bool:
         """Whether a look from the beginning found nothing due in any queue, and no chore may have claimed something."""
-        return self._is_taking() is None and all(claimer.pool.look.is_idle() for claimer in self.claimers)
+        return self._under_way() is None and all(claimer.pool.look.is_idle() for claimer in self.claimers)
 
     async def taking(self) -> SlotTaking | None:
         """What a chore may claim in its next transaction. None: slots want nothing, or another one may be claiming.
@@ -92,28 +93,29 @@ class Claims:
         Where no other worker lives it waits until slots want something, but not for long: a turn that was given sooner
         would be of use to nobody, and its job be queued by a write of its own.
         """
-        workers = 1 if self._taking is None else self._taking.workers
+        lived_alone = self._taking is None or self._taking.lives_alone
         over = time.monotonic() + PATIENT_S
-        while not self._any_wanted() and workers == 1 and time.monotonic() < over:  # noqa: ASYNC110 - each end makes room
+        while not self._any_wanted() and lived_alone and time.monotonic() < over:  # noqa: ASYNC110 - each end makes room
             await asyncio.sleep(BRIEF_S)
-        if self._is_taking() is not None or not self._any_wanted():
+        if self._under_way() is not None or not self._any_wanted():
             return None
         takers = [claimer.taker for claimer in self.claimers]
         not_known = next(iter(self.claimers)).not_known
-        self._taking = SlotTaking(self._site.engine, self._lease, takers, not_known, workers)
+        engine = self._site.engine
+        self._taking = SlotTaking(engine, self._lease, takers, not_known, lived_alone=lived_alone)
         return self._taking
 
     def _any_wanted(self) -> bool:
         return any(claimer.taker.room() for claimer in self.claimers)
 
-    def _is_taking(self) -> SlotTaking | None:
+    def _under_way(self) -> SlotTaking | None:
         """The one that waits for its answer."""
         return None if self._taking is None or self._taking.answered.done() else self._taking
 
     def any_sent_by(self, moment: float) -> bool:
         """Whether a claim sent by then (monotonic seconds) still waits for its answer."""
         sent = [claimer.claiming_since for claimer in self.claimers]
-        if (taking := self._is_taking()) is not None:
+        if (taking := self._under_way()) is not None:
             sent.append(taking.since)
         return any(each is not None and each <= moment for each in sent)
 
@@ -129,7 +131,7 @@ class Claims:
             waited_for += self._loops.tasks_of([loop])
             if (hinted := claimer.hinted.under_way()) is not None:
                 waited_for.append(hinted)
-        if (taking := self._is_taking()) is not None:
+        if (taking := self._under_way()) is not None:
             waited_for.append(taking.answered)
         if waited_for:
             await asyncio.wait(waited_for, timeout=ANSWER_S)

@@ -74,13 +74,8 @@ class SlotTaker:
         self._pool.reserved = len(ids)
         return (yield from claim_given(queue, ids, holder=holder, names=self._names, margin_s=self._margin_s))
 
-    def begins(self) -> None:
-        """The operation is on its way."""
-        self._pool.is_taken_for = True
-
     def over(self) -> None:
         """No slot is kept any more."""
-        self._pool.is_taken_for = False
         if self._pool.reserved:
             self._pool.reserved = 0
             self._pool.say_room()  # the claimer waits for it
@@ -95,11 +90,12 @@ class SlotTaking:
         lease: WorkerLease,
         takers: Sequence[SlotTaker],
         not_known: Callable[[BaseException], None],
-        workers: int = 1,
+        *,
+        lived_alone: bool,
     ) -> None:
-        """`workers`: how many lived by the last look that might claim what it gave; 0: that one might not."""
-        self.workers = 0  # that this one saw, if it might claim
-        self._workers = workers
+        """`lived_alone`: what the one before found, see `lives_alone`."""
+        self.lives_alone = False  # it might claim, and no other worker lived
+        self._lived_alone = lived_alone
         self.since = time.monotonic()
         self.answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._engine = engine
@@ -111,13 +107,13 @@ class SlotTaking:
 
     def most(self) -> int:
         """How many are of use now, 1 at least: where no other worker lives, as many as slots want here."""
-        return max(1, *(each.most() for each in self._takers)) if self._workers == 1 else PREFETCH_MAX
+        return max(1, *(each.most() for each in self._takers)) if self._lived_alone else PREFETCH_MAX
 
     def claim(self, queue: str, ids: Sequence[str], workers: int) -> Steps[list[Claimed]]:
         """Claim the first of these jobs, which the transaction has locked and found to be next of those that wait, as
         many as slots of this worker want. `workers`: how many live; one claims ahead no more than its part, for what
         waits for a slot here would keep others from their turns."""
-        self.workers = workers
+        self.lives_alone = workers == 1
         taker = next((each for each in self._takers if queue in each.queues), None)
         count = 0 if taker is None else taker.wanted(queue, -(-len(ids) // max(1, workers)))
         holder = self._lease.holder
@@ -128,8 +124,6 @@ class SlotTaking:
 
     async def run(self, operation: Operation[T], claimed: Callable[[T], Sequence[Claimed]]) -> T:
         """Run it, and hand to the slots what it has claimed. It must not be repeated where it may have been stored."""
-        for taker in self._takers:
-            taker.begins()
         try:
             result = await self._engine.arun(operation)
         except BaseException as error:
