@@ -78,7 +78,7 @@ class Claimer:
         self._life = life
         self._margin_s = margin_s
         self._labels = parsed_labels(site.config.labels)
-        self._turn = deque(pool.queues)
+        self._looks = 0  # each begins at the queue behind the one at which the look before began
         self._suspects = SuspectClaims(
             pool,
             lease,
@@ -99,10 +99,6 @@ class Claimer:
         pool.look.claims_at_once = self._claims_at_once
         self._facts = ClaimFacts(site.telemetry, clock)
         self.portion = Portion(f"claims from {' '.join(pool.queues)}", PREFETCH_MAX)
-
-    def follow(self) -> None:
-        """Serve the queues that the pool serves now."""
-        self._turn = deque(self.pool.queues)
 
     @property
     def claiming_since(self) -> float | None:
@@ -128,7 +124,9 @@ class Claimer:
             return LOST_PAUSE_S
         pauses = []
         wanted = self.pool.wanted()
-        for queue in tuple(self._turn):
+        queues = deque(self.pool.queues)
+        queues.rotate(-self._looks)
+        for queue in queues:
             view = self.pool.look.views.get(queue)
             if view is None or self._life.starts_nothing():
                 continue  # an order came while an answer was under way
@@ -136,7 +134,7 @@ class Claimer:
                 await self._serve(view, wanted)
                 wanted = self.pool.wanted()
             pauses.append(view.pause_s(time.monotonic()))
-        self._turn.rotate(-1)
+        self._looks += 1
         pause_s = min(pauses, default=self._poll_max_s)
         if wanted <= 0 and (pause_s <= 0 or self.pool.look.any_suspect()):
             self.pool.await_room()

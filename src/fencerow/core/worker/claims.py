@@ -69,7 +69,6 @@ class Claims:
         for claimer, loop in tuple(self.claimers.items()):
             if claimer.pool is not pool:
                 continue
-            claimer.follow()
             if pool.queues:
                 loop.wake()
             else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol
 
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import Claimed
@@ -19,14 +18,9 @@ from fencerow.db.run import Operation
 ClaimsOf = Callable[[int], Operation[list[Claimed]]]
 
 
-class Accepts(Protocol):
-    """Hands what a claim brought to the slots."""
-
-    def __call__(self, queue: str, jobs: Sequence[Claimed], holder: str, duration_s: float) -> None: ...
-
-
 class SuspectClaims:
-    """Those of one claimer. `within` claims as many as fit at once, see `Claimer`. Used on the event loop only."""
+    """Those of one claimer. `within` claims as many as fit at once, see `Claimer`; `accept` hands to the slots what was
+    claimed. Used on the event loop only."""
 
     def __init__(
         self,
@@ -37,7 +31,7 @@ class SuspectClaims:
         suspects: Suspects,
         stays_here: Callable[[Handler], bool],
         within: Callable[[QueueView, int, ClaimsOf], Awaitable[tuple[list[Claimed], int]]],
-        accept: Accepts,
+        accept: Callable[[str, Sequence[Claimed], str, float], None],
         *,
         margin_s: float,
     ) -> None:
