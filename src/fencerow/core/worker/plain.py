@@ -10,12 +10,12 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
 from fencerow.core.answering import answer
-from fencerow.core.errors import OrderRefused
+from fencerow.core.errors import InvalidInput, OrderRefused
 from fencerow.core.model.control import check_delay
 from fencerow.core.model.seconds import Seconds
-from fencerow.core.worker.blocking import WorkerThread, refuse_in_a_loop
 from fencerow.core.worker.ordered import ServedChange, not_registered
 from fencerow.core.worker.worker import LoopWorker
+from fencerow.db.loop_thread import LoopThread
 
 T = TypeVar("T")
 LOOK_S = 0.5  # how often it is seen that a worker has ended, which carries out nothing more
@@ -86,7 +86,7 @@ class Worker(LoopWorker):
 
     def __enter__(self) -> Self:
         refuse_in_a_loop("with app.worker()", "async with app.worker()")
-        self._beside = WorkerThread(self, partial(self.request_stop, now=True), self.name)
+        self._beside = LoopThread(self, partial(self.request_stop, now=True), self.name)
         self._beside.enter()
         return self
 
@@ -94,3 +94,20 @@ class Worker(LoopWorker):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._beside.leave(now=error is not None)
+
+
+def refuse_in_a_loop(name: str, instead: str) -> None:
+    """Plain code alone may block.
+
+    Raises:
+        InvalidInput: an event loop runs in this thread, which the call would stop.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise InvalidInput(
+        f"{name} was used inside a running event loop",
+        "it would block the loop, and with it everything that runs there",
+        f"write `{instead}`",
+    )

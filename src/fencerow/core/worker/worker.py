@@ -24,7 +24,6 @@ from fencerow.core.model.wanted import Leave
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.assembly import Assembly, check_children, connections, described, shared
-from fencerow.core.worker.blocking import is_in
 from fencerow.core.worker.idling import until_idle as until_idle_now
 from fencerow.core.worker.middleware import NO_MIDDLEWARE, Middleware
 from fencerow.core.worker.ordered import ServedChange, not_registered, ordering_of
@@ -34,7 +33,7 @@ from fencerow.db.connections import told
 from fencerow.db.engine import Engine
 from fencerow.db.memory import FROZEN_MEMORY
 from fencerow.db.run import arun
-from fencerow.db.service import soon
+from fencerow.db.service import is_in, soon
 from fencerow.db.text import amount
 from fencerow.db.trouble import is_shortage, out_of_resources
 

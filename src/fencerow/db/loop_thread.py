@@ -1,4 +1,4 @@
-"""A worker in a thread of its own, with an event loop of its own; and what may not block a loop."""
+"""What is held open in a thread of its own, with an event loop of its own, for plain code."""
 
 from __future__ import annotations
 
@@ -7,39 +7,13 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
-from fencerow.core.errors import InvalidInput
 from fencerow.db.service import soon
 
 
-def refuse_in_a_loop(name: str, instead: str) -> None:
-    """Plain code alone may block.
+class LoopThread:
+    """A block that is held open in a thread beside the caller's, between `enter` and `leave`.
 
-    Raises:
-        InvalidInput: an event loop runs in this thread, which the call would stop.
-    """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    raise InvalidInput(
-        f"{name} was used inside a running event loop",
-        "it would block the loop, and with it everything that runs there",
-        f"write `{instead}`",
-    )
-
-
-def is_in(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether this thread is in that loop just now, or the loop does not run."""
-    try:
-        return asyncio.get_running_loop() is loop
-    except RuntimeError:
-        return not loop.is_running()
-
-
-class WorkerThread:
-    """A worker that runs in a thread beside the caller's, between `enter` and `leave`.
-
-    `block` is the worker as an async context manager, `hurry` asks it to stop at once.
+    `hurry` asks the block, in its loop, to end at once.
     """
 
     def __init__(
@@ -54,7 +28,7 @@ class WorkerThread:
         self._error: BaseException | None = None
 
     def enter(self) -> None:
-        """Start the worker, and return once it is registered and takes jobs. What it raises is raised here."""
+        """Enter the block, and return once that is done. What it raises is raised here."""
         self._thread.start()
         self._up.wait()
         if self._error is not None:
@@ -62,9 +36,9 @@ class WorkerThread:
             raise self._error
 
     def leave(self, *, now: bool) -> None:
-        """Stop it, and return when all outcomes are written. With `now` running handlers are cancelled at once.
+        """Leave the block, and return when that is done. With `now` it is hurried.
 
-        An error that ended the worker is raised here, unless the block has one of its own.
+        What it raises is raised here, unless it was hurried: then the caller has an error of its own.
         """
         if self._loop is not None and self._asked is not None:
             if now:
