@@ -1,6 +1,7 @@
 """A thread of service: does one turn of its work again and again, for whoever needs it in this process.
 
-Beside it `soon`, the way from any thread to an event loop, and `is_in`, whether that way is needed.
+Beside it `soon`, the way from any thread to an event loop; `loop_here`, the loop of this one; and `is_in`, whether
+that way is needed.
 
 Whatever a turn meets (no descriptor left, no memory, a driver's bug) is logged and waited out, and the next turn comes.
 A thread that ended all the same is started again by whoever needs it next: nobody believes in it longer than it lives.
@@ -99,9 +100,12 @@ def soon(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *given: A
         pass  # it is closed
 
 
+def loop_here() -> asyncio.AbstractEventLoop | None:
+    """The event loop that runs in this thread, and that a wait would stop; None: there is none."""
+    return asyncio._get_running_loop()
+
+
 def is_in(loop: asyncio.AbstractEventLoop) -> bool:
     """Whether this thread is in that loop just now, or the loop does not run."""
-    try:
-        return asyncio.get_running_loop() is loop
-    except RuntimeError:
-        return not loop.is_running()
+    here = loop_here()
+    return not loop.is_running() if here is None else here is loop

@@ -19,6 +19,7 @@ from fencerow.core.model.worker_labels import parsed_labels
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact
 from fencerow.core.worker.plain import Worker
+from fencerow.db.service import loop_here
 from fencerow.db.text import amount
 from fencerow.testing.beside import Beside
 from fencerow.testing.chores import do_chores
@@ -72,7 +73,7 @@ def drain(
         JobsDidNotSucceed: with `check`, when an attempt or a delivery failed or will be tried again.
         InvalidInput: called inside a running event loop; or a queue's name or a label cannot be used.
     """
-    if _in_a_loop():
+    if loop_here() is not None:
         raise InvalidInput(
             "drain() was called inside a running event loop",
             "it would block the loop while the jobs run",
@@ -250,11 +251,3 @@ def _unfinished(heard: Heard, after: str) -> DrainUnfinished:
         f"what ran most: {most}" if most else "no attempt has ended",
         "a job may submit itself again, be retried without a delay, or hang; or raise the bound",
     )
-
-
-def _in_a_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

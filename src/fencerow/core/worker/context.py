@@ -22,6 +22,7 @@ from fencerow.core.worker.follow_ups import AsStored, FollowUps, PreparedJobs
 from fencerow.core.worker.lines import LEVELS, mirror
 from fencerow.db.engine import Engine
 from fencerow.db.run import Operation
+from fencerow.db.service import loop_here
 from fencerow.db.strikes import SHELTER
 from fencerow.db.text import check_text, shown
 
@@ -340,10 +341,7 @@ class Job:
             raise lease_lost(self.id, self.attempt)
 
     def _on_loop(self) -> bool:
-        try:
-            return asyncio.get_running_loop() is self._loop
-        except RuntimeError:
-            return False
+        return loop_here() is self._loop
 
 
 # Its first parameter is the running job, which has the verbs of wings beside those that stand here.

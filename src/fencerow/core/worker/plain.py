@@ -16,6 +16,7 @@ from fencerow.core.model.seconds import Seconds
 from fencerow.core.worker.ordered import ServedChange, not_registered
 from fencerow.core.worker.worker import LoopWorker
 from fencerow.db.loop_thread import LoopThread
+from fencerow.db.service import loop_here
 
 T = TypeVar("T")
 LOOK_S = 0.5  # how often it is seen that a worker has ended, which carries out nothing more
@@ -102,12 +103,9 @@ def refuse_in_a_loop(name: str, instead: str) -> None:
     Raises:
         InvalidInput: an event loop runs in this thread, which the call would stop.
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    raise InvalidInput(
-        f"{name} was used inside a running event loop",
-        "it would block the loop, and with it everything that runs there",
-        f"write `{instead}`",
-    )
+    if loop_here() is not None:
+        raise InvalidInput(
+            f"{name} was used inside a running event loop",
+            "it would block the loop, and with it everything that runs there",
+            f"write `{instead}`",
+        )
