@@ -34,7 +34,6 @@ from fencerow.core.worker.roster import Roster
 from fencerow.core.worker.suspect_claims import SuspectClaims
 from fencerow.core.worker.taking import SlotTaker
 from fencerow.db.clock import CarriedClock
-from fencerow.db.due import OWN, Due
 from fencerow.db.portion import Portion, is_too_much
 from fencerow.db.run import Operation
 from fencerow.db.steady import steady
@@ -176,9 +175,6 @@ class Claimer:
         view.seen.note(None if view.has_more or view.suspects.due_at is not None else imprint, began)
         self._facts.untold_us = now_us - UNTOLD_US if is_untold else None
 
-    def _due(self) -> Due:
-        return self._clock.due() if self._clock.is_behind else OWN
-
     async def _look_at_shares(self, view: QueueView, wanted: int) -> bool:
         """Look for the next shares, if more of them must be known before so many jobs are claimed."""
         found = view.to_look_at(wanted)
@@ -188,7 +184,9 @@ class Claimer:
         limit = max(wanted, LOOKED_AT_MIN)
         sent = view.look_begins(mark.priority)
         place = (view.queue, mark.priority, turns.after, turns.until)
-        look = store.ring(*place, names=self._names, limit=limit, from_us=turns.from_us, due=self._due())
+        look = store.ring(
+            *place, names=self._names, limit=limit, from_us=turns.from_us, due=self._clock.due()
+        )
         view.looked(mark.priority, await self._engine.arun(look), sent)
         return True
 
@@ -221,7 +219,7 @@ class Claimer:
             names=self._names,
             limit=limit,
             margin_s=self._margin_s,
-            due=self._due(),
+            due=self._clock.due(),
             bounded=view.limit.is_there,
         )
 
