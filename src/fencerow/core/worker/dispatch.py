@@ -156,8 +156,7 @@ class Dispatch:
         if await self._is_alone_soon(attempt):
             return await self._noted_alone(attempt, slot_lost)
         if self.is_withheld:
-            self._executor.report(attempt, Released(TAKEN))
-            return True
+            return await self._taken([attempt])
         return await self._run_beside([attempt], slot_lost)
 
     async def _is_alone_soon(self, attempt: Attempt) -> bool:

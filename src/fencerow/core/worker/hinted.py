@@ -51,8 +51,20 @@ class HintedClaims:
         returns within how many seconds the loop shall look. Why it failed goes to `failed`; the loop claims again, and
         meets what is still wrong.
         """
+
+        def answered(jobs: list[Claimed], error: BaseException | None) -> None:
+            try:
+                if error is None:
+                    brought(jobs)
+                    # Behind the slots that were woken: they need not wait for what is noted.
+                    asyncio.get_running_loop().call_soon(self._settled, partial(noted, jobs))
+                    return
+                failed(error)
+            except Exception as fault:  # the loop ends of it, as of its own
+                self._fault = fault
+            self._settled(_at_once)
+
         began = time.monotonic()
-        answered = partial(self._answered, brought, noted, failed)
         if self._begins is None or not self._begins.begin(claim, answered):
             return False
         self.since = began
@@ -71,25 +83,6 @@ class HintedClaims:
         if self._fault is not None:
             fault, self._fault = self._fault, None
             raise fault
-
-    def _answered(
-        self,
-        brought: Callable[[list[Claimed]], object],
-        noted: Callable[[list[Claimed]], float],
-        failed: Callable[[BaseException], object],
-        jobs: list[Claimed],
-        error: BaseException | None,
-    ) -> None:
-        try:
-            if error is None:
-                brought(jobs)
-                # Behind the slots that were woken: they need not wait for what is noted.
-                asyncio.get_running_loop().call_soon(self._settled, partial(noted, jobs))
-                return
-            failed(error)
-        except Exception as fault:  # the loop ends of it, as of its own
-            self._fault = fault
-        self._settled(_at_once)
 
     def _settled(self, noted: Callable[[], float]) -> None:
         self.since = None

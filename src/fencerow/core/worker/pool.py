@@ -73,7 +73,7 @@ class Pool:
         self._taken_in_a_row = 0
         self._window_began = time.monotonic()
         self._window_count = self._window_runs = 0  # jobs, and what a slot was free after: a job or a batch
-        self._pace = 0.0  # jobs per second
+        self.pace = 0.0  # jobs that ended in a second, when it was last measured
         self._buffer = 0
         self._is_awaited = False  # the claimer knows of due jobs and waits for room
         self._reach = 1  # jobs that a free slot is expected to take: as many as the last one could
@@ -82,11 +82,6 @@ class Pool:
     def waiting(self) -> int:
         """Claimed jobs that wait for a slot, or for more to come with them into one call."""
         return len(self._ready) + self._gatherings.count
-
-    @property
-    def pace(self) -> float:
-        """Jobs that ended in a second, when it was last measured."""
-        return self._pace
 
     def wanted(self) -> int:
         """How many jobs the next claim should ask for; 0 while the buffer is more than half full.
@@ -180,8 +175,7 @@ class Pool:
         alike = [entry for entry in self._ready if _may_share(first, entry[2])]
         alike += self._gatherings.alike(first)  # they have waited for this call
         taken = sorted(alike, key=lambda entry: entry[:2])[:room]
-        self._remove(taken)
-        return [first, *(attempt for _, _, attempt in taken)]
+        return [first, *self._taken_out(taken)]
 
     def done(self, jobs: int = 1) -> None:
         """A slot is free again; it has worked on so many jobs. With none, all were released without a start: that
@@ -202,7 +196,7 @@ class Pool:
         """
         room = max(0, slots - self.running) if slots < self.slots else self.waiting
         if slots < self.slots:
-            self._pace, self._buffer, self._reach = 0.0, 0, 1
+            self.pace, self._buffer, self._reach = 0.0, 0, 1
         self.queues, self.slots = tuple(queues), slots
         self.look.follow(self.queues)
         kept = 0
@@ -212,10 +206,10 @@ class Pool:
                 kept += 1
             else:
                 returned.append(entry)
-        self._remove(returned)
+        better_off = self._taken_out(returned)
         self._wake_all()  # those that have become too many end
         self.say_room()
-        return [attempt for _, _, attempt in returned]
+        return better_off
 
     def take_stale(self) -> list[Attempt]:
         """Claimed jobs that wait although the slots were thought to be quicker: give them back."""
@@ -223,16 +217,14 @@ class Pool:
             return []
         limit = time.monotonic() - STALE_S
         stale = [entry for entry in self._ready if entry[2].taken + entry[2].handler.batch_wait_s < limit]
-        if stale:
-            self._pace, self._buffer, self._reach = 0.0, 0, 1
-            self._remove(stale)
-        return [attempt for _, _, attempt in stale]
+        if not stale:
+            return []
+        self.pace, self._buffer, self._reach = 0.0, 0, 1
+        return self._taken_out(stale)
 
     def take_all(self) -> list[Attempt]:
         """Empty the buffer: the worker shuts down or has lost its lease."""
-        taken = self._in_order()
-        self._remove(taken)
-        return [attempt for _, _, attempt in taken]
+        return self._taken_out(self._in_order())
 
     def let_go_asked(self) -> None:
         """Some were asked to end: those that wait for more to come into their call wait no longer for that."""
@@ -260,23 +252,24 @@ class Pool:
         """All that wait, as the slots would take them."""
         return sorted((*self._ready, *self._gatherings), key=lambda entry: entry[:2])
 
-    def _remove(self, entries: Sequence[Entry]) -> None:
+    def _taken_out(self, entries: Sequence[Entry]) -> list[Attempt]:
         """These wait no more."""
         numbers = {number for _, number, _ in entries}
         self._limit.waiting -= len(numbers)
         self._ready = [entry for entry in self._ready if entry[1] not in numbers]
         heapify(self._ready)
         self._gatherings.remove(entries)
+        return [attempt for _, _, attempt in entries]
 
     def _measure(self) -> None:
         """A window ends early when the slots were filled several times over: a burst must not start slowly."""
         now = time.monotonic()
         enough_s = WINDOW_BRIEF_S if self._window_runs >= 4 * self.slots else WINDOW_S
         if now - self._window_began >= enough_s:
-            self._pace = self._window_count / (now - self._window_began)
+            self.pace = self._window_count / (now - self._window_began)
             self._window_began, self._window_count, self._window_runs = now, 0, 0
             # What the slots work off in `prefetch_s` at this pace; nothing before anything was measured.
-            buffer = int(self._pace * self._prefetch_s)
+            buffer = int(self.pace * self._prefetch_s)
             # A pace of a few jobs a second is long work: it is left to whoever has a free slot.
             self._buffer = min(PREFETCH_MAX, buffer) if buffer > self.slots else 0
 
