@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from fencerow.core.errors import Busy, OutcomeUnknown
 from fencerow.core.model.handler import Handler
 from fencerow.core.store import store
 from fencerow.core.worker import roster as module
@@ -18,6 +19,8 @@ from fencerow.db.clock import CarriedClock
 from tests.core.worker.stage import Stage, handler, job_of, pool_of, until, working
 from tests.core.worker.test_parts import attempt, noop
 from tests.kit.jobs import AnyEngine
+
+LOST = OutcomeUnknown("it broke", "it may be stored", "look")
 
 
 def _batch() -> Handler:
@@ -111,7 +114,7 @@ async def test_a_lower_one_holds_before_the_row_has_it() -> None:
 async def test_after_a_lost_reply_nothing_is_said_until_all_is_known() -> None:
     begun = Scene(least=3, waiting=0).begun
     said = []
-    begun.doubt()
+    begun.doubt(LOST)
     for unknown in (True, False, False):
         said.append(begun.stated())
         begun.confirmed(said[-1])
@@ -120,10 +123,17 @@ async def test_after_a_lost_reply_nothing_is_said_until_all_is_known() -> None:
     assert [*said, begun.stated()] == [None, None, None, 3]
 
 
+async def test_a_claim_of_which_nothing_was_stored_leaves_no_doubt() -> None:
+    begun = Scene(least=3, waiting=0).begun
+    begun.doubt(Busy("a claim met a lock", "it waited for too long", "try again"))
+
+    assert (begun.stated(), begun.room()) == (3, 3)
+
+
 async def test_after_a_lost_reply_nothing_begins_until_the_row_says_that_all_may_have() -> None:
     scene = Scene(least=3, waiting=10)
     before = scene.begun.stated()
-    scene.begun.doubt()
+    scene.begun.doubt(LOST)
 
     assert (await scene.begin(1), scene.asked) == (0, True)
     scene.begun.confirmed(before)  # a renewal that was on its way

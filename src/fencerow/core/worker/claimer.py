@@ -34,7 +34,7 @@ from fencerow.core.worker.roster import Roster
 from fencerow.core.worker.suspect_claims import SuspectClaims
 from fencerow.core.worker.taking import SlotTaker
 from fencerow.db.clock import CarriedClock
-from fencerow.db.portion import Portion, is_too_much
+from fencerow.db.portion import Portion
 from fencerow.db.run import Operation
 from fencerow.db.steady import steady
 
@@ -89,9 +89,7 @@ class Claimer:
             self._accept,
             margin_s=margin_s,
         )
-        self.taker = SlotTaker(
-            pool, lease, clock, self._names, self._may_take, self._accept, margin_s=margin_s
-        )
+        self.taker = SlotTaker(pool, self._names, self._may_take, self._accept, margin_s=margin_s)
         self._claiming_since: float | None = None  # when the claim in flight was sent
         self._is_looking = False  # the loop is in the middle of a tick
         self.hinted = HintedClaims(site.engine, pool.look.woken)
@@ -242,7 +240,7 @@ class Claimer:
             return view.pause_s(time.monotonic())
 
         claim = self._claim_from(view, lanes, holder, wanted)
-        return self.hinted.begin(claim, brought, noted, self.not_known)
+        return self.hinted.begin(claim, brought, noted, self._roster.started.doubt)
 
     async def _claim_passed_over(self, view: QueueView, *, locked_only: bool = False) -> None:
         """Wait for rows that somebody had locked: a job whose row submits lock again and again must not starve.
@@ -313,23 +311,19 @@ class Claimer:
         return not is_kept and self._lease.holds()
 
     def _may_take(self) -> bool:
-        """Whether a chore may claim for these slots: no claim waits for an answer."""
-        return self.claiming_since is None and self._may_claim()
+        """Whether a chore may claim for these slots: no claim waits for an answer, and its own claim, which knows no
+        other clock than the database's, would miss nothing that is due."""
+        return self.claiming_since is None and not self._clock.is_behind and self._may_claim()
 
     async def _claim(self, claim: Operation[T]) -> T:
         self._claiming_since = time.monotonic()
         try:
             return await self._engine.arun(claim)
         except BaseException as error:
-            self.not_known(error)
+            self._roster.started.doubt(error)
             raise
         finally:
             self._claiming_since = None
-
-    def not_known(self, error: BaseException) -> None:
-        """A claim failed of this."""
-        if not isinstance(error, Busy) and not is_too_much(error):  # of these nothing was stored
-            self._roster.started.doubt()  # it may have claimed all the same
 
     def _accept(
         self, queue: str, jobs: Sequence[Claimed], holder: str, duration_s: float, line_us: int | None = None

@@ -99,9 +99,8 @@ class Claims:
         if self._under_way() is not None or not self._any_wanted():
             return None
         takers = [claimer.taker for claimer in self.claimers]
-        not_known = next(iter(self.claimers)).not_known
-        engine = self._site.engine
-        self._taking = SlotTaking(engine, self._lease, takers, not_known, lived_alone=lived_alone)
+        engine, doubt = self._site.engine, self._roster.started.doubt
+        self._taking = SlotTaking(engine, self._lease, takers, doubt, lived_alone=lived_alone)
         return self._taking
 
     def _any_wanted(self) -> bool:

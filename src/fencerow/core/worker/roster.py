@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from fencerow.core.errors import Busy
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.wanted import OverdueAttempt
 from fencerow.core.store.workers import Holding
@@ -21,6 +22,7 @@ from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.pool import Pool
 from fencerow.db.clock import CarriedClock
+from fencerow.db.portion import is_too_much
 
 AHEAD = 50  # beyond the slots: what ends while one group of outcomes is being written
 STARTED_MAX = 5_000
@@ -188,10 +190,11 @@ class StartLimit:
         for pool in self._pools:
             pool.look_for_room()
 
-    def doubt(self) -> None:
-        """The reply to a claim was lost."""
-        self._doubts = 2
-        self._withhold()
+    def doubt(self, error: BaseException) -> None:
+        """A claim failed of this. Where its reply was lost it may have claimed all the same."""
+        if not isinstance(error, Busy) and not is_too_much(error):  # of these nothing was stored
+            self._doubts = 2
+            self._withhold()
 
     def compared(self, *, any_unknown: bool) -> None:
         """The database's list of what is held here was compared with what is known."""

@@ -17,7 +17,6 @@ from fencerow.core.store.claims import claim_given
 from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.look import QueueLook
 from fencerow.core.worker.pool import PREFETCH_MAX, Pool
-from fencerow.db.clock import CarriedClock
 from fencerow.db.engine import Engine
 from fencerow.db.run import Operation, Steps
 
@@ -27,15 +26,13 @@ T = TypeVar("T")
 class SlotTaker:
     """Takes jobs for one pool. Used on the event loop only.
 
-    `may_take`: whether its claimer could claim now, and waits for no answer, which may fill the slots. `accept` hands
-    what was claimed to them.
+    `may_take`: whether a claim could take now what the database's own clock says is due, and none waits for an answer,
+    which may fill the slots. `accept` hands what was claimed to them.
     """
 
     def __init__(
         self,
         pool: Pool,
-        lease: WorkerLease,
-        clock: CarriedClock,
         names: Sequence[str],
         may_take: Callable[[], bool],
         accept: Callable[[str, Sequence[Claimed], str, float], None],
@@ -44,8 +41,6 @@ class SlotTaker:
     ) -> None:
         self.accept = accept
         self._pool = pool
-        self._lease = lease
-        self._clock = clock
         self._names = names
         self._may_take = may_take
         self._margin_s = margin_s
@@ -57,8 +52,7 @@ class SlotTaker:
 
     def room(self) -> int:
         """How many jobs slots want beside those that wait for one here."""
-        may = self._may_take() and not self._clock.is_behind and self._lease.holder is not None
-        return self._pool.room() if may else 0
+        return self._pool.room() if self._may_take() else 0
 
     def most(self) -> int:
         """How many more slots would have at once; `PREFETCH_MAX` where something may be due in a lane before them."""
