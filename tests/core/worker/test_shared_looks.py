@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.background import beat
-from fencerow.core.background.beat import by_beat
 from fencerow.core.background.dormant import Dormant
 from fencerow.core.background.sleepers import Sleepers
 from fencerow.core.chore import Chore
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.wakeup import Arrived
 from fencerow.core.worker.marks import QueueView
-from fencerow.db import imprint
+from fencerow.db import beat, imprint
+from fencerow.db.beat import by_beat
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.guards.once.window import admit
 from tests.core.worker.stage import until, worker_of

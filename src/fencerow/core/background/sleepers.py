@@ -6,8 +6,8 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from fencerow.core.background.beat import by_beat
 from fencerow.core.background.dormant import Dormant
+from fencerow.db.beat import by_beat
 from fencerow.db.engine import Engine
 from fencerow.db.imprint import LastImprint
 from fencerow.db.queries import Query

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from fencerow.core.background.beat import by_beat
 from fencerow.core.model.job import Claimed, QueueLane
 from fencerow.core.model.lane import ANYBODYS, SHARE, STRICT, SUSPECT, Ageing, family_of, label_of
 from fencerow.core.model.turns import LaneTurns, Ring
@@ -21,6 +20,7 @@ from fencerow.core.worker.heads import Heads, Key, by_turn, earlier, key_of, rea
 from fencerow.core.worker.queue_limit import QueueLimit
 from fencerow.core.worker.suspect_lanes import SuspectLanes
 from fencerow.core.worker.told import Told
+from fencerow.db.beat import by_beat
 from fencerow.db.imprint import LastImprint
 
 SWEEP_S_MIN = 1.0
