@@ -41,7 +41,7 @@ async def test_a_worker_with_too_many_hung_handlers_lets_the_others_end_and_leav
     for job_id in hung:
         await stage.ended(job_id)
     late = await submit(engine, "busy")
-    await until(lambda: worker._stopping, what="the worker's leaving")
+    await until(lambda: worker._parts.life.leaving, what="the worker's leaving")
     assert not running.done(), "it does not wait for its other jobs"
     ends.set()
     with pytest.raises(WorkerDied) as caught:

@@ -81,7 +81,6 @@ class LoopWorker:
         self._left: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._started = False
-        self._stopping = False
 
     # --- life ----------------------------------------------------------------------------------------
 
@@ -151,10 +150,10 @@ class LoopWorker:
         """
         if now:
             self._asked_now.set()
-        if not self._started or self._stopping:
+        if not self._started or self._parts.life.leaving:
             return
         parts = self._parts
-        self._stopping = parts.life.leaving = True
+        parts.life.leaving = True
         parts.acker.tally.leaves()
         parts.fatal.expect()
         parts.chores.end(0.0 if self._asked_now.is_set() else self.config.cancel_kill_s)
@@ -261,7 +260,7 @@ class LoopWorker:
             drain_s=drain_s(self.config, self._handlers),
         )
         return Vitals(
-            Phase.LEAVING if self._stopping else Phase.RUNNING,
+            Phase.LEAVING if parts.life.leaving else Phase.RUNNING,
             holds_lease=parts.lease.holds(),
             running=self.running,
             slots=sum(pool.slots for pool in tuple(parts.roster.pools)),
