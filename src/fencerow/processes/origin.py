@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from fencerow.core.errors import NotImportable
+from fencerow.core.config import CoreConfig
+from fencerow.core.errors import ConfigError, NotImportable
 from fencerow.core.model.handler import Handler
 from fencerow.core.worker.middleware import Middleware
 from fencerow.db.text import said_of
@@ -37,6 +38,22 @@ class HandlerOrigin(msgspec.Struct, frozen=True):
     qualname: str
     module: str
     path: str | None = None  # only of a main program, which cannot be imported by its name
+
+
+def check_served(handler: Handler, config: CoreConfig) -> None:
+    """Whether child processes of a worker with these settings will find what they are to run, and the database.
+
+    Raises:
+        NotImportable: the job is not among the globals of a module.
+        ConfigError: the settings name no database.
+    """
+    origin_of(handler)
+    if config.url is None:
+        raise ConfigError(
+            f"job {handler.name} runs in child processes, and the settings name no database",
+            "a child process opens its own connection",
+            "set url",
+        )
 
 
 def origin_of(handler: Handler) -> HandlerOrigin:

@@ -28,10 +28,10 @@ def _declared(handler: Handler) -> None:
     check_place(handler)
 
 
-def _served(handler: Handler) -> None:
-    from fencerow.processes.origin import origin_of
+def _served(handler: Handler, config: CoreConfig) -> None:
+    from fencerow.processes.origin import check_served
 
-    origin_of(handler)
+    check_served(handler, config)
 
 
 def _settings() -> type[Settings]:

@@ -158,7 +158,7 @@ class Declarer:
             packing=self.packing,
         )
         if handler.process:
-            check_apart(handler, served=False)
+            check_apart(handler, served_by=None)
         for option, function_of in functions_in(options.of_wings):
             refuse_unfit(function_of, option, codec, decorator)
         declaration = Declaration(

@@ -26,7 +26,7 @@ from fencerow.core.model.worker_labels import parsed_labels
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.blocked import LoopWatch, ProcessEnd
-from fencerow.core.worker.brought import Apart, brought, check_apart
+from fencerow.core.worker.brought import Apart, brought
 from fencerow.core.worker.calling import Calls
 from fencerow.core.worker.claimer import Claimer
 from fencerow.core.worker.claims import Claims
@@ -245,24 +245,6 @@ def ending_margin_s(config: CoreConfig) -> float:
 def longest_wait_s(handlers: Iterable[Handler]) -> float:
     """How long a job may wait here for others to come into its call."""
     return max((handler.batch_wait_s for handler in handlers), default=0.0)
-
-
-def check_children(handlers: Mapping[str, Handler], config: CoreConfig) -> None:
-    """Whether child processes will find what they are to run, and the database.
-
-    Raises:
-        NotImportable: a job declared with `process=True` is not among the globals of a module.
-        ConfigError: the settings name no database.
-    """
-    for handler in handlers.values():
-        if handler.process:
-            check_apart(handler, served=True)
-            if config.url is None:
-                raise ConfigError(
-                    f"job {handler.name} runs in child processes, and the settings name no database",
-                    "a child process opens its own connection",
-                    "set url",
-                )
 
 
 def registration(

@@ -67,11 +67,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """`declared` looks at a job when it is declared, `served` when a worker is made; each raises NotImportable."""
+    """`declared` looks at a job when it is declared, `served` when a worker with these settings is made.
+
+    Each raises NotImportable; `served` also ConfigError.
+    """
 
     make: MakeApart
     declared: Callable[[Handler], None]
-    served: Callable[[Handler], object]
+    served: Callable[[Handler, CoreConfig], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +103,16 @@ def brought() -> Brought:
     return _brought
 
 
-def check_apart(handler: Handler, *, served: bool) -> None:
-    """Whether another process could run this, as far as can be said when it is declared, or when it is to be served.
+def check_apart(handler: Handler, served_by: CoreConfig | None) -> None:
+    """Whether another process could run this, as far as can be said when it is declared, or when a worker with these
+    settings is to serve it.
 
     Raises:
-        NotImportable: it could not.
+        NotImportable: it could not find the job. ConfigError: it could not find the database.
     """
     processes = brought().processes
     assert processes is not None, "no wing brings child processes"
-    (processes.served if served else processes.declared)(handler)
+    if served_by is None:
+        processes.declared(handler)
+    else:
+        processes.served(handler, served_by)

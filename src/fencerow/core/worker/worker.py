@@ -23,7 +23,8 @@ from fencerow.core.model.handler import Handler
 from fencerow.core.model.wanted import Leave
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
-from fencerow.core.worker.assembly import Assembly, check_children, connections, described, shared
+from fencerow.core.worker.assembly import Assembly, connections, described, shared
+from fencerow.core.worker.brought import check_apart
 from fencerow.core.worker.idling import until_idle as until_idle_now
 from fencerow.core.worker.middleware import NO_MIDDLEWARE, Middleware
 from fencerow.core.worker.ordered import ServedChange, not_registered, ordering_of
@@ -70,7 +71,9 @@ class LoopWorker:
         self._middleware = middleware
         self._chores = tuple(chores)
         self._ends_process = ends_process
-        check_children(self._handlers, config)
+        for handler in self._handlers.values():
+            if handler.process:
+                check_apart(handler, config)
         self._parts: Assembly  # from the start on
         # Made here, so that a signal during the start is not lost.
         self._asked, self._asked_now = asyncio.Event(), asyncio.Event()
