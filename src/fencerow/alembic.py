@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from fencerow.config import Config
 from fencerow.core.errors import ConfigError
-from fencerow.core.schema.migrate import newest_known
+from fencerow.core.schema.rooms import known_migrations
 from fencerow.core.store import store
 from fencerow.core.store.connect import open_engine
 
@@ -67,7 +67,7 @@ def upgrade_fencerow(
     config = Config.load(os.environ, url=place, schema=schema, table_prefix=table_prefix)
     engine = open_engine(config)
     try:
-        newest = newest_known(engine.dialect)
+        newest = known_migrations(engine.dialect)[-1].version
         if not 1 <= to <= newest:
             raise ConfigError(
                 f"there is no migration {to}",

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.db import connections
 from django.test import override_settings
 
-from fencerow.core.schema.migrate import newest_known
+from fencerow.core.schema.rooms import known_migrations
 from fencerow.django import checking, tables
 from fencerow.django.following import DjangoApp
 from fencerow.django.project import project_app
@@ -39,7 +39,7 @@ def test_migrate_makes_them_and_the_check_says_so(empty_alias: str) -> None:
 
 def test_a_newer_fencerow_brings_what_is_missing_at_the_next_migrate(empty_alias: str) -> None:
     app = project_app()
-    newest = newest_known("sqlite")
+    newest = known_migrations("sqlite")[-1].version
     from fencerow.core.store import store
 
     store.migrate(app.engine, to=newest - 1)

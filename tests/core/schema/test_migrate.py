@@ -111,11 +111,11 @@ def objects(engine: AnyEngine) -> int:
 @pytest.mark.parametrize(
     ("statement", "count", "committed"),
     [
-        ("try_migration_lock", 1, False),
+        ("try_lock", 1, False),
         ("make_ledger", 1, False),
         ("schema_0001_initial", 1, False),
         ("note_migration", 1, False),
-        ("try_migration_lock", 2, True),  # on the way to the next migration
+        ("try_lock", 2, True),  # on the way to the next migration
     ],
 )
 def test_a_crash_leaves_whole_steps(

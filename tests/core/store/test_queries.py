@@ -113,7 +113,6 @@ ONLY: dict[str, dict[str, str]] = {
                 "hold_work",
                 "leaves_without_index",
                 "make_vacuum_yield",
-                "release_work",
                 "renew_work",
                 "set_aside_indexes",
                 "take_work",

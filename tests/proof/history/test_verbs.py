@@ -208,7 +208,7 @@ UNRECORDED = {
         "when jobs are made, and that a fire makes one: tests/proof/race/test_schedules.py; the jobs come by submit",
     ),
     **dict.fromkeys(
-        ("take_work", "renew_work", "note_part", "finish_work", "release_work", "make_vacuum_yield"),
+        ("take_work", "renew_work", "note_part", "finish_work", "make_vacuum_yield"),
         "who builds an index of the schema; no job is touched",
     ),
     **dict.fromkeys(

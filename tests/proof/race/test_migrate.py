@@ -63,7 +63,7 @@ def test_two_migrators_apply_each_step_once(bare: Bare, request: Any, record_pro
 
 def test_they_meet_without_the_lock(bare: Bare) -> None:
     bare.queries = bare.queries.altered(
-        "try_migration_lock",
+        "try_lock",
         "pg_try_advisory_xact_lock(CAST(:lock AS bigint))",
         "CAST(:lock AS bigint) IS NOT NULL",
     )

@@ -204,10 +204,9 @@ def renew(work: Building, lease_s: float) -> Steps[bool]:
 
 @operation(alone=True, writes="schema")
 def finish(work: Building) -> Steps[bool]:
-    """Note the part and release the row; false when somebody else has it."""
-    if work.number is None:
-        return bool((yield from execute("release_work", holder=work.holder, attempt=work.attempt)))
-    return bool((yield from execute("finish_work", holder=work.holder, attempt=work.attempt)))
+    """Note the part, if it is one, and release the row; false when somebody else has it."""
+    parts = 0 if work.number is None else 1
+    return bool((yield from execute("finish_work", holder=work.holder, attempt=work.attempt, parts=parts)))
 
 
 @operation(alone=True, repeatable=True, writes="")

@@ -72,8 +72,7 @@ def apply_next(
     Raises:
         SchemaTooNew, SchemaTampered: see `judged`. Nothing was changed.
     """
-    got = yield from execute("try_migration_lock", lock=lock)
-    if not got[0][0]:
+    if not (yield from locks.try_lock(lock)):
         return False
     applied = yield from _ledger_or_new(ledger)
     missing = judged(applied, known)
@@ -112,7 +111,7 @@ def _apply_part(migration: Migration, number: int, *, holder: str, actor: str | 
 @operation(repeatable=True, writes="schema")
 def take_broken(newest: Migration, *, lock: int, holder: str) -> Steps[Building | bool]:
     """Take the building of indexes that are broken although no migration is missing; False when another is at work."""
-    if not (yield from execute("try_migration_lock", lock=lock))[0][0]:
+    if not (yield from locks.try_lock(lock)):
         return False
     _, is_held = yield from _under_way(newest)
     return False if is_held else (yield from _take(newest, None, holder))
@@ -132,7 +131,7 @@ def _take(migration: Migration, number: int | None, holder: str) -> Steps[Buildi
 
 def _ledger_or_new(name: str) -> Steps[list[Applied]]:
     """What the ledger says; made with what belongs to it where there is none."""
-    if not (yield from execute("ledger_exists", ledger=name))[0][0]:
+    if not (yield from execute("relation_exists", name=name))[0][0]:
         if not (yield from execute("schema_exists", ledger=name))[0][0]:
             yield from execute("make_schema")
         yield from execute("make_ledger")
@@ -156,7 +155,7 @@ def _under_way(migration: Migration) -> Steps[tuple[int, bool]]:
 @operation(repeatable=True, writes="")
 def ledger(name: str) -> Steps[list[Applied]]:
     """The migrations that were applied; none when there is no ledger."""
-    if not (yield from execute("ledger_exists", ledger=name))[0][0]:
+    if not (yield from execute("relation_exists", name=name))[0][0]:
         return []
     return _ledger((yield from execute("read_ledger")))
 
@@ -308,11 +307,6 @@ def judged(applied: Sequence[Applied], known: Sequence[Migration]) -> list[Migra
             )
     there = {row.version for row in applied}
     return [migration for migration in known if migration.version not in there]
-
-
-def newest_known(dialect: str) -> int:
-    """The number of the newest migration that this code knows."""
-    return known_migrations(dialect)[-1].version
 
 
 def ledger_name(engine: Engine) -> str:

@@ -33,9 +33,10 @@ WHERE one = 1 AND holder = :holder AND attempt = CAST(:attempt AS bigint)
 FOR UPDATE;
 
 -- name: finish_work
--- Note that all indexes of this part are there, and release the row. Guard: still this holder's, in this attempt.
+-- Release the row, and note that all indexes of a part are there (:parts; 0 where no part was built). Guard: still this
+-- holder's, in this attempt.
 UPDATE fencerow.schema_work
-SET parts = parts + 1, holder = NULL, until = NULL
+SET parts = parts + CAST(:parts AS integer), holder = NULL, until = NULL
 WHERE one = 1 AND holder = :holder AND attempt = CAST(:attempt AS bigint)
 RETURNING parts;
 
@@ -121,10 +122,3 @@ JOIN pg_class AS tab ON tab.oid = progress.relid
 LEFT JOIN pg_stat_activity AS act ON act.pid = progress.current_locker_pid
 WHERE progress.datname = current_database()
   AND tab.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = to_regclass(CAST(:ledger AS text)));
-
--- name: release_work
--- Release the row where no part is to be noted. Guard: still this holder's, in this attempt.
-UPDATE fencerow.schema_work
-SET holder = NULL, until = NULL
-WHERE one = 1 AND holder = :holder AND attempt = CAST(:attempt AS bigint)
-RETURNING attempt;

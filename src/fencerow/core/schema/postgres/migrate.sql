@@ -1,14 +1,5 @@
 -- The ledger of our own schema. Read and written under an advisory lock that is tried, never waited for.
 
--- name: try_migration_lock
--- Held until the end of this transaction. Waiters try again in transactions of their own: one that waited inside
--- would hang against CREATE INDEX CONCURRENTLY.
-SELECT pg_try_advisory_xact_lock(CAST(:lock AS bigint));
-
--- name: ledger_exists
--- Whether any migration was ever applied here.
-SELECT to_regclass(CAST(:ledger AS text)) IS NOT NULL;
-
 -- name: schema_exists
 -- Looked up first: CREATE SCHEMA IF NOT EXISTS is refused to an owner who may not create further ones.
 SELECT to_regnamespace(split_part(CAST(:ledger AS text), '.', 1)) IS NOT NULL;

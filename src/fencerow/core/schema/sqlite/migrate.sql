@@ -1,13 +1,5 @@
 -- The ledger of our own schema. Read and written under the file's one write lock.
 
--- name: try_migration_lock
--- The transaction was begun with the write lock: nobody else can be here.
-SELECT :lock IS NOT NULL;
-
--- name: ledger_exists
--- Whether any migration was ever applied here.
-SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :ledger);
-
 -- name: schema_exists
 -- The file is there: it was opened.
 SELECT :ledger IS NOT NULL;
