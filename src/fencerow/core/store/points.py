@@ -48,7 +48,7 @@ POINTS = Points(
         "fields of a template",  # the same with types, on PostgreSQL
         "columns of a queued submit",  # those of these columns that a job may have which waits for nobody
         "values of a queued submit",  # of `clock`, in the order of these columns
-        "what a replaced job begins with",  # as `column = value`: what is not written by a submit
+        "what a replaced job begins with",  # as `column = value`, where a wing lets a submit replace it
         "what a claim writes of a given job",  # as `column = value`: of `job` on PostgreSQL, one that waited at a place
         "columns of the moved",  # those that its parts read where jobs wait again or attempts have failed
         "told of a claimed job",  # and read by the worker behind all that is the core's but the lane

@@ -188,6 +188,18 @@ WHERE owned.scope = wanted.scope
   AND owned.expires_at IS NULL
 RETURNING owned.scope, owned.key;
 
+-- name: give_keys
+-- Idempotency keys that this transaction has reserved belong to jobs that were there already. The ends of those do not
+-- know of them: their lifetime counts from now.
+-- Guard: the job for which the key was reserved.
+UPDATE fencerow.keys AS owned
+SET job_id = given.job_id,
+    expires_at = (SELECT fencerow.now()) + fencerow.seconds(owned.lifetime_s)
+FROM json_to_recordset(CAST(:keys AS json)) AS given (scope text, key text, was uuid, job_id uuid)
+WHERE owned.scope = given.scope
+  AND owned.key = given.key
+  AND owned.job_id = given.was;
+
 -- name: read_known
 -- The jobs of these ids as they were submitted, live and finished: an id stands for one job. The last column is the
 -- fingerprint that the first change of its arguments, or the first submit in its place, left of those before.

@@ -125,6 +125,20 @@ WHERE (scope, key, job_id) IN (SELECT json_extract(wanted.value, '$.scope'), jso
   AND expires_at IS NULL
 RETURNING scope, key;
 
+-- name: give_keys
+-- Idempotency keys that this transaction has reserved belong to jobs that were there already. The ends of those do not
+-- know of them: their lifetime counts from now.
+-- Guard: the job for which the key was reserved.
+UPDATE fencerow.keys
+SET job_id = given.job_id,
+    expires_at = fencerow.now() + CAST(lifetime_s * 1000000 AS INTEGER)
+FROM (SELECT json_extract(value, '$.scope') AS scope, json_extract(value, '$.key') AS key,
+             json_extract(value, '$.was') AS was, json_extract(value, '$.job_id') AS job_id
+      FROM json_each(:keys)) AS given
+WHERE fencerow.keys.scope = given.scope
+  AND fencerow.keys.key = given.key
+  AND fencerow.keys.job_id = given.was;
+
 -- name: read_known
 -- The jobs of these ids as they were submitted, live and finished: an id stands for one job. The last column is the
 -- fingerprint that the first change of its arguments, or the first submit in its place, left of those before.

@@ -1,5 +1,4 @@
--- A submit that stores no job, as one is there already: that one becomes what the submit says, or gets its key. A wing
--- decides that, under its locks (core/store/terms.py).
+-- A submit that stores no job, as one of its key waits: that one becomes what the submit says.
 
 -- name: replace_jobs
 -- Let jobs that have not started be what new submits say: all that a submit writes, in the same order, and nothing else.
@@ -21,15 +20,3 @@ RETURNING job.id, job.state;
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
 SELECT given.id, 0, (SELECT fencerow.now()), 'replaced', given.actor, given.detail
 FROM json_to_recordset(CAST(:notes AS json)) AS given (id uuid, actor text, detail json);
-
--- name: give_keys
--- Idempotency keys that this transaction has reserved belong to jobs that were there already. The ends of those do not
--- know of them: their lifetime counts from now.
--- Guard: the job for which the key was reserved.
-UPDATE fencerow.keys AS owned
-SET job_id = given.job_id,
-    expires_at = (SELECT fencerow.now()) + fencerow.seconds(owned.lifetime_s)
-FROM json_to_recordset(CAST(:keys AS json)) AS given (scope text, key text, was uuid, job_id uuid)
-WHERE owned.scope = given.scope
-  AND owned.key = given.key
-  AND owned.job_id = given.was;
