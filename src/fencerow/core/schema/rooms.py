@@ -1,4 +1,4 @@
-"""The rooms that have tables and queries: the core's own, and those of the wings."""
+"""Where our tables and queries lie: in rooms of the core, in `db` below it, and in the wings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fencerow.db.migration import Migration, migrations
 
-PACKAGES = ("fencerow.core.store", "fencerow.core.schema")
+PACKAGES = ("fencerow.core.store", "fencerow.core.schema", "fencerow.db.sql")
 _of_wings: list[str] = []
 
 
@@ -22,5 +22,5 @@ def add_packages(names: Sequence[str]) -> None:
 
 
 def packages() -> list[str]:
-    """Where queries lie: the core's own packages, that of the job tables first, and those of the wings."""
+    """Where queries lie: in the core's own packages, that of the job tables first, in `db`, and in the wings."""
     return [*PACKAGES, *_of_wings]

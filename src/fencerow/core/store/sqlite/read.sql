@@ -68,7 +68,3 @@ WHERE note.job_id = :id
 -- name: clock
 -- The database's time, by our own clock.
 SELECT fencerow.now();
-
--- name: database_here
--- A file is known by its path.
-SELECT 'main', '', 0;
