@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fencerow.core.model.submission import SubmitResult
 from fencerow.core.store import store
 from fencerow.db.borrow import borrowed
 from fencerow.errors import IllegalMove, KeyConflict, UnusableConnection
@@ -31,7 +32,7 @@ async def test_a_commit_accepts_the_job(loan: Loan, lent_engine: AnyEngine, verb
         case "resubmit":
             assert await loan.run(store.resubmit(jobs)) == [jobs[0].id]
         case _:
-            assert await loan.run(submit_keyed(jobs, keys)) == [store.SubmitResult(jobs[0].id)]
+            assert await loan.run(submit_keyed(jobs, keys)) == [SubmitResult(jobs[0].id)]
     assert not seen(lent_engine, jobs[0].id)
     await loan.end("COMMIT")
 
@@ -93,7 +94,7 @@ async def test_the_same_key_gives_the_same_job(loan: Loan, lent_engine: AnyEngin
     answer = await loan.run(submit_keyed(again, again_key))
     await loan.end("COMMIT")
 
-    assert answer == [store.SubmitResult(first[0].id, replay=True)]
+    assert answer == [SubmitResult(first[0].id, replay=True)]
     assert claimed(lent_engine) == [first[0].id]
 
 

@@ -25,6 +25,7 @@ from sqlalchemy import NullPool, create_engine, event
 from sqlalchemy.ext.asyncio import async_scoped_session, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
+from fencerow.core.model.submission import SubmitResult
 from fencerow.core.store import store
 from fencerow.db.adapters.frame import NOTHING
 from fencerow.db.adapters.lent_asyncpg import LentAsyncpg
@@ -77,7 +78,7 @@ def test_psycopg_adapters_of_the_users_stay_and_do_not_matter(pg: PostgresEngine
     connection.adapters.register_loader("uuid", psycopg.types.string.ByteaLoader)
     jobs, keys = keyed()
 
-    assert borrowed(connection, pg).run(submit_keyed(jobs, keys)) == [store.SubmitResult(jobs[0].id)]
+    assert borrowed(connection, pg).run(submit_keyed(jobs, keys)) == [SubmitResult(jobs[0].id)]
     cancelled = borrowed(connection, pg).run(store.cancel(jobs[0].id, actor="ada"))
 
     assert cancelled.moved is not None

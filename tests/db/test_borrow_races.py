@@ -11,7 +11,7 @@ import pytest
 
 from fencerow.client import Client
 from fencerow.core.model.ids import new_id
-from fencerow.core.model.submission import Submission
+from fencerow.core.model.submission import Submission, SubmitResult
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Success
 from fencerow.db.adapters.frame import Lent
@@ -63,7 +63,7 @@ async def test_the_second_submit_of_a_key_waits_for_the_first_ones_transaction(
     await lent_engine.aclose()
 
     winner = first[0].id if verb == "COMMIT" else second[0].id
-    assert answer == store.SubmitResult(winner, replay=verb == "COMMIT")
+    assert answer == SubmitResult(winner, replay=verb == "COMMIT")
     assert claimed(lent_engine) == [winner]
 
 
@@ -85,7 +85,7 @@ async def test_a_lent_keyed_submit_waits_for_another_transaction_and_takes_its_j
         (answer,) = await waiting
         await loan.accept()
 
-    assert answer == store.SubmitResult(first[0].id, replay=True)
+    assert answer == SubmitResult(first[0].id, replay=True)
     assert claimed(lent_engine) == [first[0].id]
 
 
@@ -103,7 +103,7 @@ async def test_on_sqlite_the_second_submit_of_a_key_waits_for_the_only_writer(
         lent_engine.run(submit_keyed(second, second_key))
     await loan.end("ROLLBACK")
 
-    assert lent_engine.run(submit_keyed(second, second_key)) == [store.SubmitResult(second[0].id)]
+    assert lent_engine.run(submit_keyed(second, second_key)) == [SubmitResult(second[0].id)]
 
 
 @on_postgres
@@ -124,7 +124,7 @@ async def test_a_key_taken_after_the_snapshot_means_run_it_again(
     answer = await loan.run(submit_keyed(second, second_key))
     await loan.end("COMMIT")
 
-    assert answer == [store.SubmitResult(first[0].id, replay=True)]
+    assert answer == [SubmitResult(first[0].id, replay=True)]
 
 
 @on_postgres

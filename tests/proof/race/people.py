@@ -8,8 +8,12 @@ from typing import Any
 import msgspec
 
 from fencerow.core.model.job import Claimed, Fence, KeyClaim, NewJob, Template
+from fencerow.core.model.submission import SubmitResult
 from fencerow.core.model.wanted import OverdueAttempt, Stated
 from fencerow.core.store import store
+from fencerow.core.store.attempts import MovedJob, Requeued
+from fencerow.core.store.moves import CancelResult
+from fencerow.core.store.suspending import Suspending
 from fencerow.db.run import Operation
 from fencerow_proof.arena.actor import Actor, Script, later
 from fencerow_proof.arena.race import Story
@@ -48,7 +52,7 @@ def key_claim(
     return KeyClaim(scope="s", key=key, job_id=job_id, fingerprint=fingerprint, lifetime_s=lifetime_s)
 
 
-def keyed(job_id: str, fingerprint: str = "same", **fields: Any) -> Operation[list[store.SubmitResult]]:
+def keyed(job_id: str, fingerprint: str = "same", **fields: Any) -> Operation[list[SubmitResult]]:
     return submit_keyed([new_job(job_id, scope="s", key="k", **fields)], [key_claim(job_id, fingerprint)])
 
 
@@ -64,11 +68,11 @@ def claim(holder: str, limit: int = 1) -> Operation[list[Claimed]]:
     return store.claim("mail", [store.Mark(0)], holder=holder, names=["send"], limit=limit, margin_s=10.0)
 
 
-def succeed(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[store.MovedJob]]:
+def succeed(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[MovedJob]]:
     return store.succeed([store.Success(job_id, attempt, '"done"')], holder=holder)
 
 
-def fail(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[store.MovedJob]]:
+def fail(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[MovedJob]]:
     return store.fail([store.Failure(job_id, attempt, '{"type":"E"}')], holder=holder)
 
 
@@ -80,7 +84,7 @@ def overdue(attempt: int = 1, *, begun: bool = True, holder: str = FIRST) -> Ope
 
 def requeue(
     holder: str, attempt: int = 1, kind: str = "retried", job_id: str = JOB
-) -> Operation[list[store.Requeued]]:
+) -> Operation[list[Requeued]]:
     delay_s = None if kind == "released" else 0.0
     outcome = store.Requeue(
         id=job_id,
@@ -93,11 +97,11 @@ def requeue(
     return store.requeue([outcome], holder=holder)
 
 
-def suspend(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[store.Suspending]:
+def suspend(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[Suspending]:
     return store.suspend([store.SuspendedAttempt(job_id, attempt, '{"reason":"a test"}')], holder=holder)
 
 
-def stop(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[store.MovedJob]]:
+def stop(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[MovedJob]]:
     return store.stop([store.Stop(job_id, attempt, None)], holder=holder)
 
 
@@ -109,11 +113,11 @@ def note_alone(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[bo
     return store.note_alone(job_id, holder=holder, attempt=attempt)
 
 
-def cancel(job_id: str = JOB) -> Operation[store.CancelResult]:
+def cancel(job_id: str = JOB) -> Operation[CancelResult]:
     return store.cancel(job_id, actor="someone")
 
 
-def revive(job_id: str = JOB) -> Operation[store.Requeued]:
+def revive(job_id: str = JOB) -> Operation[Requeued]:
     return store.revive(job_id, actor="someone")
 
 

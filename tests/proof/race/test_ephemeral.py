@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fencerow.core.store import store
+from fencerow.core.store.attempts import AWAITED_S
 from fencerow.errors import JobGone
 from fencerow_proof.arena.actor import Script, doing, later
 from fencerow_proof.arena.race import Scenario, Story
@@ -106,7 +107,7 @@ def marked_in_time_is_answered(story: Story) -> None:
     assert [job.id for job in moved] == [JOB]
     if moved[0].awaited:
         assert record is not None, "somebody waited, and the result is gone"
-        assert record.retention_s == store.AWAITED_S
+        assert record.retention_s == AWAITED_S
     else:
         assert record is None
 

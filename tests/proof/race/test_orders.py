@@ -8,6 +8,7 @@ import msgspec
 
 from fencerow.core.model.wanted import OrderedChange, SlotGroupNow, Stated
 from fencerow.core.store import store
+from fencerow.core.store.orders import Order
 from fencerow.db.run import Operation
 from fencerow.errors import OrderRefused, WorkerGone
 from fencerow_proof.arena.actor import Actor, Script, later
@@ -47,7 +48,7 @@ def slots_wanted(story: Story, holder: str) -> list[int]:
 def one_way(story: Story) -> None:
     """Whoever was told that it is so finds it so, unless a later order, made from it, says otherwise."""
     (row,) = story.run(store.list_workers(holder=FIRST))
-    given = {name: each for name, each in story.results.items() if isinstance(each, store.Order)}
+    given = {name: each for name, each in story.results.items() if isinstance(each, Order)}
     refused = [each for each in story.results.values() if isinstance(each, Exception)]
     assert all(isinstance(each, OrderRefused) for each in refused), refused
     assert given, "of two operators one gets his way"
@@ -107,7 +108,7 @@ def coming_back() -> Script:
 
 def an_order_is_kept_or_refused(story: Story) -> None:
     answer, now = story.results["slots"], story.results["worker"]
-    if isinstance(answer, store.Order):
+    if isinstance(answer, Order):
         assert slots_wanted(story, now) == [5], "an accepted order was lost with the registration"
     else:
         assert isinstance(answer, WorkerGone), answer

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from fencerow.core.store import store
+from fencerow.core.store.attempts import FirstEnds
 from fencerow.db.run import Operation
 from fencerow.limits import Limit
 from fencerow.limits.limits import define
@@ -32,7 +33,7 @@ from tests.proof.race.people import (
 from tests.proof.race.test_turns import HAND_OVER, LOOK, THREE, goes_to, one_has_it, with_names
 
 
-def ends(job_id: str = JOB) -> Operation[store.FirstEnds]:
+def ends(job_id: str = JOB) -> Operation[FirstEnds]:
     return store.succeed_first([store.Success(job_id, 1, '"done"')], holder=FIRST)
 
 

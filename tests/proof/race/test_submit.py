@@ -9,6 +9,7 @@ import pytest
 from psycopg.errors import UniqueViolation
 
 from fencerow.core.model.job import NewJob
+from fencerow.core.model.submission import SubmitResult
 from fencerow.core.store import store
 from fencerow.db.run import Operation
 from fencerow.errors import JobNotFound, KeyConflict
@@ -237,7 +238,7 @@ def test_both_have_it_when_revive_does_not_keep_its_key(race: Race) -> None:
 # A key whose lifetime is over, and an id of the caller's own that had it and has ended.
 
 
-def own_again() -> Operation[list[store.SubmitResult]]:
+def own_again() -> Operation[list[SubmitResult]]:
     return submit_keyed([new_job(JOB, scope="s", key="k")], [key_claim(JOB)], own={JOB})
 
 

@@ -5,15 +5,10 @@ engine.run(store.claim("mail", [Mark(0)], holder=me, names=["send"], limit=10, m
 
 from __future__ import annotations
 
-from fencerow.core.model.submission import SubmitResult as SubmitResult
 from fencerow.core.store.attempts import (
-    AWAITED_S as AWAITED_S,
     Failure as Failure,
-    FirstEnds as FirstEnds,
     MovedAndMade as MovedAndMade,
-    MovedJob as MovedJob,
     Requeue as Requeue,
-    Requeued as Requeued,
     Stop as Stop,
     Success as Success,
     fail as fail,
@@ -41,7 +36,6 @@ from fencerow.core.schema.migrate import (
     migrate as migrate,
 )
 from fencerow.core.store.moves import (
-    CancelResult as CancelResult,
     cancel as cancel,
     delete as delete,
     expire as expire,
@@ -59,7 +53,6 @@ from fencerow.core.store.following import (
     succeed_with_follow_ups as succeed_with_follow_ups,
 )
 from fencerow.core.store.orders import (
-    Order as Order,
     order_worker as order_worker,
     ordering as ordering,
 )
@@ -70,7 +63,6 @@ from fencerow.core.store.unmoved import (
 )
 from fencerow.core.store.passed_over import claim_passed_over as claim_passed_over
 from fencerow.core.store.read import (
-    KeyOwner as KeyOwner,
     clock as clock,
     key_owner as key_owner,
     read as read,
@@ -101,7 +93,6 @@ from fencerow.core.store.submit import (
 )
 from fencerow.core.store.suspending import (
     SuspendedAttempt as SuspendedAttempt,
-    Suspending as Suspending,
     suspend as suspend,
     wake as wake,
     wake_whose_wait_is_over as wake_whose_wait_is_over,
@@ -116,9 +107,6 @@ from fencerow.core.store.storing import (
     submit_asked as submit_asked,
 )
 from fencerow.core.store.workers import (
-    Holding as Holding,
-    Renewed as Renewed,
-    Unaware as Unaware,
     describe_worker as describe_worker,
     holdings as holdings,
     last_renewal as last_renewal,
