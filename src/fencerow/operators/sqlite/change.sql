@@ -56,14 +56,13 @@ FROM (SELECT job.value AS id, json_extract(given.value, '$.queue') AS queue,
 WHERE fencerow.jobs.id = wanted.id
   AND fencerow.jobs.state IN ('waiting', 'queued')
 RETURNING id, state, queue, priority, run_at, args_bytes, lane, exclusive, limits;
-{{room for the moved}};
-INSERT INTO fencerow.moved (id)
+{{into the moved}}
 SELECT job.id
 FROM json_each(:changes) AS given CROSS JOIN json_each(given.value, '$.ids') AS each
 JOIN fencerow.jobs AS job ON job.id = each.value
 WHERE job.state = 'waiting';
 {{when jobs wait again}}
-{{no room for the moved}};
+{{out of the moved}};
 
 -- name: note_changed
 -- Tell in the timelines who changed what. Part of the transaction that did.

@@ -31,9 +31,7 @@ SET state = CASE WHEN cancel_requested_at IS NOT NULL THEN 'cancelled'
     deadline_at = NULL
 {{outcomes under the fence of the row}}
 RETURNING id, state, queue, priority, run_at, attempt;
-{{those of the outcomes that wait again}}
-{{when jobs wait again}}
-{{no room for the moved}};
+{{when outcomes wait again}};
 
 -- name: note_alone
 -- Note before a suspect starts that nothing else runs in its worker: if that worker dies, reclaim counts it a crash.

@@ -6,10 +6,11 @@
 -- The + before holder keeps the planner off the holder's index: it would compare every job the worker holds with every
 -- outcome, instead of looking each outcome's job up by its id.
 
--- fragment: room for the ended
+-- fragment: into the ended
 -- The table belongs to this connection and nobody else sees it. A script leaves it empty, and one that was rolled back has
 -- left nothing in it.
-CREATE TEMP TABLE IF NOT EXISTS fencerow.ended ({{job columns}})
+CREATE TEMP TABLE IF NOT EXISTS fencerow.ended ({{job columns}});
+INSERT INTO fencerow.ended ({{job columns}})
 
 -- fragment: what an end writes
 -- Whatever ended them: the lifetime of their keys begins, they lie among the finished jobs, and what wings bring follows. All
@@ -44,8 +45,7 @@ DELETE FROM fencerow.ended;
 -- fragment: success
 -- An ephemeral job leaves its id alone, unless somebody waits for its result: then it is kept for a moment. What follows
 -- an end (its event, the turns that are free) is said by the wings.
-{{room for the ended}};
-INSERT INTO fencerow.ended ({{job columns}})
+{{into the ended}}
 SELECT
     job.id, job.queue, job.name, 'succeeded', job.priority, job.suspect, job.awaited, job.subscribed, job.ephemeral,
     job.run_at, job.attempt, job.failures, job.crashes, job.snoozes, {{job.budgets}},
@@ -79,13 +79,12 @@ DELETE FROM fencerow.ended;
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
 SELECT job.id, job.attempt, fencerow.now(), 'failed', :holder, json_object('claimed_at_us', job.claimed_at, 'error', json(json_extract(o.value, '$.error')))
 {{outcomes under the fence}};
-{{room for the moved}};
-INSERT INTO fencerow.moved (id)
+{{into the moved}}
 SELECT job.id
 {{outcomes under the fence}}
   AND COALESCE(json_extract(json_extract(o.value, '$.error'), '$.code'), '') NOT IN ('failed_by_handler', 'snoozes_exhausted');
 {{when attempts have failed}}
-{{no room for the moved}};
+{{out of the moved}};
 {{fail where they lie}}
 RETURNING id;
 
@@ -101,14 +100,13 @@ SELECT job.id, job.attempt, fencerow.now(), json_extract(o.value, '$.kind'), :ho
                    'detail', json(json_extract(o.value, '$.detail')))
 {{outcomes under the fence}}
   AND job.cancel_requested_at IS NULL;
-{{room for the moved}};
-INSERT INTO fencerow.moved (id)
+{{into the moved}}
 SELECT job.id
 {{outcomes under the fence}}
   AND job.cancel_requested_at IS NULL
   AND json_extract(o.value, '$.kind') = 'retried';
 {{when attempts have failed}}
-{{no room for the moved}};
+{{out of the moved}};
 UPDATE fencerow.jobs
 SET state = CASE WHEN json_extract(o.value, '$.delay_s') IS NOT NULL AND (0{{whose turn is over}}) THEN 'waiting'
                  ELSE 'queued' END,
@@ -123,9 +121,7 @@ SET state = CASE WHEN json_extract(o.value, '$.delay_s') IS NOT NULL AND (0{{who
 {{outcomes under the fence of the row}}
   AND fencerow.jobs.cancel_requested_at IS NULL
 RETURNING id, queue, priority, run_at, state = 'waiting', lane;
-{{those of the outcomes that wait again}}
-{{when jobs wait again}}
-{{no room for the moved}};
+{{when outcomes wait again}};
 
 -- name: stop
 -- End running jobs as cancelled. The rows are moved by archive in the same transaction.
@@ -161,8 +157,7 @@ LIMIT :limit;
 -- name: archive
 -- Move jobs that an earlier statement of this transaction brought to a final state to the finished ones. What follows an end
 -- is said by the wings. Guard: the state is final.
-{{room for the ended}};
-INSERT INTO fencerow.ended ({{job columns}})
+{{into the ended}}
 SELECT {{job columns}}
 FROM fencerow.jobs AS job
 WHERE job.id IN (SELECT value FROM json_each(:ids))

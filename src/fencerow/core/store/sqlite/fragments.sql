@@ -23,19 +23,23 @@ WHERE fencerow.jobs.id = json_extract(o.value, '$.id')
   AND +fencerow.jobs.holder = :holder
   AND fencerow.jobs.attempt = json_extract(o.value, '$.attempt')
 
--- fragment: room for the moved
--- The jobs that were moved, by their ids, for what wings bring. It belongs to the connection, and whoever fills it empties it.
-CREATE TEMP TABLE IF NOT EXISTS fencerow.moved (id TEXT NOT NULL)
+-- fragment: into the moved
+-- What a SELECT behind it finds are the jobs that were moved, by their ids, for what wings bring. The table belongs to the
+-- connection, and whoever fills it empties it.
+CREATE TEMP TABLE IF NOT EXISTS fencerow.moved (id TEXT NOT NULL);
+INSERT INTO fencerow.moved (id)
 
--- fragment: no room for the moved
+-- fragment: out of the moved
 DELETE FROM fencerow.moved
 
--- fragment: those of the outcomes that wait again
-{{room for the moved}};
-INSERT INTO fencerow.moved (id)
+-- fragment: when outcomes wait again
+-- What wings bring where jobs wait again, for those of the outcomes that do.
+{{into the moved}}
 SELECT job.id
 FROM json_each(:outcomes) AS o JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
 WHERE job.state = 'waiting';
+{{when jobs wait again}}
+{{out of the moved}}
 
 -- fragment: fail where they lie
 -- What ends attempts as failed, and leaves their rows among the live jobs. Guard: the fence of each.

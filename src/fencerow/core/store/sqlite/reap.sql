@@ -186,8 +186,7 @@ WHERE job.id IN (SELECT json_extract(said.value, '$[0]')
                  WHERE worker.state = 'alive')
   AND job.state = 'running'
   AND note.kind IN ('timed_out', 'released');
-{{room for the moved}};
-INSERT INTO fencerow.moved (id)
+{{into the moved}}
 SELECT job.id
 FROM fencerow.workers AS worker, json_each(worker.stated, '$.overdue') AS said
 CROSS JOIN fencerow.jobs AS job ON job.id = json_extract(said.value, '$[0]')
@@ -196,7 +195,7 @@ WHERE worker.state = 'alive'
   AND job.state = 'running'
   AND job.cancel_requested_at IS NULL;
 {{when attempts have failed}}
-{{no room for the moved}};
+{{out of the moved}};
 UPDATE fencerow.jobs
 SET state = CASE WHEN note.kind = 'timed_out' AND {{became}} = 'queued'
                       AND (0{{whose turn is over}})
@@ -222,11 +221,10 @@ WHERE note.job_id = fencerow.jobs.id
                            FROM fencerow.workers AS worker, json_each(worker.stated, '$.overdue') AS said
                            WHERE worker.state = 'alive')
   AND fencerow.jobs.state = 'running';
-{{room for the moved}};
-INSERT INTO fencerow.moved (id)
+{{into the moved}}
 SELECT job.id
 FROM fencerow.workers AS worker, json_each(worker.stated, '$.overdue') AS said
 CROSS JOIN fencerow.jobs AS job ON job.id = json_extract(said.value, '$[0]')
 WHERE worker.state = 'alive' AND job.state = 'waiting';
 {{when jobs wait again}}
-{{no room for the moved}};
+{{out of the moved}};

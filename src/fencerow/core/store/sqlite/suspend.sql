@@ -18,9 +18,7 @@ SET state = 'waiting',
 {{outcomes under the fence of the row}}
   AND fencerow.jobs.cancel_requested_at IS NULL
 RETURNING id, (0{{who needs a turn}});
-{{those of the outcomes that wait again}}
-{{when jobs wait again}}
-{{no room for the moved}};
+{{when outcomes wait again}};
 
 -- name: suspend_new
 -- Let jobs wait for something of a wing before their first attempt.
@@ -62,8 +60,7 @@ INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor)
 SELECT job.id, job.attempt, fencerow.now(), 'woken', :actor
 FROM fencerow.jobs AS job
 WHERE {{suspended jobs to wake}};
-{{room for the moved}};
-INSERT INTO fencerow.moved (id)
+{{into the moved}}
 SELECT job.id FROM fencerow.jobs AS job WHERE {{suspended jobs to wake}};
 UPDATE fencerow.jobs AS job
 SET state = CASE WHEN {{where it waits first}} IS NULL THEN 'queued' ELSE 'waiting' END,
@@ -72,4 +69,4 @@ SET state = CASE WHEN {{where it waits first}} IS NULL THEN 'queued' ELSE 'waiti
 WHERE {{suspended jobs to wake}}
 RETURNING id, queue, priority, run_at, state = 'waiting', lane;
 {{when jobs wait again}}
-{{no room for the moved}};
+{{out of the moved}};
