@@ -20,8 +20,8 @@ class SealedPacking(Packing):
         self._seal = seal
 
     def pack(self, plain: bytes, bound: Bound) -> bytes:
-        mark = "" if bound.of == "result" else self._seal.mark(bound.data() + b"\n" + plain)
-        key, sealed = self._seal.seal(plain, bound.data(mark))
+        mark = "" if bound.of == "result" else self._seal.mark(_data(bound) + b"\n" + plain)
+        key, sealed = self._seal.seal(plain, _data(bound, mark))
         return _written("sealed", SealedPayload(key, bound.of, mark, base64.b64encode(sealed).decode()))
 
     def unpack(self, stored: bytes, bound: Bound) -> bytes:
@@ -34,7 +34,7 @@ class SealedPacking(Packing):
             sealed = base64.b64decode(packed.text, validate=True)
         except (ValueError, binascii.Error):
             raise altered("its text is no base64") from None
-        return self._seal.open(packed.key, sealed, bound.found(packed.of).data(packed.mark))
+        return self._seal.open(packed.key, sealed, _data(_stored_as(packed.of, bound), packed.mark))
 
     def fingerprint(self, name: str, args: bytes) -> str:
         return self._seal.mark(msgspec.json.encode([1, "key", name]) + b"\n" + args)
@@ -50,7 +50,7 @@ class SignedPacking(Packing):
         self._sign = sign
 
     def pack(self, plain: bytes, bound: Bound) -> bytes:
-        key, mark = self._sign.sign(bound.data() + b"\n" + plain)
+        key, mark = self._sign.sign(_data(bound) + b"\n" + plain)
         return _written("signed", SignedPayload(key, bound.of, mark, msgspec.Raw(plain)))
 
     def unpack(self, stored: bytes, bound: Bound) -> bytes:
@@ -60,7 +60,7 @@ class SignedPacking(Packing):
         if not isinstance(packed, SignedPayload):
             raise _unpacked("signed")
         plain = bytes(packed.payload)
-        data = bound.found(packed.of).data() + b"\n" + plain
+        data = _data(_stored_as(packed.of, bound)) + b"\n" + plain
         if not self._sign.verify(packed.key, data, packed.mark):
             raise altered("its signature is another payload's")
         return plain
@@ -85,6 +85,20 @@ def packing_of(given: PayloadSeal | PayloadSign) -> Packing:
 
 def _written(how: str, packed: SealedPayload | SignedPayload) -> bytes:
     return msgspec.json.encode({f"fencerow:{how}": packed})
+
+
+def _data(bound: Bound, *more: str) -> bytes:
+    """What a payload belongs to as bytes, in which no two are alike."""
+    return msgspec.json.encode([1, bound.of, bound.job_id, bound.name, bound.version, *more])
+
+
+def _stored_as(of: str, bound: Bound) -> Bound:
+    """The same for arguments as they were stored: some came with a schedule."""
+    if of == bound.of:
+        return bound
+    if of == "schedule" and bound.of == "job":
+        return Bound(of, "", bound.name, bound.version)
+    raise altered(f"it belongs to another payload ({of[:20]}, here {bound.of})")
 
 
 def _unpacked(how: str) -> PayloadAltered:

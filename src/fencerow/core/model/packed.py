@@ -124,22 +124,6 @@ class Bound:
         """The result of a job."""
         return Bound("result", job_id)
 
-    def found(self, of: str) -> Bound:
-        """The same for arguments as they were stored: some came with a schedule.
-
-        Raises:
-            PayloadAltered: they were stored as something else.
-        """
-        if of == self.of:
-            return self
-        if of == "schedule" and self.of == "job":
-            return Bound(of, "", self.name, self.version)
-        raise altered(f"it belongs to another payload ({of[:20]}, here {self.of})")
-
-    def data(self, *more: str) -> bytes:
-        """As bytes, in which no two are alike."""
-        return msgspec.json.encode([1, self.of, self.job_id, self.name, self.version, *more])
-
 
 def altered(why: str) -> PayloadAltered:
     return PayloadAltered(
