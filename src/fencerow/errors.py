@@ -6,19 +6,18 @@ Codes never change their meaning; docs/errors.md has a paragraph for each.
 
 from __future__ import annotations
 
+from fencerow.batches.errors import DecidedTwice as DecidedTwice
 from fencerow.batches.errors import NotInBatch as NotInBatch
 from fencerow.calendar.errors import InvalidWindow as InvalidWindow
 from fencerow.calendar.errors import UnknownZone as UnknownZone
 from fencerow.core.errors.attempts import AttemptTimeout as AttemptTimeout
 from fencerow.core.errors.attempts import CancelRequested as CancelRequested
-from fencerow.core.errors.attempts import DecidedTwice as DecidedTwice
 from fencerow.core.errors.attempts import LeaseLost as LeaseLost
 from fencerow.core.errors.attempts import LoopBlocked as LoopBlocked
 from fencerow.core.errors.attempts import TooManyHung as TooManyHung
 from fencerow.core.errors.attempts import TransactionMisuse as TransactionMisuse
 from fencerow.core.errors.declarations import DeclarationError as DeclarationError
 from fencerow.core.errors.declarations import NotImportable as NotImportable
-from fencerow.core.errors.input import AmbiguousId as AmbiguousId
 from fencerow.core.errors.input import InvalidArguments as InvalidArguments
 from fencerow.core.errors.input import InvalidPayload as InvalidPayload
 from fencerow.core.errors.input import KeyConflict as KeyConflict
@@ -45,7 +44,6 @@ from fencerow.core.errors.workers import OlderWorkers as OlderWorkers
 from fencerow.core.errors.workers import OrderRefused as OrderRefused
 from fencerow.core.errors.workers import WorkerGone as WorkerGone
 from fencerow.core.errors.workers import WorkerNotFound as WorkerNotFound
-from fencerow.core.errors.workers import WorkersNotStarted as WorkersNotStarted
 from fencerow.db.errors.base import FencerowError as FencerowError
 from fencerow.db.errors.database import Busy as Busy
 from fencerow.db.errors.database import DatabaseError as DatabaseError
@@ -127,6 +125,7 @@ from fencerow.migrations.errors import UnknownBackfill as UnknownBackfill
 from fencerow.migrations.errors import UnknownShard as UnknownShard
 from fencerow.moving.errors import MoveRefused as MoveRefused
 from fencerow.moving.errors import MoveUnverified as MoveUnverified
+from fencerow.operators.errors import AmbiguousId as AmbiguousId
 from fencerow.output.errors import ChunkRefused as ChunkRefused
 from fencerow.output.errors import OutputNotPossible as OutputNotPossible
 from fencerow.output.errors import OutputSpent as OutputSpent
@@ -153,6 +152,7 @@ from fencerow.steps.errors import SignalTimeout as SignalTimeout
 from fencerow.steps.errors import StepNotPossible as StepNotPossible
 from fencerow.steps.errors import StepsSpent as StepsSpent
 from fencerow.steps.errors import StepTwice as StepTwice
+from fencerow.supervisor.errors import WorkersNotStarted as WorkersNotStarted
 from fencerow.testing.errors import DrainUnfinished as DrainUnfinished
 from fencerow.testing.errors import JobsDidNotSucceed as JobsDidNotSucceed
 from fencerow.testing.errors import NoTestApp as NoTestApp

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from fencerow.core.client.base import ClientBase
-from fencerow.core.errors import AmbiguousId, InvalidInput, JobNotFound
+from fencerow.core.errors import InvalidInput, JobNotFound
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.queries import pyformat
 from fencerow.db.run import Operation
 from fencerow.db.sqlite import SqliteEngine
+from fencerow.operators.errors import AmbiguousId
 from fencerow.operators.prefixes import job_meant, jobs_between, jobs_ending, parse_prefix, workers_between
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli

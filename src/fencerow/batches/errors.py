@@ -1,7 +1,8 @@
-"""Errors of batch handlers (969)."""
+"""Errors of batch handlers (405, 969)."""
 
 from __future__ import annotations
 
+from fencerow.db.errors.base import FencerowError
 from fencerow.db.errors.input import InvalidInput
 
 
@@ -11,3 +12,9 @@ class NotInBatch(InvalidInput):
 
     code = "FR-969"
     retryable = False
+
+
+class DecidedTwice(FencerowError):
+    """A batch handler said two outcomes for one item. The first one stands."""
+
+    code = "FR-405"

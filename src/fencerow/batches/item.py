@@ -6,8 +6,9 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
+from fencerow.batches.errors import DecidedTwice
 from fencerow.core.answering import answer
-from fencerow.core.errors import DecidedTwice, InvalidInput
+from fencerow.core.errors import InvalidInput
 from fencerow.core.model.control import Fail, Retry, Snooze
 from fencerow.core.model.outcome import Succeeded
 from fencerow.core.model.seconds import Seconds

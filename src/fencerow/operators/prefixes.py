@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fencerow.command.ids import END_DIGITS
-from fencerow.core.errors import AmbiguousId, InvalidInput, JobNotFound
+from fencerow.core.errors import InvalidInput, JobNotFound
 from fencerow.core.model.ids import DIGITS, hyphened
 from fencerow.core.model.state import WorkerState
 from fencerow.db.run import Procedure, Steps, as_int, ask, execute, first_column, operation
 from fencerow.db.text import shown
+from fencerow.operators.errors import AmbiguousId
 
 PREFIX = re.compile(r"[0-9a-f-]+", re.ASCII)
 PREFIX_DIGITS_MIN = 4

@@ -16,10 +16,10 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
 
-from fencerow.core.errors import WorkersNotStarted
 from fencerow.db.errors import exits
 from fencerow.db.socket_pairs import socket_pair
 from fencerow.db.text import amount
+from fencerow.supervisor.errors import WorkersNotStarted
 from fencerow.supervisor.member import Command, MemberPlace, MemberProcess
 from fencerow.supervisor.restarts import Restarts
 from fencerow.supervisor.rolling import Rolling

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from fencerow.core.errors.attempts import AttemptTimeout as AttemptTimeout
 from fencerow.core.errors.attempts import CancelRequested as CancelRequested
-from fencerow.core.errors.attempts import DecidedTwice as DecidedTwice
 from fencerow.core.errors.attempts import LeaseLost as LeaseLost
 from fencerow.core.errors.attempts import LoopBlocked as LoopBlocked
 from fencerow.core.errors.attempts import TooManyHung as TooManyHung
 from fencerow.core.errors.attempts import TransactionMisuse as TransactionMisuse
 from fencerow.core.errors.declarations import DeclarationError as DeclarationError
 from fencerow.core.errors.declarations import NotImportable as NotImportable
-from fencerow.core.errors.input import AmbiguousId as AmbiguousId
 from fencerow.core.errors.input import InvalidArguments as InvalidArguments
 from fencerow.core.errors.input import InvalidPayload as InvalidPayload
 from fencerow.core.errors.input import KeyConflict as KeyConflict
@@ -42,7 +40,6 @@ from fencerow.core.errors.workers import OlderWorkers as OlderWorkers
 from fencerow.core.errors.workers import OrderRefused as OrderRefused
 from fencerow.core.errors.workers import WorkerGone as WorkerGone
 from fencerow.core.errors.workers import WorkerNotFound as WorkerNotFound
-from fencerow.core.errors.workers import WorkersNotStarted as WorkersNotStarted
 from fencerow.db.errors.base import FencerowError as FencerowError
 from fencerow.db.errors.database import Busy as Busy
 from fencerow.db.errors.database import DatabaseError as DatabaseError

@@ -29,12 +29,6 @@ class TransactionMisuse(FencerowError):
     code = "FR-404"
 
 
-class DecidedTwice(FencerowError):
-    """A batch handler said two outcomes for one item. The first one stands."""
-
-    code = "FR-405"
-
-
 class LoopBlocked(FencerowError):
     """A handler blocked the event loop beyond its time limit, or beyond a request to end; the worker's process ended.
 

@@ -5,16 +5,6 @@ from __future__ import annotations
 from fencerow.db.errors.input import InvalidInput
 
 
-class AmbiguousId(InvalidInput):
-    """Several ids begin with what was given as the beginning of one; the first of them are in `candidates`."""
-
-    code = "FR-214"
-
-    def __init__(self, what: str, why: str = "", fix: str = "", *, candidates: tuple[str, ...] = ()) -> None:
-        super().__init__(what, why, fix)
-        self.candidates = candidates
-
-
 class UnknownJob(InvalidInput):
     """No job of that name is registered here; the closest names are in `why`."""
 

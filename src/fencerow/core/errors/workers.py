@@ -31,20 +31,6 @@ class OrderRefused(FencerowError):
         self.version = version
 
 
-class WorkersNotStarted(FencerowError):
-    """The processes of `fencerow worker --processes` died at their start again and again, or refused it.
-
-    What each of them said stands above it in the log. The command ends with their exit code.
-    """
-
-    code = "FR-608"
-
-    def __init__(self, what: str, why: str = "", fix: str = "", *, exit_code: int | None = None) -> None:
-        super().__init__(what, why, fix)
-        if exit_code:
-            self.exit_code = exit_code
-
-
 class OlderWorkers(FencerowError):
     """A job needs a rule that a living worker of an older release does not know. Nothing was stored.
 
