@@ -11,12 +11,10 @@ import pytest
 from fencerow.clocks import chore as ahead
 from fencerow.clocks.ahead import FIRST, AheadJob, clock_reached, find_ahead, move_back
 from fencerow.config import Config
-from fencerow.core.chore import Site
 from fencerow.core.model.wakeup import Queued
 from fencerow.core.model.wanted import Stated
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Requeue
-from fencerow.core.telemetry import Telemetry
 from fencerow.db.clock import CarriedClock
 from fencerow.db.steady import steady
 from fencerow.operators import changes, looking
@@ -37,6 +35,7 @@ from tests.kit.jobs import (
     running,
     submit,
 )
+from tests.kit.sites import site_of
 
 HOUR_S = 3600.0
 DELAY_S = 300.0
@@ -305,15 +304,12 @@ def looks_of(engine: AnyEngine, told: list[Queued], carried: CarriedClock) -> ah
         told.extend(queued)
 
     return ahead.Ahead(
-        Site(
+        site_of(
             engine,
-            Config(sweep_s=7.0),
-            Telemetry(),
-            "w",
-            lambda: (),
-            carried.due,
-            announce,
-            carried.now_us,
+            config=Config(sweep_s=7.0),
+            due=carried.due,
+            announce=announce,
+            now_us=carried.now_us,
         )
     )
 

@@ -13,12 +13,12 @@ import psycopg
 import pytest
 
 from fencerow import App
-from fencerow.core.chore import Site
 from fencerow.core.telemetry import Fact
 from fencerow.doctor.horizon import wal
 from fencerow.doctor.horizon.guard import HorizonGuard
 from fencerow.doctor.horizon.holders import Holder, blocks, cost, end_session, holders, is_allowed
 from fencerow.testing.clock import PostgresClock
+from tests.kit.sites import site_of
 
 HOUR_S = 3600.0
 
@@ -53,7 +53,7 @@ def held(app: App) -> Holder:
 def guard_of(app: App, allow: str | None, told: list[dict[str, Any]]) -> HorizonGuard:
     config = replace(app.config, horizon_end_after_s=HOUR_S, horizon_end_allow=allow)
     app.telemetry.listen(lambda name, facts: told.append(dict(facts)) if name == Fact.SESSION_ENDED else None)
-    return HorizonGuard(Site(app.engine, config, app.telemetry, "web-1", lambda: ()))
+    return HorizonGuard(site_of(app.engine, config=config, telemetry=app.telemetry, worker="web-1"))
 
 
 def test_a_holder_is_told_with_who_since_when_and_what_it_costs(

@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from fencerow import Config
-from fencerow.core.chore import Site
 from fencerow.core.model.state import State
 from fencerow.core.model.wakeup import JobsEnded, decode
 from fencerow.core.store import store
@@ -15,6 +14,7 @@ from fencerow.core.telemetry import Telemetry
 from fencerow.retention.disowner import LOOK_EVERY_S, Disowner
 from fencerow.testing.clock import DatabaseClock
 from tests.kit.jobs import AnyEngine, new_job, read, submit
+from tests.kit.sites import site_of
 
 DAY_S = 86_400.0
 
@@ -30,7 +30,14 @@ async def test_each_lane_of_the_served_queues_is_looked_at(
     said: list[str] = []
     monkeypatch.setattr(engine, "wake", said.extend)
     telemetry = Telemetry()
-    disowner = Disowner(Site(engine, Config(unknown_max_s=DAY_S), telemetry, "w", lambda: ["mail", "post"]))
+    disowner = Disowner(
+        site_of(
+            engine,
+            config=Config(unknown_max_s=DAY_S),
+            telemetry=telemetry,
+            queues=lambda: ["mail", "post"],
+        )
+    )
 
     assert await disowner.tick() == LOOK_EVERY_S
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from fencerow import Config
-from fencerow.core.chore import Site
 from fencerow.core.store import store
-from fencerow.core.telemetry import Telemetry
 from fencerow.db.postgres import PostgresEngine
 from fencerow.testing.clock import clock_of
 from fencerow.turns.falling_back import FallBack
 from fencerow.turns.hander import Hander
 from tests.kit.jobs import new_job, submit
+from tests.kit.sites import site_of
 
 
 async def test_a_locked_job_whose_wait_for_a_label_is_over_is_asked_for_less_and_less_often(
     pg: PostgresEngine,
 ) -> None:
-    site = Site(pg, Config(), Telemetry(), "w", lambda: ())
+    site = site_of(pg)
     falling_back = FallBack(site)
     (labelled,) = submit(pg, new_job(affinity="gpu", affinity_wait_s=1.0))
     clock_of(pg).advance(2.0)

@@ -6,8 +6,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from fencerow import Config
-from fencerow.core.chore import Site
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.db.run import Operation
@@ -17,6 +15,7 @@ from fencerow.turns import hander, looks
 from fencerow.turns.looks import TurnsWanted
 from tests.core.store.stage import rows
 from tests.kit.jobs import AnyEngine, new_job
+from tests.kit.sites import site_of
 
 ARRIVALS = {"postgres": "fencerow.gate_arrivals", "sqlite": "fencerow_gate_arrivals"}
 
@@ -32,7 +31,7 @@ async def test_a_sweep_that_had_to_wait_does_not_put_off_the_next(
         return now[0]
 
     monkeypatch.setattr(hander, "time", SimpleNamespace(monotonic=monotonic))
-    looks = hander.Hander(Site(engine, Config(), Telemetry(), "w", lambda: ()))
+    looks = hander.Hander(site_of(engine))
     for key in ("a", "b"):
         made = new_job(exclusive=key)
         await engine.arun(store.submit_gated([made]))
@@ -47,7 +46,7 @@ async def test_only_turns_of_which_nothing_told_count_as_swept(engine: AnyEngine
     told: list[dict[str, object]] = []
     telemetry = Telemetry()
     telemetry.listen(lambda name, facts: told.append(dict(facts)) if name == Fact.TURNS_SWEPT else None)
-    looks = hander.Hander(Site(engine, Config(), telemetry, "w", lambda: ()))
+    looks = hander.Hander(site_of(engine, telemetry=telemetry))
     await engine.arun(store.submit_gated([new_job(exclusive="told")]))
     await looks.tick()
     assert told == []
@@ -70,7 +69,7 @@ async def test_arrivals_that_do_not_end_put_off_no_part_of_a_sweep_but_the_first
     lost = [new_job(exclusive=key) for key in ("a", "b", "c")]
     await engine.arun(store.submit_gated(lost))
     rows(engine, f"DELETE FROM {ARRIVALS[engine.dialect]}")
-    looks = hander.Hander(Site(engine, Config(), Telemetry(), "w", lambda: ()))
+    looks = hander.Hander(site_of(engine))
     now[0] += hander.SWEEP_S_MIN
 
     for _part in lost:
@@ -97,7 +96,7 @@ async def test_a_look_that_gave_all_it_may_is_followed_by_one_that_asks_nobody(
     await engine.arun(define(Limit("a", at_once=2), actor=None, reason=None))
     made = [new_job(limits=("a",)) for _ in range(2)]
     await engine.arun(store.submit_gated(made))
-    gives = hander.Hander(Site(engine, Config(), Telemetry(), "w", lambda: ()))
+    gives = hander.Hander(site_of(engine))
     gives._sweep_at = float("inf")
 
     assert await gives.tick() == 0.0, "there is more"

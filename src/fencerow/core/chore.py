@@ -11,7 +11,7 @@ from fencerow.core.config import CoreConfig
 from fencerow.core.errors import DeclarationError
 from fencerow.core.model.wakeup import Queued, WakeUp
 from fencerow.core.telemetry import Telemetry
-from fencerow.db.due import OWN, Due
+from fencerow.db.due import Due
 from fencerow.db.engine import Engine
 from fencerow.db.text import shown
 
@@ -136,22 +136,6 @@ class Taking(Protocol):
         ...
 
 
-def _by_the_clock() -> Due:
-    return OWN
-
-
-def _nobody(_: Sequence[Queued]) -> None:
-    pass
-
-
-async def _none() -> None:
-    """No slots."""
-
-
-def _unread() -> None:
-    """Nobody has read the clock."""
-
-
 @dataclass(frozen=True, slots=True)
 class Site:
     """Where a worker's chores work. `queues`: which it serves just now. `due`: what is due there beyond the database's
@@ -164,7 +148,7 @@ class Site:
     telemetry: Telemetry
     worker: str
     queues: Callable[[], Iterable[str]]
-    due: Callable[[], Due] = _by_the_clock
-    announce: Callable[[Sequence[Queued]], None] = _nobody
-    now_us: Callable[[], int | None] = _unread
-    taking: Callable[[], Awaitable[Taking | None]] = _none
+    due: Callable[[], Due]
+    announce: Callable[[Sequence[Queued]], None]
+    now_us: Callable[[], int | None]
+    taking: Callable[[], Awaitable[Taking | None]]
