@@ -74,7 +74,6 @@ def test_counters_lose_nothing_between_threads() -> None:
         list(pool.map(lambda _: [counters.add("a") for _ in range(500)], range(8)))
 
     assert counters.get("a") == 4_000
-    assert counters.snapshot() == {"a": 4_000}
     assert counters.get("b") == 0
 
 

@@ -2,7 +2,7 @@
 closest word nor what another system's word is here.
 
 A package lets the functions that it hands out answer, and the constructors of its classes (`lazy.py`); `answer` stands
-above a class whose methods users call. Verbs do so by themselves (`db/verb.py`), and what takes options as a mapping
+above a class whose methods users call. Verbs do so by themselves (`core/verb.py`), and what takes options as a mapping
 asks `refuse_unknown`.
 """
 

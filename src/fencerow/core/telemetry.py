@@ -139,11 +139,6 @@ class Counters:
         with self._lock:
             return self._values.get(name, 0)
 
-    def snapshot(self) -> dict[str, int]:
-        """All numbers, as they were at one instant."""
-        with self._lock:
-            return dict(self._values)
-
 
 class Telemetry:
     """Hands facts to whoever listens, on the thread that emits. Next to free without listeners."""

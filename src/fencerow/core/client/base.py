@@ -111,7 +111,7 @@ class ClientBase:
                 )  # the poller has forgotten it by itself when it was answered
             # Only what the wait itself raised: a handler that is told that its own time is up gets a TimeoutError too.
             if type(error) is concurrent.futures.TimeoutError:
-                raise self._timed_out(job_id, timeout_s) from None
+                raise self.run(self._late(job_id, timeout_s)) from None
             raise
 
     async def aoutcome(self, job_id: str, timeout_s: Seconds | None = None) -> EndOfJob | None:
@@ -129,7 +129,7 @@ class ClientBase:
         except BaseException as error:
             self._poller.forget(job_id, future)
             if isinstance(error, TimeoutError):
-                raise (await self._atimed_out(job_id, timeout_s)) from None
+                raise (await self.arun(self._late(job_id, timeout_s))) from None
             raise
 
     def _waiting_job(self) -> str | None:
@@ -208,21 +208,11 @@ class ClientBase:
         yield from ()
         return "it is still queued or running"
 
-    def _timed_out(self, job_id: str, timeout_s: float | None) -> ResultTimeout:
+    def _late(self, job_id: str, timeout_s: float | None) -> Procedure[ResultTimeout]:
         try:
-            found = "" if self._poller.trouble else self.run(self.why_waiting(job_id))
+            found = "" if self._poller.trouble else (yield from self.why_waiting(job_id))
         except Exception as error:  # who waited gets the answer to what was asked: it has not ended
             found = _unexplained(job_id, error)
-        return self._late(job_id, timeout_s, found)
-
-    async def _atimed_out(self, job_id: str, timeout_s: float | None) -> ResultTimeout:
-        try:
-            found = "" if self._poller.trouble else await self.arun(self.why_waiting(job_id))
-        except Exception as error:
-            found = _unexplained(job_id, error)
-        return self._late(job_id, timeout_s, found)
-
-    def _late(self, job_id: str, timeout_s: float | None, found: str) -> ResultTimeout:
         return ResultTimeout(
             f"job {job_id} had not ended within {timeout_s:g} s",
             found or f"the database could not be asked: {self._poller.trouble}",

@@ -1,6 +1,6 @@
 """`JobsClient`: submits jobs, waits for them and moves them, sync and async, around one engine. See `Client`.
 
-Each verb is one procedure (see `db/verb.py`); its twin with an `a` in front is the same in an event loop.
+Each verb is one procedure (see `core/verb.py`); its twin with an `a` in front is the same in an event loop.
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ import msgspec
 
 from fencerow.core.answering import answer
 from fencerow.core.client.handle import Handle
-from fencerow.core.client.moving import (
-    cancelling,
-    reviving,
-)
+from fencerow.core.client.moving import cancelling, reviving
 from fencerow.core.client.refs import CancelAnswer, Ref, reading, resolving
 from fencerow.core.client.submitting import Submits
 from fencerow.core.model.ids import parse_id

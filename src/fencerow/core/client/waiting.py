@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 
 from fencerow.core.errors import Busy, FencerowError, InvalidInput, OutcomeUnknown, Unavailable
 from fencerow.core.model import wakeup
@@ -217,18 +218,14 @@ class Poller:
     def _settle(self, answers: dict[str, EndOfJob] | dict[str, None]) -> None:
         for job_id, answer in answers.items():
             for future in self._taken(job_id):
-                try:
+                with suppress(InvalidStateError):  # its caller stopped waiting at this moment
                     future.set_result(answer)
-                except InvalidStateError:
-                    pass  # its caller stopped waiting at this moment
 
     def _fail(self, ids: Iterable[str], error: Exception) -> None:
         for job_id in ids:
             for future in self._taken(job_id):
-                try:
+                with suppress(InvalidStateError):  # its caller stopped waiting at this moment
                     future.set_exception(copy.copy(error) if isinstance(error, FencerowError) else error)
-                except InvalidStateError:
-                    pass  # its caller stopped waiting at this moment
 
     def _taken(self, job_id: str) -> list[Future[Answer]]:
         with self._changed:
@@ -250,9 +247,7 @@ def check_wait(timeout_s: Seconds | None) -> float | None:
         InvalidInput: it is no number, or not a number (NaN).
     """
     given: object = in_seconds(timeout_s)
-    if given is None:
-        return None
-    if given == math.inf:
+    if given is None or given == math.inf:
         return None
     if not is_finite(given) and given != -math.inf:
         raise InvalidInput(

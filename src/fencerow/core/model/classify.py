@@ -129,8 +129,7 @@ def _header(headers: Any) -> Any:
 def _wait_s(value: Any, now: datetime | None) -> float | None:
     try:
         seconds = _seconds(value, now)
-        usable = seconds is not None and seconds >= 0
-        return min(seconds, RETRY_AFTER_S_MAX) if usable and seconds is not None else None
+        return min(seconds, RETRY_AFTER_S_MAX) if seconds is not None and seconds >= 0 else None
     except Exception:
         # Whatever a server wrote there, it must not break the decision.
         return None
