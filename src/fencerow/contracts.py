@@ -15,20 +15,34 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, Unpack, overload
+from dataclasses import replace
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Final,
+    Generic,
+    NoReturn,
+    ParamSpec,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 from fencerow.core.app.declare import Declarer, stored_name
 from fencerow.core.app.doors import refuse_uncallable
 from fencerow.core.app.handlers import handler_of, job_parameter_of, refuse_generators
 from fencerow.core.app.job_options import (
+    CONTRACT_NAMES,
+    HANDLING_NAMES,
     NO_JOB_OPTIONS,
     HandlingOptions,
     JobOptions,
     job_options,
-    with_handling,
 )
 from fencerow.core.errors import DeclarationError
 from fencerow.core.model.codec import ArgumentsCodec
+from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.signature import Parameter, name_of, return_annotation
 from fencerow.declaring import DeclaredJob
 
@@ -38,6 +52,14 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+# What only one of the two takes: why, and where to write it.
+AT_THE_HANDLER: Final = dict.fromkeys(
+    HANDLING_NAMES,
+    ("only the code that runs the job needs it", "write it at the handler, @app.handles(contract, ...)"),
+)
+IN_THE_CONTRACT: Final = dict.fromkeys(
+    CONTRACT_NAMES, ("it is stored with the job", "write it at the contract, @contract(...)")
+)
 
 
 class Contract(Generic[P, R]):
@@ -61,7 +83,7 @@ class Contract(Generic[P, R]):
         self.function = function
         self.__module__ = function.__module__  # where pickle looks for it
         self._qualname: str = getattr(function, "__qualname__", "?")
-        self.options = options.named(options.name or stored_name(function, "@contract"))
+        self.options = replace(options, name=options.name or stored_name(function, "@contract"))
 
     def __repr__(self) -> str:
         return f"<Contract {self.options.name}>"
@@ -127,7 +149,17 @@ def handling_options(contract: Contract[P, R], given: HandlingOptions) -> JobOpt
         WrongCall: one of these is unknown. DeclarationError: one is of the wrong type or out of range; or it is no
             contract.
     """
-    return with_handling(_options_of(contract), given, "@app.handles")
+    declared = _options_of(contract)
+    own = job_options(given, "@app.handles", known=HANDLING_NAMES, offered=False, elsewhere=IN_THE_CONTRACT)
+    return replace(
+        declared,
+        limits=Defaults.merged(declared.limits, own.limits),
+        retry_on=own.retry_on,
+        fail_on=own.fail_on,
+        upgrade=own.upgrade,
+        process=own.process,
+        memory_bytes_max=own.memory_bytes_max,
+    )
 
 
 def _options_of(contract: object) -> JobOptions:
@@ -206,7 +238,7 @@ def contract(function: Callable[..., Any] | None = None, /, **given: Unpack[Cont
     """
     if function is not None:
         return Contract(function, NO_JOB_OPTIONS)
-    return ContractMaker(job_options(given, "@contract", handling=False))
+    return ContractMaker(job_options(given, "@contract", known=CONTRACT_NAMES, elsewhere=AT_THE_HANDLER))
 
 
 class ContractMaker:

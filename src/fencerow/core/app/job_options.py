@@ -1,16 +1,15 @@
-"""Options of a job, checked where they are written.
+"""Options of a job, checked where they are written: what a submit needs, and what only the running code needs.
 
-A job that is declared apart from its handler divides its options: what a submit stores with the job is said in the
-contract, what only the running code needs is said where the handler is.
+A job that is declared apart from its handler divides them so (`fencerow/contracts.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, TypedDict
 
-from fencerow.core.app.options import checked_key_lifetime, refuse_unknown_options
+from fencerow.core.app.options import NOWHERE_ELSE, checked_key_lifetime, refuse_unknown_options
 from fencerow.core.errors import ConfigError, DeclarationError, InvalidInput
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.codec import Upgrade
@@ -70,17 +69,6 @@ class HandlingOptions(TypedDict, total=False):
 
 CONTRACT_NAMES: Final = frozenset(CoreContractOptions.__annotations__)
 HANDLING_NAMES: Final = frozenset(HandlingOptions.__annotations__)
-_IN_THE_CONTRACT = ("it is stored with the job", "write it at the contract, @contract(...)")
-_AT_THE_HANDLER = (
-    "only the code that runs the job needs it",
-    "write it at the handler, @app.handles(contract, ...)",
-)
-# What a contract and its handler do not take, by whether both, or one of them, are declared here.
-NOT_HERE: Final[Mapping[tuple[bool, bool], Mapping[str, tuple[str, str]]]] = {
-    (True, True): {},
-    (True, False): dict.fromkeys(HANDLING_NAMES, _AT_THE_HANDLER),
-    (False, True): dict.fromkeys(CONTRACT_NAMES, _IN_THE_CONTRACT),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,42 +88,24 @@ class JobOptions:
     process: bool | None = None
     memory_bytes_max: int | None = None
 
-    def named(self, name: str) -> JobOptions:
-        """The same under this name."""
-        return replace(self, name=name)
-
 
 NO_JOB_OPTIONS: Final = JobOptions()
 
 
-def with_handling(declared: JobOptions, given: Mapping[str, Any], decorator: str) -> JobOptions:
-    """A contract's options with those of the handler beside them.
-
-    Raises:
-        DeclarationError: see `job_options`.
-    """
-    own = job_options(given, decorator, contract=False)
-    return replace(
-        declared,
-        limits=Defaults.merged(declared.limits, own.limits),
-        retry_on=own.retry_on,
-        fail_on=own.fail_on,
-        upgrade=own.upgrade,
-        process=own.process,
-        memory_bytes_max=own.memory_bytes_max,
-    )
-
-
 def job_options(
-    given: Mapping[str, Any], decorator: str, *, contract: bool = True, handling: bool = True
+    given: Mapping[str, Any],
+    decorator: str,
+    *,
+    known: frozenset[str] = CONTRACT_NAMES | HANDLING_NAMES,
+    offered: bool = True,
+    elsewhere: Mapping[str, tuple[str, str]] = NOWHERE_ELSE,
 ) -> JobOptions:
-    """Check what a decorator was given: the options that a submit needs, or those of the handler, or both.
+    """Check what a decorator was given that knows these options. `offered`, `elsewhere`: see `refuse_unknown_options`.
 
     Raises:
         WrongCall: an option is unknown. DeclarationError: one is of the wrong type or out of range.
     """
-    known = (CONTRACT_NAMES if contract else frozenset()) | (HANDLING_NAMES if handling else frozenset())
-    refuse_unknown_options(given, known, decorator, offered=contract, elsewhere=NOT_HERE[contract, handling])
+    refuse_unknown_options(given, known, decorator, offered=offered, elsewhere=elsewhere)
     try:
         limits = Defaults(**{name: given[name] for name in JOB_LIMITS if name in given})
         args_version = given.get("args_version", 1)
