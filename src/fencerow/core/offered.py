@@ -150,10 +150,6 @@ class Agreed:
     options: Options
     what: Any
 
-    def term(self, args: bytes, handler: Handler) -> Any:
-        """See `Options.term`."""
-        return self.options.term(self.what, args, handler)
-
 
 def agreed(own: Mapping[str, Any], below: Mapping[str, Any], submits: SubmitKind) -> tuple[Agreed, ...]:
     """What `using` says, over what the declaration says; nothing of wings of which nothing is left.

@@ -169,7 +169,7 @@ class Recipe:
             InvalidInput: the function that computes one failed, or gave no text.
         """
         handler = self.declaration.handler
-        found = ((each.wing, each.term(args, handler)) for each in self.agreed)
+        found = ((each.wing, each.options.term(each.what, args, handler)) for each in self.agreed)
         return {wing: term for wing, term in found if term is not None} or None
 
     def key_claim(self, job_id: str, args: bytes, layers: Layers) -> KeyClaim | None:
