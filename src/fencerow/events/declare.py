@@ -11,10 +11,10 @@ from fencerow.core.app.doors import refuse_uncallable
 from fencerow.core.app.handlers import is_async, refuse_generators
 from fencerow.core.errors import DeclarationError
 from fencerow.core.model.backoff import Backoff
-from fencerow.core.model.defaults import check_number
 from fencerow.core.model.retry import BackoffFunction, Matchers, RetryRule
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.signature import name_of
+from fencerow.db.numbers import check_number
 from fencerow.db.text import shown
 from fencerow.events.chore import EventsChore, Surroundings
 from fencerow.events.declared import DELIVERIES_MAX, PARTITIONS, TIMEOUT_S, Consumer

@@ -16,12 +16,13 @@ from fencerow.core.answering import answer
 from fencerow.core.client.base import ClientBase, Verbs
 from fencerow.core.client.refs import Ref, resolving
 from fencerow.core.errors import Busy, ConfigError, InvalidInput, NotReady, OutcomeUnknown, Unavailable
-from fencerow.core.model.defaults import DAY_S, check_number
+from fencerow.core.model.defaults import DAY_S
 from fencerow.core.model.ids import new_id, parse_id
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.wakeup import HandoverFree, encode
 from fencerow.core.verb import averb, verb
 from fencerow.db.blocking import refuse_in_loop
+from fencerow.db.numbers import check_number
 from fencerow.db.run import Procedure, WakeUp, ask, joining
 from fencerow.db.strikes import SHELTER, Doorway
 from fencerow.db.text import check_text

@@ -8,10 +8,11 @@ from typing import Any, Final, Literal, TypedDict, cast
 
 from fencerow.core.app.from_arguments import computed
 from fencerow.core.errors import ConfigError, InvalidInput
-from fencerow.core.model.defaults import DAY_S, Defaults, check_number
+from fencerow.core.model.defaults import DAY_S, Defaults
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.offered import Options
+from fencerow.db.numbers import check_number
 from fencerow.db.text import check_text
 from fencerow.handovers.terms import DEFAULT_RECEIVER, HOLD_S, HandoverTerms
 

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from fencerow.core.answering import answer
-from fencerow.core.model.defaults import check_number
 from fencerow.core.model.seconds import Seconds, in_seconds
+from fencerow.db.numbers import check_number
 from fencerow.migrations.advance import Aim, apply_next, revert_next
 from fencerow.migrations.errors import InvalidMigrations, UnknownShard
 from fencerow.migrations.folder import ShardMigration, read_folder

@@ -11,10 +11,11 @@ from typing import Any
 from fencerow.core.errors import ConfigError, InvalidArguments, InvalidInput
 from fencerow.core.model.change import ArgumentsEncoder, NewArguments
 from fencerow.core.model.control import check_delay
-from fencerow.core.model.defaults import PRIORITY_MAX, PRIORITY_MIN, check_number
+from fencerow.core.model.defaults import PRIORITY_MAX, PRIORITY_MIN
 from fencerow.core.model.instants import instant_us
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.wanted import QUEUE_LENGTH_MAX
+from fencerow.db.numbers import check_number
 from fencerow.db.text import check_text
 
 

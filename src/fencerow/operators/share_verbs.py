@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fencerow.core.client.base import Verbs
-from fencerow.core.model.defaults import check_number
 from fencerow.core.verb import averb, verb
+from fencerow.db.numbers import check_number
 from fencerow.db.run import Procedure, ask
 from fencerow.db.text import check_text
 from fencerow.turns import shares

@@ -13,10 +13,11 @@ from fencerow.calendar.errors import InvalidWindow
 from fencerow.core.app.calls import Call
 from fencerow.core.app.submitter import Submittable, Submitter
 from fencerow.core.errors import ConfigError, InvalidInput
-from fencerow.core.model.defaults import DAY_S, check_number
+from fencerow.core.model.defaults import DAY_S
 from fencerow.core.model.job import NewJob
 from fencerow.core.model.misfit import refuse_unknown
 from fencerow.core.model.seconds import Seconds, in_seconds
+from fencerow.db.numbers import check_number
 from fencerow.db.text import check_text
 from fencerow.schedules.cron import Cron
 from fencerow.schedules.definition import CATCHUP_MAX, LATE_S, Definition, InWindow, Overlap

@@ -10,11 +10,12 @@ from typing import Any, Final, TypedDict
 from fencerow.core.app.from_arguments import computed
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.codec import ArgumentsCodec
-from fencerow.core.model.defaults import DAY_S, check_number
+from fencerow.core.model.defaults import DAY_S
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.worker_labels import check_label
 from fencerow.core.offered import ColumnOf, Options
+from fencerow.db.numbers import check_number
 from fencerow.db.text import check_text
 
 KEY_LENGTH_MAX: Final = 256

@@ -8,11 +8,12 @@ from typing import Any, Final, Literal, TypedDict, get_args
 
 from fencerow.core.app.from_arguments import computed
 from fencerow.core.errors import ConfigError, InvalidInput
-from fencerow.core.model.defaults import DAY_S, Defaults, check_number
+from fencerow.core.model.defaults import DAY_S, Defaults
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.state import State
 from fencerow.core.offered import Options, SubmitKind
+from fencerow.db.numbers import check_number
 from fencerow.db.text import check_text, shown
 from fencerow.unique.rules import LIVE_STATES, UniqueClaim, UniqueRule, in_one_order
 

@@ -13,10 +13,11 @@ from fencerow.core.app.options import NOWHERE_ELSE, checked_key_lifetime, refuse
 from fencerow.core.errors import ConfigError, DeclarationError, InvalidInput
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.codec import Upgrade
-from fencerow.core.model.defaults import Defaults, check_number
+from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.retry import Matchers
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.offered import SubmitKind, agreed, said_of
+from fencerow.db.numbers import check_number
 from fencerow.db.text import shown
 
 BackoffOption = Backoff | Callable[[int], float]

@@ -10,12 +10,13 @@ from typing import Any, Final, TypedDict
 from fencerow.core.errors import ConfigError, DeclarationError, InvalidInput
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.control import check_delay
-from fencerow.core.model.defaults import DAY_S, Defaults, check_number
+from fencerow.core.model.defaults import DAY_S, Defaults
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.instants import instant_us
 from fencerow.core.model.labels import encode_headers, encode_metadata, encode_tags
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.offered import offered_names, said_of
+from fencerow.db.numbers import check_number
 from fencerow.db.text import check_text
 
 NAME_LENGTH_MAX: Final = 200

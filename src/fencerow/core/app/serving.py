@@ -12,9 +12,9 @@ from fencerow.core.app.declare import DEFAULT_QUEUE, DeclaredBase
 from fencerow.core.app.options import QUEUE_LENGTH_MAX
 from fencerow.core.config import CoreConfig
 from fencerow.core.errors import ConfigError, InvalidInput
-from fencerow.core.model.defaults import check_number
 from fencerow.core.model.wanted import SLOTS_MAX
 from fencerow.core.model.worker_labels import checked_labels
+from fencerow.db.numbers import check_number
 from fencerow.db.text import check_text
 
 log = logging.getLogger("fencerow.worker")

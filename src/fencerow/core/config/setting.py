@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fencerow.core.errors import ConfigError
-from fencerow.core.model.defaults import check_number
+from fencerow.db.numbers import check_number
 
 PREFIX = "FENCEROW_"
 

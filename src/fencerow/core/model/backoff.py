@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,7 +13,7 @@ from fencerow.core.errors import ConfigError
 from fencerow.core.model.control import DELAY_S_MAX
 from fencerow.core.model.seconds import Seconds, keep_in_seconds
 from fencerow.core.model.value import NULL, UNREADABLE
-from fencerow.db.text import shown
+from fencerow.db.numbers import check_number
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,10 @@ class Backoff:
 
     def __post_init__(self) -> None:
         keep_in_seconds(self, "base_s", "cap_s")
-        limits = {
-            "base_s": (0, DELAY_S_MAX),
-            "factor": (1, 1000),
-            "cap_s": (0, DELAY_S_MAX),
-            "jitter": (0, 1),
-        }
-        for field in fields(self):
-            _check(field.name, getattr(self, field.name), *limits[field.name])
+        check_number("backoff base_s", self.base_s, 0.0, DELAY_S_MAX)
+        check_number("backoff factor", self.factor, 1.0, 1000.0)
+        check_number("backoff cap_s", self.cap_s, 0.0, DELAY_S_MAX)
+        check_number("backoff jitter", self.jitter, 0.0, 1.0)
 
     def delay_s(self, failures: int, random: Callable[[], float]) -> float:
         """Seconds to wait after the failure number `failures`, counted from 1. `random` gives 0 up to 1."""
@@ -85,16 +81,6 @@ class Backoff:
             return float(self.base_s * float(self.factor) ** times)
         except OverflowError:
             return math.inf
-
-
-def _check(name: str, value: object, low: float, high: float) -> None:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not low <= value <= high:  # type: ignore[operator]
-        raise ConfigError(
-            f"backoff {name} is {shown(value)}",
-            f"a number from {low:g} to {high:g} is expected",
-            f"correct {name}",
-        )
 
 
 class _Names(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fencerow.core.errors import ConfigError
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.seconds import Seconds, keep_in_seconds
-from fencerow.db.text import shown
+from fencerow.db.numbers import check_number
 
 PRIORITY_MIN = -100
 PRIORITY_MAX = 100
@@ -92,20 +92,3 @@ class Defaults:
             given = {field.name: getattr(layer, field.name) for field in fields(layer)}
             result = replace(result, **{name: value for name, value in given.items() if value is not None})
         return result
-
-
-def check_number(name: str, value: object, low: int | float, high: int | float) -> None:
-    """Make sure that a number is in its range, and whole where the range is.
-
-    Raises:
-        ConfigError: it is not.
-    """
-    whole = isinstance(low, int) and isinstance(high, int)
-    kinds = (int,) if whole else (int, float)
-    if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
-        found = shown(value, 40) if isinstance(value, (int, float)) else f"of type {type(value).__name__}"
-        raise ConfigError(
-            f"{name} is {found}",
-            f"{'an integer' if whole else 'a number'} from {low} to {high} is expected",
-            f"correct {name}",
-        )

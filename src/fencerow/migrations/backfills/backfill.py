@@ -12,12 +12,12 @@ from fencerow.core.app.app import JobsApp
 from fencerow.core.app.declare import DeclaredBase
 from fencerow.core.errors import Busy, CancelRequested, LeaseLost, OutcomeUnknown, Unavailable
 from fencerow.core.model.control import Snooze
-from fencerow.core.model.defaults import check_number
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.worker.context import Job
 from fencerow.core.worker.middleware import Middleware
 from fencerow.db.engine import Engine, Session
+from fencerow.db.numbers import check_number
 from fencerow.db.text import check_text, said_of
 from fencerow.migrations.backfills import operations as backfills
 from fencerow.migrations.backfills.operations import BackfillSource, Range, TakenRange, Walk

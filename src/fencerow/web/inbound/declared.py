@@ -12,8 +12,8 @@ from fencerow.core.app.app import JobsApp
 from fencerow.core.app.calls import Call
 from fencerow.core.app.declare import DeclaredBase
 from fencerow.core.errors import DeclarationError, InvalidInput
-from fencerow.core.model.defaults import check_number
 from fencerow.core.model.seconds import Seconds, in_seconds
+from fencerow.db.numbers import check_number
 from fencerow.web.inbound.webhook import InboundWebhook
 
 if TYPE_CHECKING:

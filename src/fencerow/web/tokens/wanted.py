@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable
 
 from fencerow.core.errors import ConfigError, InvalidInput
-from fencerow.core.model.defaults import DAY_S, check_number
+from fencerow.core.model.defaults import DAY_S
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.wanted import QUEUE_LENGTH_MAX
+from fencerow.db.numbers import check_number
 from fencerow.db.text import check_text, shown
 from fencerow.web.tokens.scope import Scope
 from fencerow.web.tokens.secret import PREFIX

@@ -8,11 +8,12 @@ from typing import Final, Literal, TypedDict, get_args
 import msgspec
 
 from fencerow.core.errors import ConfigError, InvalidInput
-from fencerow.core.model.defaults import DAY_S, check_number
+from fencerow.core.model.defaults import DAY_S
 from fencerow.core.model.job import At, AtOrNone
 from fencerow.core.model.misfit import refuse_unknown
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.value import UNREADABLE
+from fencerow.db.numbers import check_number
 from fencerow.db.run import Row
 from fencerow.db.text import check_text
 

@@ -9,10 +9,10 @@ import msgspec
 import fencerow.web.webhooks.endpoints as endpoints
 from fencerow.core.client.base import ClientBase, Verbs
 from fencerow.core.errors import ConfigError, InvalidInput
-from fencerow.core.model.defaults import check_number
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.verb import averb, verb
+from fencerow.db.numbers import check_number
 from fencerow.db.run import Operation, Procedure, ask
 from fencerow.db.text import check_text
 from fencerow.web.errors import EndpointConflict, EndpointNotFound
