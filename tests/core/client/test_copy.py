@@ -61,7 +61,10 @@ def test_a_row_is_the_same_by_whatever_way_it_came(engine: AnyEngine, fields: di
     engine.run(store.submit(jobs[:1]))
     engine.run(store.submit(jobs[1:3]))
     engine.run(store.resubmit(jobs[3:4]))
-    engine.run(store.submit(jobs[5:], by_arrays=engine.dialect == "postgres"))
+    if engine.dialect == "postgres":
+        engine.run(store.submit_alike(jobs[5:]))
+    else:
+        engine.run(store.submit(jobs[5:]))
     engine.run(store.submit_by_copy(jobs[4:5]) if engine.dialect == "postgres" else store.submit(jobs[4:5]))
 
     found = engine.run(store.read([job.id for job in jobs]))

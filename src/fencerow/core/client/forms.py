@@ -39,7 +39,7 @@ def form_of(jobs: Sequence[NewJob], *, may_copy: bool) -> Form:
     return Form.GATED if any(job.writes_more for job in jobs) else Form.ROWS
 
 
-def first_of(jobs: Sequence[NewJob], form: Form, tells: Tells | None) -> Operation[list[str]]:
+def first_of(jobs: Sequence[NewJob], form: Form, tells: Tells | None) -> Operation[Any]:
     """How jobs are stored that nobody can have stored before, and what is told with it. With `tells` the transaction is
     one of ours."""
     first = _inserting(jobs, form, tells)
@@ -58,12 +58,12 @@ def first_at_once(jobs: Sequence[NewJob], *, may_copy: bool) -> tuple[Operation[
     return store.submit_one(jobs[0], tells), tells
 
 
-def _inserting(jobs: Sequence[NewJob], form: Form, tells: Tells | None) -> Operation[list[str]]:
+def _inserting(jobs: Sequence[NewJob], form: Form, tells: Tells | None) -> Operation[Any]:
     match form:
         case Form.ROWS:
             return store.submit(jobs)
         case Form.ARRAYS:
-            return store.submit(jobs, by_arrays=True)
+            return store.submit_alike(jobs)
         case Form.TURN:
             assert tells is not None, "who gives its turn is told of it, if nobody else is"
             return store.submit_with_turn(jobs[0], told=partial(_tell_stored, tells))

@@ -86,6 +86,7 @@ from fencerow.core.store.ring import ring as ring
 from fencerow.core.store.submit import (
     resubmit as resubmit,
     submit as submit,
+    submit_alike as submit_alike,
     submit_by_copy as submit_by_copy,
     submit_gated as submit_gated,
     submit_one as submit_one,

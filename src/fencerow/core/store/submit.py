@@ -37,6 +37,7 @@ FREE_BYTES_MAX = 4 * 1024 * 1024  # of the arguments of jobs that are sent while
 NULL = r"\N"
 BETWEEN = "\x01"
 OWN = frozenset(("id", "args", "args_bytes", "more"))  # the other parameters of one job are its template's
+OWN_ARRAYS = frozenset(("ids", "args", "sizes"))
 TEMPLATES_MAX = 128  # remembered at a time
 # What the text form of COPY reserves, and what stands for it.
 ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
@@ -46,18 +47,15 @@ Row = tuple[object, ...]  # id, size and arguments; and what a wing says of one 
 
 
 @operation(alone=True, prepared=True)
-def submit(jobs: Sequence[NewJob], *, by_arrays: bool = False) -> Steps[list[str]]:
+def submit(jobs: Sequence[NewJob]) -> Steps[list[str]]:
     """Insert new jobs, all or none; returns their ids. An id that is live already is an integrity error.
 
     One statement. After an unknown outcome use `resubmit`, never this again: a job that ran and
     finished meanwhile would run a second time. Delivered after the `resubmit` it is an integrity error too.
-    `by_arrays`: the database is PostgreSQL, and all are `are_alike`.
     """
     if len(jobs) == 1:
         assert not jobs[0].writes_more, "a job that writes more than its row is submitted by submit_gated"
         yield Statement("submit_one", as_parameters(jobs[0]))
-    elif by_arrays:
-        yield Statement("submit_alike", as_arrays(jobs))
     else:
         yield Statement("submit", {"jobs": as_document(jobs)})
     return [job.id for job in jobs]
@@ -66,8 +64,17 @@ def submit(jobs: Sequence[NewJob], *, by_arrays: bool = False) -> Steps[list[str
 def submit_one(job: NewJob, tells: Tells | None) -> Operation[None]:
     """`submit` for one job, as a program that submits one after the other makes it: nobody reads the answer."""
     assert not job.writes_more, "a job that writes more than its row is submitted by submit_gated"
-    whole = Statement("submit_one", as_parameters(job))
-    return Operation("submit", partial(_asking, whole), True, prepared=True, tells=tells, whole=whole)
+    return _whole(Statement("submit_one", as_parameters(job)), tells)
+
+
+def submit_alike(jobs: Sequence[NewJob], tells: Tells | None = None) -> Operation[None]:
+    """`submit` for jobs that are `are_alike`, on PostgreSQL; nobody reads the answer."""
+    return _whole(Statement("submit_alike", as_arrays(jobs)), tells)
+
+
+def _whole(statement: Statement, tells: Tells | None) -> Operation[None]:
+    asking = partial(_asking, statement)
+    return Operation("submit", asking, True, prepared=True, tells=tells, whole=statement)
 
 
 def _asking(statement: Statement) -> Steps[None]:
@@ -252,7 +259,7 @@ def _sharing(template: Template) -> _Shared:
     return made
 
 
-def as_arrays(jobs: Sequence[NewJob]) -> dict[str, Param]:
+def as_arrays(jobs: Sequence[NewJob]) -> AlikeParameters:
     """The parameters of `submit_alike`: the template's, and arrays as the text in which PostgreSQL reads them.
 
     JSON has no such control character anywhere, so the arguments are quoted in one go, not one by one.
@@ -263,12 +270,15 @@ def as_arrays(jobs: Sequence[NewJob]) -> dict[str, Param]:
         .replace('"', r"\"")
         .replace(BETWEEN, '","')
     )
-    return {
-        **msgspec.structs.asdict(jobs[0].template),
-        "ids": f"{{{','.join([job.id for job in jobs])}}}",
-        "sizes": f"{{{','.join([str(job.args_bytes) for job in jobs])}}}",
-        "args": f'{{"{args}"}}',
-    }
+    shared = _shared.get(id(jobs[0].template)) or _sharing(jobs[0].template)
+    params = AlikeParameters(
+        shared.params,
+        ids=f"{{{','.join([job.id for job in jobs])}}}",
+        sizes=f"{{{','.join([str(job.args_bytes) for job in jobs])}}}",
+        args=f'{{"{args}"}}',
+    )
+    params.as_sent, params.own = shared.as_sent, OWN_ARRAYS
+    return params
 
 
 def as_document(jobs: Iterable[NewJob]) -> str:
