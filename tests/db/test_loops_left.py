@@ -12,8 +12,11 @@ import pytest
 
 from fencerow.core.store import store
 from fencerow.db.begun import settle
+from fencerow.db.postgres import PostgresEngine
+from fencerow.errors import Unavailable
 from fencerow_proof.servers.pgbouncer import is_pooled
 from tests.conftest import postgres_engine
+from tests.core.worker.stage import until
 from tests.kit.jobs import new_job
 from tests.kit.pace import PATIENCE_S
 
@@ -78,3 +81,25 @@ def test_who_began_something_is_told_when_its_loop_runs_again_after_a_close(post
     end(loop)
 
     assert waited_for.cancelled()
+
+
+def test_who_waits_for_a_connection_is_told_of_a_close_when_its_loop_runs_again(postgres_url: str) -> None:
+    engine = PostgresEngine(
+        postgres_url, store.postgres_queries(), pool_max=2, connect_timeout_s=10 * PATIENCE_S
+    )  # one is for our own statements
+    loop, holding = asyncio.new_event_loop(), engine._pools.aheld()
+
+    async def begin() -> asyncio.Task[int]:
+        await holding.__aenter__()
+        waiting = asyncio.create_task(engine.arun(store.clock()))
+        await until(lambda: engine._pools._apools[loop].pools[False].at_hand.waiting == 1)
+        return waiting
+
+    waiting = loop.run_until_complete(begin())
+    engine.close()
+    loop.run_until_complete(asyncio.wait([waiting], timeout=PATIENCE_S))
+
+    assert waiting.done(), "without the word it waits as long as for a connection"
+    with pytest.raises(Unavailable, match="was closed"):
+        waiting.result()
+    end(loop)

@@ -72,7 +72,7 @@ class AtHand:
         self.begun: set[HeldConnection] = set()  # those whose answer calls somebody who has no task
         self._idle: list[HeldConnection] = []
         self._behind: list[HeldConnection] = []  # of those: a wake-up alone is not answered yet
-        self._is_over = False
+        self.is_over = False  # none is kept from now on
         self._drained_at = -math.inf
 
     def take(self) -> HeldConnection | None:
@@ -81,7 +81,7 @@ class AtHand:
 
     def take_behind(self) -> HeldConnection | None:
         """One of whose last message the wake-up alone is not answered yet: what is sent there now goes behind it."""
-        if self.waiting or not self._behind or self._is_over:
+        if self.waiting or not self._behind or self.is_over:
             return None
         held = self._behind[-1]
         return None if held.connection.closed or self._is_old(held) else self._behind.pop()
@@ -100,7 +100,7 @@ class AtHand:
     def keep(self, held: HeldConnection, *, is_fit: bool) -> bool:
         """It is in use no more: whether it stays at hand, else it goes back to the pool."""
         held.used_at = time.monotonic()
-        if self._is_over or self.waiting or not is_fit or held.connection.closed or self._is_old(held):
+        if self.is_over or self.waiting or not is_fit or held.connection.closed or self._is_old(held):
             return False
         self._idle.append(held)
         return True
@@ -127,7 +127,7 @@ class AtHand:
 
         `tell`: whoever began something hears that it was cancelled. Else the event loop does not run: nobody can hear.
         """
-        self._is_over = True
+        self.is_over = True
         self.drain()
         for held in tuple(self.begun):
             held.wire.give_up(tell=tell)

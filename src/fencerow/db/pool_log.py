@@ -71,3 +71,12 @@ def unreachable(pool: str, conninfo: str, waited_s: float) -> Unavailable:
         busy if reason is None else reason_of(conninfo, reason),
         "check the URL with `fencerow doctor`; nothing was stored",
     )
+
+
+def closed_meanwhile() -> Unavailable:
+    """The error for who waits in an event loop whose connections were given back while it did not run."""
+    return Unavailable(
+        "the app or client was closed while this waited for a connection",
+        "a close gives back what event loops that do not run at that moment have opened",
+        "close it when nothing waits any more, by `aclose()` in its event loop; nothing was stored",
+    )

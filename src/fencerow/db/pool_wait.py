@@ -51,11 +51,16 @@ async def aobtained(
     pool: AsyncConnectionPool[AsyncConnection[Any]],
     check: Callable[[AsyncConnection[Any]], Awaitable[None]],
     wait_s: float,
+    is_over: Callable[[], bool],
 ) -> AsyncConnection[Any]:
-    """`obtained` for async code."""
+    """`obtained` for async code.
+
+    Raises:
+        PoolTimeout: the whole wait has passed, or it `is_over`: nobody puts one back any more.
+    """
     until, failed = time.monotonic() + wait_s, 0
     while True:
-        connection = await _ataken(pool, until)
+        connection = await _ataken(pool, until, is_over)
         try:
             await check(connection)
         except Error:
@@ -80,13 +85,15 @@ def _taken(pool: ConnectionPool[Connection[Any]], until: float) -> Connection[An
                 raise
 
 
-async def _ataken(pool: AsyncConnectionPool[AsyncConnection[Any]], until: float) -> AsyncConnection[Any]:
+async def _ataken(
+    pool: AsyncConnectionPool[AsyncConnection[Any]], until: float, is_over: Callable[[], bool]
+) -> AsyncConnection[Any]:
     while True:
         left_s = until - time.monotonic()
         try:
             return await pool.getconn(_slice_s(left_s))
         except PoolTimeout:
-            if left_s <= WAIT_SLICE_S:
+            if left_s <= WAIT_SLICE_S or is_over():
                 raise
 
 

@@ -16,7 +16,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from fencerow.db import cancelling
 from fencerow.db.held import HeldConnection
 from fencerow.db.loop_pool import LoopPool, LoopPools
-from fencerow.db.pool_log import OURS
+from fencerow.db.pool_log import OURS, closed_meanwhile
 from fencerow.db.pool_wait import aobtained
 from fencerow.db.service import soon
 from fencerow.db.thread_pools import IDLE_S, RECONNECT_S, REFUSES_WRITES, ThreadPools
@@ -127,15 +127,14 @@ class Pools(ThreadPools):
         return None
 
     async def _aobtained(self, pool: LoopPool, for_user: bool) -> AsyncConnection[Any]:
-        pool.at_hand.waiting += 1
+        at_hand, check = pool.at_hand, self._acheck if for_user else self._acheck_ours
+        at_hand.waiting += 1
         try:
-            return await aobtained(
-                pool.pool, self._acheck if for_user else self._acheck_ours, self._wait_s(for_user)
-            )
+            return await aobtained(pool.pool, check, self._wait_s(for_user), lambda: at_hand.is_over)
         except PoolTimeout as error:
-            raise self._unreachable() from error
+            raise (closed_meanwhile() if at_hand.is_over else self._unreachable()) from error
         finally:
-            pool.at_hand.waiting -= 1
+            at_hand.waiting -= 1
 
     async def _aheld(self, pool: LoopPool) -> HeldConnection:
         connection = await self._aobtained(pool, for_user=False)
