@@ -496,6 +496,24 @@ def test_so_does_a_child_of_which_python_was_not_told(
     assert len(pg.run(looking.list_jobs())) == 7
 
 
+def test_such_a_child_waits_for_no_thread_of_its_parent(
+    pg: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the parent had opened ended there, and the first submit waited 5 s for each thread that looked alive."""
+    submit(pg)
+    count = forks._count
+    if (pid := os.fork()) == 0:
+        try:
+            forks._count = count
+            monkeypatch.setattr(threading.Thread, "is_alive", lambda _: True)  # Python was not told
+            monkeypatch.setattr(threading.Thread, "join", lambda *_: os._exit(1))
+            submit(pg)
+            os._exit(0)
+        finally:
+            os._exit(2)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
 def test_renewals_and_statements_go_on_while_users_hold_all_their_connections(pg: PostgresEngine) -> None:
     holder = register(pg)
     small = engine_on(pg.conninfo, pool_max=2, connect_timeout_s=slower(5.0), statement_timeout_s=slower(5.0))

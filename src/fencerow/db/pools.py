@@ -245,6 +245,7 @@ class Pools(ThreadPools):
                 reconnect_timeout=RECONNECT_S,
                 configure=partial(self._aconnected, opened),
             )
+            self._opened.add(pool)
             pools[for_user] = LoopPool(pool)
         found = pools[for_user]
         if not found.opening.done():

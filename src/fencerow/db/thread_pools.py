@@ -18,7 +18,7 @@ import psycopg
 from psycopg import BaseConnection, Connection, IsolationLevel
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import ReadOnlySqlTransaction
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from fencerow.db import cancelling
 from fencerow.db.connections import shares
@@ -54,9 +54,14 @@ class ThreadPools(MadeAnew):
         self._pool_max, self._user_max = shares(pool_max)
         self._connect_timeout_s = connect_timeout_s
         self._statement_timeout_s = statement_timeout_s
+        self._opened: WeakSet[ConnectionPool[Any] | AsyncConnectionPool[Any]] = WeakSet()
         self._check_process()
 
     def _forget(self) -> None:
+        for each in self._opened:
+            # A parent's, and ended with it: here it would wait 5 s for each of its threads, which are not here.
+            each._closed = True  # pyright: ignore[reportPrivateUsage]
+        self._opened = WeakSet()
         self._lock = threading.Lock()
         self._pools: dict[bool, ConnectionPool[Connection[Any]]] = {}  # ours, and (True) the users'
         self._watchdog = Watchdog(self._statement_timeout_s)
@@ -112,6 +117,7 @@ class ThreadPools(MadeAnew):
                     reconnect_timeout=RECONNECT_S,
                     configure=self._connected,
                 )
+                self._opened.add(self._pools[for_user])
             return self._pools[for_user]
 
     def watched(self, connection: Connection[Any], *, limit_s: float | None = None) -> Watched:
