@@ -185,6 +185,24 @@ def test_a_locked_file_is_busy_within_the_allowed_wait(
     submit(hasty)
 
 
+async def test_many_who_wait_for_a_locked_file_wait_no_longer_than_one(
+    lite: SqliteEngine, hasty: SqliteEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept_s = list[float]()
+    clock = SimpleNamespace(
+        monotonic=lambda: 1000.0 + sum(slept_s), sleep=slept_s.append, time_ns=time.time_ns
+    )
+    for module in (sqlite, sqlite_locks):
+        monkeypatch.setattr(module, "time", clock)
+    with closing(other_writer(lite)):
+        asked = [hasty.arun(store.submit([new_job()])) for _ in range(20)]
+        told = await asyncio.gather(*asked, return_exceptions=True)
+    assert all(isinstance(each, Busy) and "waited 0.2" in str(each) for each in told)
+    assert sum(slept_s) < 0.4
+    await hasty.arun(store.submit([new_job()]))
+    await hasty.aclose()
+
+
 def test_a_transaction_of_this_process_in_the_way_is_named(lite: SqliteEngine, hasty: SqliteEngine) -> None:
     entered, leave = threading.Event(), threading.Event()
 

@@ -13,6 +13,7 @@ import math
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack, closing, contextmanager
 from functools import partial
@@ -31,6 +32,7 @@ from fencerow.db.run import Operation, run
 from fencerow.db.service import soon
 from fencerow.db.sqlite_connection import HostClock, SqliteConnection
 from fencerow.db.sqlite_file import default_journal, fault, translated
+from fencerow.db.sqlite_locks import is_locked
 from fencerow.db.sqlite_session import SqliteSession, in_one_thread, left_alone, transaction
 from fencerow.db.strikes import SHELTER, doorway, here, sheltered
 from fencerow.db.wakeups import Callback, FileWakes
@@ -89,6 +91,7 @@ class SqliteEngine(forks.MadeAnew):
         self._jobs = self._workers = None
         self._write_lock = threading.RLock()  # a fair enough queue: SQLite's own waiting is not
         self._workers_lock = threading.Lock()
+        self._stays_locked = False  # the last who wanted the jobs waited in vain: somebody else has the file
         self._session_thread: int | None = None  # the one that has a transaction open for user code
         self._threads: dict[str, OneThread] = {}  # by their names
         self._wakes = FileWakes(self.path)
@@ -102,13 +105,13 @@ class SqliteEngine(forks.MadeAnew):
     def begin(self, operation: Operation[T], over: Over) -> bool:
         """Run an operation without a task, and have `over` called from the event loop: see `Begins`."""
         try:
-            self._thread_of(operation).begin(over, self._run, operation)
+            self._thread_of(operation).begin(over, self._run, operation, time.monotonic())
         except RuntimeError:
             return False  # there is no thread to be had now: who runs it by `arun` is told
         return True
 
     async def arun(self, operation: Operation[T]) -> T:
-        running: asyncio.Future[T] = self._thread_of(operation).call(self._run, operation)
+        running: asyncio.Future[T] = self._thread_of(operation).call(self._run, operation, time.monotonic())
         if standing_apart() is not None:
             return await running
         try:
@@ -117,7 +120,8 @@ class SqliteEngine(forks.MadeAnew):
             left_alone(running)
             raise
 
-    def _run(self, operation: Operation[T]) -> T:
+    def _run(self, operation: Operation[T], asked_at: float | None = None) -> T:
+        """`asked_at`: since when it waits in the line of a thread."""
         try:
             if operation.of_workers:
                 self._check_process()
@@ -125,7 +129,7 @@ class SqliteEngine(forks.MadeAnew):
                     return run(operation.start(), self._connected_to_workers().execute_on_workers)
             self._take_turn(operation.patience_s)
             try:
-                return self._connected_to_jobs().run_alone(operation, self._jobs_timeout_s)
+                return self._in_turn(operation, asked_at)
             finally:
                 self._write_lock.release()
         except sqlite3.DatabaseError as error:
@@ -133,6 +137,21 @@ class SqliteEngine(forks.MadeAnew):
             if known is None:
                 raise
             raise known from error
+
+    def _in_turn(self, operation: Operation[T], asked_at: float | None) -> T:
+        """Run it on the jobs. Who stood in line behind one that the file refused has waited for the same lock: else the
+        last of a hundred would be refused a hundred waits later."""
+        waited_s = time.monotonic() - asked_at if self._stays_locked and asked_at is not None else 0.0
+        left_s = max(0.0, self._jobs_timeout_s - waited_s)
+        try:
+            answer = self._connected_to_jobs(left_s).run_alone(operation, left_s, waited_s=waited_s)
+        except BaseException as error:
+            self._stays_locked = isinstance(error, Busy) or (
+                isinstance(error, sqlite3.OperationalError) and is_locked(error)
+            )
+            raise
+        self._stays_locked = False
+        return answer
 
     @doorway
     @contextmanager
@@ -241,9 +260,9 @@ class SqliteEngine(forks.MadeAnew):
         self._jobs = self._workers = None
         return over.close
 
-    def _connected_to_jobs(self) -> SqliteConnection:
+    def _connected_to_jobs(self, timeout_s: float | None = None) -> SqliteConnection:
         if self._jobs is None:
-            self._jobs = self._open(self._jobs_timeout_s)
+            self._jobs = self._open(self._jobs_timeout_s if timeout_s is None else timeout_s)
         self._jobs.queries = self.queries  # who examines a database gives its engine more of them
         return self._jobs
 

@@ -88,8 +88,8 @@ class SqliteConnection:
     def _texts(self, statement: Statement) -> tuple[str, ...]:
         return (statement.query or self.queries[statement.name]).statements
 
-    def run_alone(self, operation: Operation[T], timeout_s: float) -> T:
-        """Run an operation in a transaction of its own."""
+    def run_alone(self, operation: Operation[T], timeout_s: float, *, waited_s: float = 0.0) -> T:
+        """Run an operation in a transaction of its own. `waited_s`: how long it has waited for its locks already."""
         connection, commits, changes = self.connection, False, self.connection.total_changes
         waits_for = "its turn"
         try:
@@ -104,7 +104,8 @@ class SqliteConnection:
         except BaseException as error:
             self.undo(error, commits=commits)
             if isinstance(error, sqlite3.OperationalError) and is_locked(error):
-                raise locked(self.path, f"{operation.name} waited {timeout_s:g} s for {waits_for}") from error
+                in_all_s = round(waited_s + timeout_s, 3)
+                raise locked(self.path, f"{operation.name} waited {in_all_s:g} s for {waits_for}") from error
             raise
         return answer
 
