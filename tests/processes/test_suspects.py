@@ -142,7 +142,7 @@ async def test_a_suspect_that_no_child_finds_has_the_worker_for_itself(engine: A
         stage.worker._handlers["local"] = handler(local)
         for claimer in stage.worker._parts.claims.claimers:
             claimer._handlers = stage.worker._handlers  # it learns of the suspect only now
-        stage.worker._parts.claims.look_again()
+        stage.worker._parts.wakeups.look_again()
         await stage.heard.until(
             lambda: stage.worker._parts.dispatch.is_withheld or bool(stage.heard.all("renewed"))
         )
@@ -172,11 +172,11 @@ async def test_it_runs_beside_others_that_do_not_end_soon(
         await stage.submit("slow")
         await started.wait()
         job_id = await suspect(lite, "local")
-        stage.worker._parts.claims.look_again()
+        stage.worker._parts.wakeups.look_again()
         first = await stage.ended(job_id)
         monkeypatch.setattr(dispatch, "ALONE_WAIT_S", 3600.0)
         second = await suspect(lite, "local")
-        stage.worker._parts.claims.look_again()
+        stage.worker._parts.wakeups.look_again()
         await stage.ended(second)
         assert (await stage.run("local")).state == "succeeded", "the others are served"
         assert not stage.heard.all("succeeded", job="slow")

@@ -195,7 +195,7 @@ async def test_a_worker_begins_no_more_while_outcomes_are_not_written(
         _hold(stage, gate)
         jobs = [job_of("count", {"number": number}) for number in range(40)]
         await lite.arun(store.submit(jobs))
-        stage.worker._parts.claims.look_again()
+        stage.worker._parts.wakeups.look_again()
         await until(lambda: len(ran) >= min(40, 4 + ahead), what="as many as may begin")
         await until(lambda: ahead > 0 or stage.worker._parts.roster.started.met, what="the bound is met")
         most = len(ran)

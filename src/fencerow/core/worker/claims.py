@@ -77,11 +77,6 @@ class Claims:
                 dismissed = (*self._dismissed, (claimer, loop))
                 self._dismissed = [each for each in dismissed if each[1] in self._loops.tasks]
 
-    def look_again(self) -> None:
-        """Hints may have been lost, or nothing was claimed for a while: sweep every queue at once."""
-        for claimer in self.claimers:
-            claimer.pool.look.look_again()
-
     def are_idle(self) -> bool:
         """Whether a look from the beginning found nothing due in any queue, and no chore may have claimed something."""
         return self._under_way() is None and all(claimer.pool.look.is_idle() for claimer in self.claimers)

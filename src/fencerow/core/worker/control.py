@@ -164,7 +164,7 @@ class Control:
             return
         self._life.paused = paused
         if not paused:
-            self._claims.look_again()
+            self._wakeups.look_again()
             return
         for pool in self._roster.pools:
             for attempt in pool.take_all():

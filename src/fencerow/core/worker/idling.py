@@ -27,7 +27,7 @@ async def until_idle(engine: Engine, config: CoreConfig, names: Sequence[str], p
         # Again: a job may have got its turn meanwhile, and be claimed by now.
         if not await _any_due(engine, config, names, parts) and _holds_nothing(parts):
             return
-        parts.claims.look_again()
+        parts.wakeups.look_again()
         await asyncio.sleep(LOOK_AGAIN_S)
 
 

@@ -39,6 +39,11 @@ class WakeUps:
         for pool in self._pools:
             pool.look.wake()
 
+    def look_again(self) -> None:
+        """Hints may have been lost, or nothing was claimed for a while: sweep every queue at once."""
+        for pool in self._pools:
+            pool.look.look_again()
+
     def made_room(self) -> None:
         """Jobs of this worker have ended: where a limit was full, there may be room."""
         for pool in self._pools:
@@ -77,8 +82,7 @@ class WakeUps:
     def hear(self, message: str | None) -> None:
         """Take a wake-up. None: some may have been missed."""
         if message is None:
-            for pool in self._pools:
-                pool.look.look_again()
+            self.look_again()
             self._chores.tell(None)
             return
         decoded = decode(message)
