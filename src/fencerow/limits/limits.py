@@ -203,11 +203,11 @@ def bound_claim(
     if any(each.counts for each in locked):
         ((of_queue, of_all),) = yield from execute("count_running", queue=queue)
         held = {queue: as_int(of_queue), "": as_int(of_all)}
-    room, again_us, why = wanted, None, ""
+    room, again_us = wanted, None
     for each in locked:
         found = each.room(Held(held[queue_of(each.name) or ""]), wanted=wanted)
         if found.count < room:
-            room, why = found.count, f"{each.name}: {found.why}"
+            room = found.count
             again_us = None if found.again_us is None else found.again_us - each.now_us
     jobs = (yield from claim(room).steps()) if room else []
     assert len(jobs) <= room, f"claimed {len(jobs)} jobs where limits let {room} through"
@@ -219,7 +219,7 @@ def bound_claim(
         if (state := each.to_keep(ids, waits=waits)) is not None:
             yield from execute("write_limit_state", name=each.name, state=state)
     news = [each.news for each in locked if each.news]
-    return BoundedClaim(jobs, room, None if again_us is None else max(0.001, again_us / 1e6), why, news)
+    return BoundedClaim(jobs, room, None if again_us is None else max(0.001, again_us / 1e6), news)
 
 
 def _waits(queue: str) -> Steps[bool]:

@@ -46,13 +46,12 @@ class Apart(Protocol):
 @dataclass(frozen=True, slots=True)
 class BoundedClaim:
     """What a claim from a limited queue brought. `room`: how many jobs might have started; fewer than were wanted means
-    that the limit was met, and then `again_s` says when time makes room, if it does, and `why` what was met. `news`:
-    what people are to be told of limits."""
+    that the limit was met, and then `again_s` says when time makes room, if it does. `news`: what people are to be told
+    of limits."""
 
     jobs: list[Claimed]
     room: int
     again_s: float | None = None
-    why: str = ""
     news: Sequence[str] = ()
 
 

@@ -27,10 +27,6 @@ class QueueLook:
             queue: kept.get(queue) or QueueView(queue, self._poll_max_s, self._ageing) for queue in queues
         }
 
-    def wake(self) -> None:
-        """Look at once, without knowing more than that there may be reason to."""
-        self.woken.set()
-
     def hint(self, queue: str, priority: int, run_at_us: int | None, lane: str = ANYBODYS) -> None:
         """A job was put there: look, from no later than its place on."""
         view = self.views.get(queue)

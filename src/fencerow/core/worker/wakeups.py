@@ -37,7 +37,7 @@ class WakeUps:
     def wake_claimers(self) -> None:
         """All of this worker shall look at once: what kept one of them from its claim is over."""
         for pool in self._pools:
-            pool.look.wake()
+            pool.look.woken.set()
 
     def look_again(self) -> None:
         """Hints may have been lost, or nothing was claimed for a while: sweep every queue at once."""
