@@ -161,3 +161,18 @@ def make_suspect(engine: AnyEngine, job_id: str) -> None:
     table = "fencerow.jobs" if engine.dialect == "postgres" else "fencerow_jobs"
     with engine.session() as session:
         session.connection.execute(f"UPDATE {table} SET suspect = true WHERE id = '{job_id}'")
+
+
+async def test_for_its_slots_a_chore_takes_nothing_while_its_claimer_may_not_or_goes_by_another_clock(
+    lite: AnyEngine,
+) -> None:
+    async with working(lite, brief) as stage:
+        parts = stage.worker._parts
+        (claimer,) = parts.claims.claimers
+        await until(lambda: claimer.taker.room() > 0, what="the claimer waits for no answer")
+
+        parts.life.paused = True
+        assert claimer.taker.room() == 0
+
+        parts.life.paused, parts.clock.is_behind = False, True
+        assert claimer.taker.room() == 0
