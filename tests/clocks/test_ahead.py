@@ -11,10 +11,12 @@ import pytest
 from fencerow.clocks import chore as ahead
 from fencerow.clocks.ahead import FIRST, AheadJob, clock_reached, find_ahead, move_back
 from fencerow.config import Config
+from fencerow.core.model.lane import ANYBODYS
 from fencerow.core.model.wakeup import Queued
 from fencerow.core.model.wanted import Stated
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Requeue
+from fencerow.core.store.hints import in_lanes
 from fencerow.db.clock import CarriedClock
 from fencerow.db.steady import steady
 from fencerow.operators import changes, looking
@@ -60,6 +62,18 @@ def moved(engine: AnyEngine, reached_us: int = 0, *, look: bool = True) -> list[
 
 def due_in_s(engine: AnyEngine, job_id: str) -> float:
     return (read(engine, job_id).run_at_us - now_us(engine)) / 1e6
+
+
+def test_what_was_moved_is_told_in_its_lane(engine: AnyEngine, clock: DatabaseClock) -> None:
+    clock.advance(HOUR_S)
+    (job_id,) = submit(engine)
+    clock.advance(-HOUR_S)
+    found = engine.run(find_ahead(FIRST, reached_us=0, limit=100)).ahead
+
+    back = engine.run(move_back(found, reached_us=0, actor="w"))
+
+    (told,) = in_lanes(back)
+    assert told.lane == read(engine, job_id).lane == ANYBODYS
 
 
 def test_what_was_to_be_done_at_once_is_due_now(engine: AnyEngine, clock: DatabaseClock) -> None:

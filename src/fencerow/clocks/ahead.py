@@ -64,7 +64,7 @@ def move_back(jobs: Sequence[AheadJob], *, reached_us: int, actor: str) -> Steps
     if moved:
         notes = [{"id": job.id, "detail": {"run_at_us": job.run_at_us}} for job in moved]
         yield from execute("note_moved_back", notes=msgspec.json.encode(notes).decode(), actor=actor)
-    gates = {gate for row in rows if (gate := text_or_none(row[5])) is not None}
+    gates = {gate for row in rows if (gate := text_or_none(row[6])) is not None}
     if gates:
         yield from gating().look_again(gates)
     return moved

@@ -70,7 +70,7 @@ SET run_at = run_at - late.ahead,
     turned_at = CASE WHEN turned_at > late.reached THEN turned_at - late.ahead ELSE turned_at END
 FROM late
 WHERE fencerow.jobs.id = late.id
-RETURNING id, queue, priority, run_at, state = 'waiting', gate;
+RETURNING id, queue, priority, run_at, state = 'waiting', lane, gate;
 
 -- name: note_moved_back
 -- Tell in the timelines that jobs were moved back. Part of the transaction that did.

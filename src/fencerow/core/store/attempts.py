@@ -227,12 +227,9 @@ def moved_rows(rows: Rows) -> list[MovedJob]:
 
 def requeued_rows(rows: Rows) -> list[Requeued]:
     return [
-        Requeued(
-            str(row[0]), str(row[1]), as_int(row[2]), as_int(row[3]), bool(row[4]),
-            str(row[5]) if len(row) > 5 else ANYBODYS,
-        )
+        Requeued(str(row[0]), str(row[1]), as_int(row[2]), as_int(row[3]), bool(row[4]), str(row[5]))
         for row in rows
-    ]  # fmt: skip
+    ]
 
 
 def _then_archive(name: str, outcomes: Sequence[msgspec.Struct], holder: str) -> Steps[list[MovedJob]]:
