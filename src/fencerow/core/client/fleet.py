@@ -9,8 +9,8 @@ from fencerow.core.errors import DatabaseError
 from fencerow.core.model.rules import needed
 from fencerow.core.model.submission import Submission
 from fencerow.core.store import store
-from fencerow.core.store.workers import Unaware, older_workers
-from fencerow.db.engine import Engine
+from fencerow.core.store.workers import older_workers
+from fencerow.db.run import Procedure, ask
 
 LOOKED_S = 5.0  # how long a look is good for
 
@@ -22,39 +22,28 @@ class Fleet:
     hands no turn on, which the others' sweep makes up for.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self) -> None:
         self._looked: dict[str, float] = {}
 
-    def check(self, submissions: Sequence[Submission]) -> None:
-        """Look, if one of these jobs needs a rule.
+    def checking(self, rules: Sequence[str]) -> Procedure[None]:
+        """Look whether all living workers know these rules.
 
         Raises:
-            OlderWorkers: a living worker does not know it. Nothing is stored.
+            OlderWorkers: a living worker does not know one of them. Nothing is stored.
         """
-        for rule in self._due(submissions):
+        for rule in rules:
             try:
-                self._judge(rule, self._engine.run(store.unaware_workers(rule)))
+                unaware = yield from ask(store.unaware_workers(rule))
             except DatabaseError:
                 return  # the submit itself will say what is wrong, or does not depend on it
+            if unaware:
+                raise older_workers(rule, unaware)
+            self._looked[rule] = time.monotonic()
 
-    async def acheck(self, submissions: Sequence[Submission]) -> None:
-        """`check` in an event loop."""
-        for rule in self._due(submissions):
-            try:
-                self._judge(rule, await self._engine.arun(store.unaware_workers(rule)))
-            except DatabaseError:
-                return
-
-    def _due(self, submissions: Sequence[Submission]) -> list[str]:
+    def due(self, submissions: Sequence[Submission]) -> list[str]:
+        """The rules that one of these jobs needs, and for which it is time to look."""
         rules = needed(each.job for each in submissions if each.job.writes_more)
         if not rules:
             return []
         now = time.monotonic()
         return sorted(rule for rule in rules if now - self._looked.get(rule, -LOOKED_S) >= LOOKED_S)
-
-    def _judge(self, rule: str, unaware: list[Unaware]) -> None:
-        if not unaware:
-            self._looked[rule] = time.monotonic()
-            return
-        raise older_workers(rule, unaware)

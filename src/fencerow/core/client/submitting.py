@@ -27,7 +27,7 @@ from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.db.apart import apart
 from fencerow.db.begun import Over, TasklessRun, told
 from fencerow.db.engine import Begins, Engine
-from fencerow.db.run import Operation, Pause, Procedure, Request, Tells, ask, joining
+from fencerow.db.run import Operation, Pause, Procedure, Request, Tells, arun, ask, joining, run
 
 if TYPE_CHECKING:
     from fencerow.core.client.fleet import Fleet
@@ -74,16 +74,16 @@ class Submits(ClientBase):
             OutcomeUnknown: the answer was lost and could not be had within `patience_s`; `job_ids` are
                 the ids to ask for or to submit again.
         """
-        if _write_more(submissions):
-            self._known_fleet().check(submissions)
+        if _write_more(submissions) and (rules := self._known_fleet().due(submissions)):
+            run(self._known_fleet().checking(rules), partial(self._answer, self.engine))
         return self.run(self._submitting(submissions, connection), connection)
 
     async def asubmit(
         self, submissions: Sequence[Submission], *, connection: object | None = None
     ) -> list[SubmitResult]:
         """`submit` for async code. A plain single job may go into one insert with those submitted meanwhile."""
-        if _write_more(submissions):
-            await self._known_fleet().acheck(submissions)
+        if _write_more(submissions) and (rules := self._known_fleet().due(submissions)):
+            await arun(self._known_fleet().checking(rules), partial(self._aanswer, self.engine))
         if connection is None and len(submissions) == 1 and _is_plain(submissions[0]):
             await self.gathered(submissions[0])
             return [SubmitResult(submissions[0].job.id)]
@@ -93,7 +93,7 @@ class Submits(ClientBase):
         if self._fleet is None:
             from fencerow.core.client.fleet import Fleet  # few programs need it
 
-            self._fleet = Fleet(self.engine)
+            self._fleet = Fleet()
         return self._fleet
 
     async def _drain_submits(self) -> None:
