@@ -6,7 +6,7 @@ A job that is declared apart from its handler divides them so (`fencerow/contrac
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypedDict
 
 from fencerow.core.app.options import NOWHERE_ELSE, checked_key_lifetime, refuse_unknown_options
@@ -24,17 +24,7 @@ BackoffOption = Backoff | Callable[[int], float]
 ARGS_VERSION_MAX: Final = 1_000_000
 # What a child needs before it runs anything: 135 MiB of addresses at rest, 200 MiB while it starts.
 MEMORY_BYTES_MIN: Final = 256 * 1024 * 1024
-JOB_LIMITS: Final = (
-    "priority",
-    "attempts_max",
-    "backoff",
-    "timeout_s",
-    "retention_s",
-    "expires_s",
-    "crashes_max",
-    "snoozes_max",
-    "ephemeral",
-)
+JOB_LIMITS: Final = tuple(each.name for each in fields(Defaults))
 
 
 class CoreContractOptions(TypedDict, total=False):
