@@ -213,6 +213,24 @@ async def test_it_is_without_the_look(
         await run(far, store.submit([new_job()]))
 
 
+async def test_a_last_word_is_no_answer_in_a_loop_that_reads_a_broken_socket_once(
+    far: PostgresEngine, tcp_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """uvloop does: what it reads is why the server ends the session, and nothing tells it that this was the end."""
+    loop = asyncio.get_running_loop()
+    add_reader, remove_reader = loop.add_reader, loop.remove_reader
+
+    def once(fd: int, callback: Callable[..., object], *given: Any) -> None:
+        add_reader(fd, lambda: (remove_reader(fd), callback(*given)))
+
+    monkeypatch.setattr(thread_pools, "is_readable", lambda fd: False)
+    terminate(tcp_server)
+    monkeypatch.setattr(loop, "add_reader", once)
+    async with asyncio.timeout(SOON_S):
+        with pytest.raises(OutcomeUnknown):
+            await in_the_loop(far, store.submit([new_job()]))
+
+
 def terminate(server: PostgresServer) -> None:
     """End the backends as an administrator does, and wait until they are gone."""
     ours = "FROM pg_stat_activity WHERE datname = 'app' AND usename = 'app'"

@@ -19,6 +19,7 @@ from psycopg.pq.abc import PGconn, PGresult
 # Called once with what a statement was answered, to its end, or with the error that kept the answer from coming.
 Then = Callable[[list[PGresult], BaseException | None], None]
 NOBODY: Final = -1
+LAST_WORD_S: Final = 0.01  # until it is looked whether more comes behind an error
 
 
 class ConnectionWire:
@@ -119,6 +120,10 @@ class ConnectionWire:
                 self._take(self.pgconn.get_result())
         except Error as error:
             self.close(error)
+            return
+        if self._found and self._found[-1].status == ExecStatus.FATAL_ERROR:
+            # Its end comes at once, or it was the last word. uvloop calls nobody twice for a socket that broke.
+            self._loop.call_later(LAST_WORD_S, self._read, context=Context())
 
     def _take(self, result: PGresult | None) -> None:
         """Take one result, and call who asked if it was the last.
