@@ -311,7 +311,7 @@ def judged(applied: Sequence[Applied], known: Sequence[Migration]) -> list[Migra
 
 def ledger_name(engine: Engine) -> str:
     """The ledger's table as the dialect writes it."""
-    return engine.queries["read_ledger"].statements[0].split(" FROM ")[1].split()[0]
+    return engine.queries.name_of("schema_migrations")
 
 
 def work_name(ledger: str) -> str:
