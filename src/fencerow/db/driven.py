@@ -36,6 +36,7 @@ def rest_of(
                 close()
                 raise
             except BaseException as error:
+                waiting = None  # it may be what has the error, in whose traceback this frame is
                 waiting = throw(error)
             else:
                 waiting = send(answer)

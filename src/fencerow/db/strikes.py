@@ -88,7 +88,12 @@ class Striker:
             error = error or late
             self._end()
         here.striker = outer
-        return returned, None if returned else error
+        try:
+            return returned, None if returned else error
+        finally:
+            del (
+                error
+            )  # this frame is in its traceback: what the call had would wait for the garbage collector
 
     def strike(self, error: type[BaseException], *, again: bool = False) -> bool:
         """Raise at the thread's next Python instruction that is not sheltered; false when there is nothing to strike.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -17,7 +18,9 @@ from fencerow.db.strikes import Striker
 
 T = TypeVar("T")
 
-Work = Callable[[], None]
+Outcome = tuple[Any, BaseException | None]
+# What is called, and who is told.
+Work = tuple[Callable[[], Outcome], Callable[[Any, BaseException | None], None]]
 Ending = Callable[[T | None, BaseException | None], None]
 # A future, a coroutine or the loop would take these as its own.
 UNCARRIED = (StopIteration, GeneratorExit, KeyboardInterrupt)
@@ -47,7 +50,7 @@ class Threads:
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._hand(lambda: _tell(loop, future, *_outcome_of(call, striker, ending)))
+        self._hand((partial(_outcome_of, call, striker, ending), partial(_tell, loop, future)))
         return future
 
     def close(self) -> None:
@@ -77,7 +80,10 @@ class Threads:
 
     def _serve(self, queue: SimpleQueue[Work | None]) -> None:
         while (work := queue.get()) is not None:
-            work()
+            call, tell = work
+            # Told here: what calls a call that fails is in the traceback, so it must not know the future.
+            tell(*call())
+            del work, call, tell
             with self._lock:
                 if self._closed:
                     return
@@ -95,7 +101,10 @@ def _outcome_of(
         except BaseException as raised:
             error = raised
     striker.close_open(error)
-    return result, error
+    try:
+        return result, error
+    finally:
+        del error  # see `Striker.run`
 
 
 def _tell(

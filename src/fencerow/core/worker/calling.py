@@ -112,7 +112,11 @@ class Calls:
         attempt.finish()
         while task.cancelling():
             task.uncancel()  # the cancel was meant for the handler, not for the slot that ran it
-        return value, error
+        try:
+            return value, error
+        finally:
+            # This frame is in its traceback: all that the handler had would wait for the garbage collector.
+            del error
 
     async def bounded(
         self, attempt: Attempt, coroutine: Coroutine[Any, Any, T]

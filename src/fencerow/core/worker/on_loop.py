@@ -44,13 +44,15 @@ class OnLoop:
         for each in attempts:
             each.limit_time()
         step = partial(self._step, attempts, deadline, inside)
-        rest: T = yield from rest_of(
+        rest = rest_of(
             waiting,
             partial(step, coroutine.send),
             partial(step, coroutine.throw),
             partial(step, coroutine.close),
         )
-        return rest
+        del waiting  # it may be what has the error, in whose traceback this frame is
+        answer: T = yield from rest
+        return answer
 
     def _step(
         self, attempts: tuple[Attempt, ...], deadline: float, do: Callable[..., Any], *given: Any
@@ -63,6 +65,7 @@ class OnLoop:
         try:
             return do(*given)
         finally:
+            del given  # it may be an error, in whose traceback this frame is
             self.attempts = ()
             if self.since <= deadline < time.monotonic():
                 for attempt in attempts:
