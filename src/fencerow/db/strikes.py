@@ -91,9 +91,8 @@ class Striker:
         try:
             return returned, None if returned else error
         finally:
-            del (
-                error
-            )  # this frame is in its traceback: what the call had would wait for the garbage collector
+            # This frame is in its traceback: what the call had would wait for the garbage collector.
+            del error
 
     def strike(self, error: type[BaseException], *, again: bool = False) -> bool:
         """Raise at the thread's next Python instruction that is not sheltered; false when there is nothing to strike.
