@@ -10,6 +10,7 @@ not. A server that ends idle sessions ends all of them, and those that come in t
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -19,6 +20,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 WAIT_SLICE_S: Final = 0.5
 SLICE_S_MIN: Final = 0.01
+AGAIN_S: Final = 0.02  # between two who ask again, on average, however many wait
 REST_S: Final = 0.2  # after more than were idle have failed: new ones fail, too
 
 
@@ -76,29 +78,35 @@ async def aobtained(
 
 
 def _taken(pool: ConnectionPool[Connection[Any]], until: float) -> Connection[Any]:
+    slice_s = WAIT_SLICE_S
     while True:
         left_s = until - time.monotonic()
         try:
-            return pool.getconn(_slice_s(left_s))
+            return pool.getconn(max(SLICE_S_MIN, min(slice_s, left_s)))
         except PoolTimeout:
-            if left_s <= WAIT_SLICE_S:
+            if left_s <= slice_s:
                 raise
+        slice_s = _next_slice_s(pool)
 
 
 async def _ataken(
     pool: AsyncConnectionPool[AsyncConnection[Any]], until: float, is_over: Callable[[], bool]
 ) -> AsyncConnection[Any]:
+    slice_s = WAIT_SLICE_S
     while True:
         left_s = until - time.monotonic()
         try:
-            return await pool.getconn(_slice_s(left_s))
+            return await pool.getconn(max(SLICE_S_MIN, min(slice_s, left_s)))
         except PoolTimeout:
-            if left_s <= WAIT_SLICE_S or is_over():
+            if left_s <= slice_s or is_over():
                 raise
+        slice_s = _next_slice_s(pool)
 
 
-def _slice_s(left_s: float) -> float:
-    return max(SLICE_S_MIN, min(WAIT_SLICE_S, left_s))
+def _next_slice_s(pool: ConnectionPool[Any] | AsyncConnectionPool[Any]) -> float:
+    """Hundreds would use up a processor that is short of time by asking again, and none of them would be served."""
+    waiting = pool.get_stats().get("requests_waiting", 0)
+    return random.uniform(WAIT_SLICE_S, max(WAIT_SLICE_S, waiting * AGAIN_S))  # noqa: S311 (jitter, not a secret)
 
 
 def _rest_s(failed: int, idle_max: int, until: float) -> float:
