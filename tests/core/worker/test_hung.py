@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from fencerow.core.background.loop import WorkerDied
+from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.context import Job
+from fencerow.core.worker.dispatch import Dispatch
 from fencerow.errors import TooManyHung
-from tests.core.worker.stage import Stage, quick, read, submit, until, worker_of, working
+from tests.core.worker.stage import Stage, handler, quick, read, submit, until, worker_of, working
+from tests.core.worker.test_parts import claimed, noop
 from tests.kit.jobs import AnyEngine
 from tests.kit.pace import PATIENCE_S
 
@@ -102,3 +108,36 @@ async def test_a_run_that_was_given_up_overlaps_the_next_and_changes_nothing(eng
     assert side_by_side == [True]
     assert (job.state, job.attempt, job.result) == ("succeeded", 2, "attempt 2")
     assert (later.result, later.attempt, later.ended_at_us) == (job.result, job.attempt, job.ended_at_us)
+
+
+async def test_a_suspect_that_was_given_up_takes_the_worker_from_nobody_when_it_ends() -> None:
+    """By then another one may have it for itself."""
+    begun = list[tuple[Callable[[], None], asyncio.Event]]()
+
+    async def run(_: Sequence[Attempt], give_up: Callable[[], None]) -> bool:
+        begun.append((give_up, ends := asyncio.Event()))
+        return await ends.wait()
+
+    async def noted(_: object) -> bool:
+        return True
+
+    executor = SimpleNamespace(hung_count=0, run=run, tell_started=lambda _: None)
+    given: list[Any] = [SimpleNamespace(arun=noted), executor, None, None]
+    dispatch = Dispatch(*given, make_apart=None, wake_claimers=lambda: None)
+
+    async def suspect() -> None:
+        one = Attempt(claimed(suspect=True), "holder", handler(noop))
+        await dispatch.run([one], lambda: None)
+
+    first = asyncio.create_task(suspect())
+    await until(lambda: len(begun) == 1, what="the first is alone")
+    begun[0][0]()
+    second = asyncio.create_task(suspect())
+    await until(lambda: len(begun) == 2, what="the second is alone")
+    begun[0][1].set()
+    await first
+    assert dispatch.is_withheld, "the second is alone"
+
+    begun[1][1].set()
+    await second
+    assert not dispatch.is_withheld
