@@ -123,9 +123,12 @@ async def test_after_a_lost_reply_nothing_is_said_until_all_is_known() -> None:
     assert [*said, begun.stated()] == [None, None, None, 3]
 
 
-async def test_a_claim_of_which_nothing_was_stored_leaves_no_doubt() -> None:
+@pytest.mark.parametrize(
+    "error", [Busy("a claim met a lock", "it waited for too long", "try again"), MemoryError()]
+)
+async def test_a_claim_of_which_nothing_was_stored_leaves_no_doubt(error: BaseException) -> None:
     begun = Scene(least=3, waiting=0).begun
-    begun.doubt(Busy("a claim met a lock", "it waited for too long", "try again"))
+    begun.doubt(error)
 
     assert (begun.stated(), begun.room()) == (3, 3)
 
