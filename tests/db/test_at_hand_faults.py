@@ -17,8 +17,11 @@ import pytest
 from fencerow.core.client.client import JobsClient
 from fencerow.core.model.submission import Submission
 from fencerow.core.store import store
+from fencerow.db import at_once
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.prepared import PreparedStatements
+from fencerow.db.run import Tells
+from fencerow.db.wakeup_channel import WakeupChannel
 from fencerow_proof.servers.pgbouncer import is_pooled
 from tests.conftest import postgres_engine
 from tests.db.test_at_once import begun, one_after_the_other, plain
@@ -97,6 +100,23 @@ async def test_what_breaks_off_a_send_is_told_once_and_costs_no_connection(
     assert (told, begun(pg)) == ([kind], 0)
     await pg.arun(store.submit([job := new_job()]))
     assert seen(pg, job.id)
+
+
+async def test_wake_ups_that_gathered_are_sent_though_what_took_them_along_breaks_off(
+    pg: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = new_job()
+    await pg.arun(store.submit_one(new_job(), Tells(["before"])))
+    monkeypatch.setattr(at_once, "WakeUpBehind", lambda *_: 1 / 0)
+    monkeypatch.setattr(WakeupChannel, "taken_along", lambda _, messages: ["gathered", *messages])
+    monkeypatch.setattr(WakeupChannel, "post", lambda _, messages: posted.extend(messages))
+    posted, told = list[str](), list[object]()
+
+    assert pg.begin(store.submit_one(job, Tells(["own"])), lambda _, error: told.append(type(error)))
+    await pg._pools.aanswered(PATIENCE_S)
+    await asyncio.sleep(0)
+
+    assert (told, posted, begun(pg)) == ([ZeroDivisionError], ["gathered", "own"], 0)
 
 
 async def test_no_connection_keeps_the_context_of_who_asked_first(pg: PostgresEngine) -> None:
