@@ -105,12 +105,11 @@ async def test_what_breaks_off_a_send_is_told_once_and_costs_no_connection(
 async def test_wake_ups_that_gathered_are_sent_though_what_took_them_along_breaks_off(
     pg: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = new_job()
+    job, posted, told = new_job(), list[str](), list[object]()
     await pg.arun(store.submit_one(new_job(), Tells(["before"])))
     monkeypatch.setattr(at_once, "WakeUpBehind", lambda *_: 1 / 0)
     monkeypatch.setattr(WakeupChannel, "taken_along", lambda _, messages: ["gathered", *messages])
     monkeypatch.setattr(WakeupChannel, "post", lambda _, messages: posted.extend(messages))
-    posted, told = list[str](), list[object]()
 
     assert pg.begin(store.submit_one(job, Tells(["own"])), lambda _, error: told.append(type(error)))
     await pg._pools.aanswered(PATIENCE_S)

@@ -122,8 +122,8 @@ async def test_a_suspect_that_was_given_up_takes_the_worker_from_nobody_when_it_
         return True
 
     executor = SimpleNamespace(hung_count=0, run=run, tell_started=lambda _: None)
-    given: list[Any] = [SimpleNamespace(arun=noted), executor, None, None]
-    dispatch = Dispatch(*given, make_apart=None, wake_claimers=lambda: None)
+    parts: list[Any] = [SimpleNamespace(arun=noted), executor, None, None, None, lambda: None]
+    dispatch = Dispatch(*parts)
 
     async def suspect() -> None:
         one = Attempt(claimed(suspect=True), "holder", handler(noop))
