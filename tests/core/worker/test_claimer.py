@@ -176,3 +176,16 @@ async def test_for_its_slots_a_chore_takes_nothing_while_its_claimer_may_not_or_
 
         parts.life.paused, parts.clock.is_behind = False, True
         assert claimer.taker.room() == 0
+
+
+async def test_while_a_chore_takes_for_the_slots_they_give_way_and_no_other_takes(lite: AnyEngine) -> None:
+    async with working(lite, brief) as stage:
+        claims, (pool,) = stage.worker._parts.claims, stage.worker._parts.roster.pools
+        (claimer,) = claims.claimers
+        await until(lambda: claimer.taker.room() > 0, what="the claimer waits for no answer")
+        taking = await claims.taking()
+        assert taking is not None
+        assert (pool.is_taken_for(), claims.are_idle(), await claims.taking()) == (True, False, None)
+
+        taking.answered.set_result(None)
+        assert not pool.is_taken_for()
