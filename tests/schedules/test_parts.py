@@ -39,11 +39,20 @@ def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Played:
-    """Runs operations, and counts how much each of their statements brings and takes: that holds the event loop."""
+    """Runs operations, and counts how much each of their statements brings and takes, and how many rows are made
+    something of between two: that holds the event loop."""
 
-    def __init__(self, engine: AnyEngine) -> None:
+    def __init__(self, engine: AnyEngine, monkeypatch: pytest.MonkeyPatch) -> None:
         self._engine = engine
         self.most = 0
+        self._made = 0
+        self._make = definitions._standing
+        monkeypatch.setattr(definitions, "_standing", self._counted)
+
+    def _counted(self, row: Any) -> Any:
+        self._made += 1
+        self.most = max(self.most, self._made)
+        return self._make(row)
 
     def __call__(self, asked: Operation[T]) -> T:
         def start() -> Steps[T]:
@@ -55,6 +64,7 @@ class Played:
                 except StopIteration as done:
                     return done.value  # type: ignore[no-any-return]
                 rows = yield statement
+                self._made = 0
                 self.most = max(self.most, len(rows), *map(length, statement.params.values()))
 
         return self._engine.run(replace(asked, start=start))
@@ -72,9 +82,11 @@ def listed(*names: str, seconds: int = 60) -> Listing:
     return Listing({row.entity: row for row in rows})
 
 
-def test_no_statement_about_entities_brings_or_takes_more_than_a_part(engine: AnyEngine) -> None:
+def test_no_statement_about_entities_brings_or_takes_more_than_a_part(
+    engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = [f"e{number}" for number in range(ROWS)]
-    head, play = wanted("report", kind=RowKind.HEAD), Played(engine)
+    head, play = wanted("report", kind=RowKind.HEAD), Played(engine, monkeypatch)
 
     def reconcile(*declared: Any) -> Any:
         return play(reconciling.reconcile(declared, owner="app", own=[], running=[], actor=None, version=1))
@@ -100,10 +112,12 @@ def test_no_statement_about_entities_brings_or_takes_more_than_a_part(engine: An
     assert play.most == PART
 
 
-def test_a_run_and_a_removal_by_a_person_go_part_by_part(engine: AnyEngine) -> None:
+def test_a_run_and_a_removal_by_a_person_go_part_by_part(
+    engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(ROWS):
         engine.run(definitions.put_one(wanted("report", f"e{number}"), actor="ann"))
-    play = Played(engine)
+    play = Played(engine, monkeypatch)
 
     runs, jobs = play(running.run_now("report", None, actor="ann"))
     assert [each.job_id for each in runs] == [job.id for job in jobs]

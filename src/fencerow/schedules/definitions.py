@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
@@ -84,6 +84,13 @@ class StandingRow(msgspec.Struct, frozen=True, gc=False):
         return known(self.text).spec.next_after(self.now_us, seed_of(name, self.entity))
 
 
+class _NextFire(msgspec.Struct, frozen=True, gc=False):
+    """When a row that was paused fires again; None for a head, and for what nobody declares."""
+
+    entity: str
+    next_us: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Put:
     """What came of rows that should be so: made, changed, or left because somebody else made them. The rest was so."""
@@ -129,12 +136,11 @@ def remove(name: str, entity: str | None) -> Steps[tuple[int, bool, bool]]:
 @operation(repeatable=True)
 def pause(name: str, entity: str | None, *, actor: str | None, reason: str | None) -> Steps[tuple[int, int]]:
     """Pause a schedule with its entities, or one row: how many were paused now, and how many rows there are."""
-    before = yield from locked(name, entity)
+    before = yield from _read("lock_schedules", _entity, name=name, entity=entity)
     paused = 0
     for part in parts(before):
-        entities = [row.entity for row in part]
         rows = yield from execute(
-            "pause_schedules", name=name, entity=entity, entities=entities, actor=actor, reason=reason
+            "pause_schedules", name=name, entity=entity, entities=list(part), actor=actor, reason=reason
         )
         paused += len(rows)
     return paused, len(before)
@@ -147,12 +153,16 @@ def resume(name: str, entity: str | None) -> Steps[tuple[int, int]]:
     An entity that was paused by itself stays paused when all are resumed. What would have fired meanwhile is not made
     up. What is no longer declared was kept for its pause alone, and goes.
     """
-    before = yield from locked(name, entity)
-    paused = [
-        row for row in before if row.paused and (entity is not None or row.paused_with_all or not row.entity)
-    ]
+
+    def fire_of(found: Row) -> _NextFire | None:
+        row = _standing(found)
+        if not row.paused or not (entity is not None or row.paused_with_all or not row.entity):
+            return None
+        return _NextFire(row.entity, None if row.undeclared else row.next_us_of(name))
+
+    before = yield from _read("lock_schedules", fire_of, name=name, entity=entity)
     resumed = 0
-    for part in parts(paused):
+    for part in parts([each for each in before if each is not None]):
         resumed += yield from _resumed(name, part)
     return resumed, len(before)
 
@@ -165,8 +175,7 @@ def locked(name: str, entity: str | None) -> Steps[list[StandingRow]]:
 
     The row of a schedule comes before those of its entities. Whoever locks several of them has it first.
     """
-    rows = yield from _all_rows("lock_schedules", after=None, name=name, entity=entity)
-    return [_standing(row) for row in rows]
+    return (yield from _read("lock_schedules", _standing, name=name, entity=entity))
 
 
 def undeclare(name: str, after: str | None = None) -> Steps[tuple[list[str], list[str]]]:
@@ -174,8 +183,8 @@ def undeclare(name: str, after: str | None = None) -> Steps[tuple[list[str], lis
 
     Returns the entities of those rows that went, and of those that stay, being paused.
     """
-    found = yield from _all_rows("find_undeclared", after=after, name=name)
-    return (yield from undeclare_these(name, first_column(found)))
+    found = yield from _read("find_undeclared", _entity, after=after, name=name)
+    return (yield from undeclare_these(name, found))
 
 
 def undeclare_these(name: str, entities: Sequence[str]) -> Steps[tuple[list[str], list[str]]]:
@@ -222,21 +231,22 @@ def put_rows(
     return put
 
 
-def _all_rows(query: str, *, after: str | None, **params: Param) -> Steps[list[Row]]:
-    """What a query finds in the order of the entities, so many at once; those behind `after`, or all if it is None."""
-    found: list[Row] = []
+def _read(query: str, of: Callable[[Row], T], *, after: str | None = None, **params: Param) -> Steps[list[T]]:
+    """What a query finds in the order of the entities, so many at once; those behind `after`, or all if it is None.
+
+    Of each row is kept what `of` makes of it. That is done page by page: the event loop goes on between them.
+    """
+    found: list[T] = []
     while page := (yield from execute(query, after=after, limit=READ_ROWS, **params)):
-        found += page
+        found += map(of, page)
         if len(page) < READ_ROWS:
             break
-        after = str(page[-1][0])
+        after = _entity(page[-1])
     return found
 
 
-def _resumed(name: str, rows: Sequence[StandingRow]) -> Steps[int]:
-    document = msgspec.json.encode(
-        [{"entity": row.entity, "next_us": None if row.undeclared else row.next_us_of(name)} for row in rows]
-    ).decode()
+def _resumed(name: str, rows: Sequence[_NextFire]) -> Steps[int]:
+    document = msgspec.json.encode(rows).decode()
     gone = yield from execute("resume_undeclared", name=name, rows=document)
     resumed = yield from execute("resume_schedules", name=name, rows=document, zones=tzdata_version())
     return len(gone) + len(resumed)
@@ -254,6 +264,10 @@ def _document(wanted: WantedRow, now_us: int) -> dict[str, object]:
         "digest": wanted.digest,
         "next_us": None if is_head else known(wanted.text).spec.next_after(now_us, seed),
     }
+
+
+def _entity(row: Row) -> str:
+    return str(row[0])
 
 
 def _standing(row: Row) -> StandingRow:
