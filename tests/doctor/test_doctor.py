@@ -11,6 +11,8 @@ import psycopg
 import pytest
 
 from fencerow.core.finding import Finding
+from fencerow.core.model import worker
+from fencerow.core.model.state import State
 from fencerow.core.model.wanted import Stated
 from fencerow.core.store import store
 from fencerow.db import sqlite_file
@@ -20,6 +22,7 @@ from fencerow.db.sqlite import SqliteEngine
 from fencerow.doctor import backlog, on_postgres, on_sqlite
 from fencerow.doctor.examine import with_queries
 from fencerow.doctor.shape import expected, shape_of
+from fencerow.operators.looking import Count
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock
 from fencerow.testing.postgres import PostgresServer
@@ -188,6 +191,24 @@ def test_a_name_that_only_workers_of_other_queues_know_is_seen(cli: Cli, url: st
 
     assert "2 queued jobs in queue mail are named known" in found["found"]
     assert "add mail to -Q" in found["fix"]
+
+
+def test_a_worker_is_not_asked_for_each_count_what_it_knows(
+    engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = '{"queues":{"mail":3},"names":["send"],"slots":3}'
+    engine.run(store.register(holder=jobs.new_job().id, name="w", host="h", pid=1, info=info, lease_s=30.0))
+    counts = [Count("mail", "send", State.QUEUED, 1, 0, 0)] * 50
+    asked, named = list[str](), worker._named
+
+    def counted(info: Any, what: str) -> frozenset[str] | None:
+        asked.append(what)
+        return named(info, what)
+
+    monkeypatch.setattr(worker, "_named", counted)
+
+    assert not list(backlog._unknown_names(backlog.living(engine), counts))
+    assert 2 <= len(asked) < 10
 
 
 def test_jobs_without_a_worker_and_past_their_time_are_seen(

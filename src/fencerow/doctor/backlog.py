@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -202,30 +202,33 @@ def _orphans(engine: Engine, config: CoreConfig) -> Iterator[Finding]:
 
 
 def _unknown_names(alive: Sequence[WorkerRecord], counts: Sequence[Count]) -> Iterator[Finding]:
-    said = [each for each in alive if each.queues is not None and each.names is not None]
+    # A worker makes these sets anew whenever it is asked, so none is asked for each count. Most workers are alike.
+    said = {(each.queues, each.names) for each in alive if each.queues is not None and each.names is not None}
     if not said:
         return
-    queues = {queue for each in said for queue in each.queues or ()}
+    names = {name for _, known_there in said for name in known_there}
+    known: dict[str, set[str]] = {}  # what the workers of each queue know
+    for queues, known_there in said:
+        for queue in queues:
+            known.setdefault(queue, set()).update(known_there)
     waiting = [each for each in counts if each.state is State.QUEUED]
-    yield from islice(filter(None, (_unknown_name(said, each) for each in waiting)), SHOWN_MAX)
-    unserved = sorted({each.queue for each in waiting} - queues)
+    yield from islice(filter(None, (_unknown_name(known, names, each) for each in waiting)), SHOWN_MAX)
+    unserved = sorted({each.queue for each in waiting} - known.keys())
     if unserved:
         yield warn(
             "unserved queue", f"no living worker serves {', '.join(unserved)}", "add it to a worker's -Q"
         )
 
 
-def _unknown_name(said: Sequence[WorkerRecord], count: Count) -> Finding | None:
+def _unknown_name(known: Mapping[str, Set[str]], names: Set[str], count: Count) -> Finding | None:
     """Whether one worker knows the name and serves the queue, as far as that is not for want of the queue alone."""
-    knowing = [each for each in said if count.name in (each.names or ())]
-    if not knowing:
+    if count.name not in names:
         return warn(
             "unknown job",
             f"{count.jobs} queued jobs are named {count.name}, which no living worker knows",
             "deploy the code that declares it, or cancel them",
         )
-    serving = [each for each in said if count.queue in (each.queues or ())]
-    if not serving or any(each in knowing for each in serving):
+    if count.queue not in known or count.name in known[count.queue]:
         return None
     return warn(
         "unknown job",
