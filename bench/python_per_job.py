@@ -141,7 +141,7 @@ async def main(jobs: int, rounds: int) -> None:
         for _ in range(rounds):
             engine.own_s, began = 0.0, time.process_time()
             engine.left, engine.ended = jobs, 0
-            worker._parts.claims.look_again()  # a wake-up that may have missed some
+            worker._parts.wakeups.look_again()  # a wake-up that may have missed some
             await all_ended(worker, engine, jobs)
             found.append((time.process_time() - began - engine.own_s) / jobs * 1e6)
     found.sort()

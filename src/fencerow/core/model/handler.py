@@ -97,9 +97,9 @@ class Handler:
             return encoded
         return (self.packing.inside if inside else self.packing).pack(encoded, Bound.result(job_id))
 
-    async def apacked_result(self, job_id: str, encoded: bytes) -> bytes:
+    async def apacked_result(self, job_id: str, encoded: bytes, *, inside: bool = False) -> bytes:
         """`packed_result` for async code."""
-        return await self.packing.apack(encoded, Bound.result(job_id))
+        return await (self.packing.inside if inside else self.packing).apack(encoded, Bound.result(job_id))
 
     def _bound(self, job_id: str) -> Bound:
         return Bound.arguments(job_id, self.name, self.arguments.version)
