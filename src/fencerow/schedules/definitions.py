@@ -136,7 +136,7 @@ def remove(name: str, entity: str | None) -> Steps[tuple[int, bool, bool]]:
 @operation(repeatable=True)
 def pause(name: str, entity: str | None, *, actor: str | None, reason: str | None) -> Steps[tuple[int, int]]:
     """Pause a schedule with its entities, or one row: how many were paused now, and how many rows there are."""
-    before = yield from _read("lock_schedules", _entity, name=name, entity=entity)
+    before = yield from _by_pages("lock_schedules", _entity, name=name, entity=entity)
     paused = 0
     for part in parts(before):
         rows = yield from execute(
@@ -160,7 +160,7 @@ def resume(name: str, entity: str | None) -> Steps[tuple[int, int]]:
             return None
         return _NextFire(row.entity, None if row.undeclared else row.next_us_of(name))
 
-    before = yield from _read("lock_schedules", fire_of, name=name, entity=entity)
+    before = yield from _by_pages("lock_schedules", fire_of, name=name, entity=entity)
     resumed = 0
     for part in parts([each for each in before if each is not None]):
         resumed += yield from _resumed(name, part)
@@ -175,7 +175,7 @@ def locked(name: str, entity: str | None) -> Steps[list[StandingRow]]:
 
     The row of a schedule comes before those of its entities. Whoever locks several of them has it first.
     """
-    return (yield from _read("lock_schedules", _standing, name=name, entity=entity))
+    return (yield from _by_pages("lock_schedules", _standing, name=name, entity=entity))
 
 
 def undeclare(name: str, after: str | None = None) -> Steps[tuple[list[str], list[str]]]:
@@ -183,7 +183,7 @@ def undeclare(name: str, after: str | None = None) -> Steps[tuple[list[str], lis
 
     Returns the entities of those rows that went, and of those that stay, being paused.
     """
-    found = yield from _read("find_undeclared", _entity, after=after, name=name)
+    found = yield from _by_pages("find_undeclared", _entity, after=after, name=name)
     return (yield from undeclare_these(name, found))
 
 
@@ -231,7 +231,9 @@ def put_rows(
     return put
 
 
-def _read(query: str, of: Callable[[Row], T], *, after: str | None = None, **params: Param) -> Steps[list[T]]:
+def _by_pages(
+    query: str, of: Callable[[Row], T], *, after: str | None = None, **params: Param
+) -> Steps[list[T]]:
     """What a query finds in the order of the entities, so many at once; those behind `after`, or all if it is None.
 
     Of each row is kept what `of` makes of it. That is done page by page: the event loop goes on between them.

@@ -211,7 +211,7 @@ def test_the_store_uses_every_query_and_every_used_one_exists() -> None:
         for pattern in (
             r'(?:execute|execute_fresh|execute_ahead|Statement)\(\s*"([a-z_]+)"',
             r'_then_archive\("([a-z_]+)"',
-            r'_(?:purged|woken|read)\(\s*"([a-z_]+)"',
+            r'_(?:purged|woken|by_pages)\(\s*"([a-z_]+)"',
             r'queries\["([a-z_]+)"\]',
             r'"([a-z]+_used)"',  # asked by Dormant, or by retention for a wing
         )
