@@ -22,7 +22,7 @@ from psycopg import sql
 
 from fencerow.db.service import Service, soon
 from fencerow.db.socket_pairs import socket_pair
-from fencerow.db.watchdog import Watched
+from fencerow.db.watchdog import AGAIN_S, Watched, is_broken
 
 log = logging.getLogger("fencerow.listener")
 
@@ -129,10 +129,15 @@ class Listener:
                 self._tell(None)
 
         def heard() -> None:
+            if over.done():
+                return  # the thread may be closing it
             try:
                 self._take(connection)
             except Exception as error:
                 let_go(error)
+                return
+            if is_broken(fd):  # its end is behind that, and uvloop calls nobody twice for it
+                loop.call_later(AGAIN_S, heard)
 
         def let_go(error: Exception | None = None) -> None:
             if over.done():

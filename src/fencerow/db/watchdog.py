@@ -23,6 +23,7 @@ from fencerow.db.service import Service
 
 log = logging.getLogger("fencerow.db")
 
+AGAIN_S = 0.01  # until a socket that broke is read once more
 LOOK_S = 1.0  # until one is tried again that could not be given up
 CANCEL_S = 1.0  # what a cancel may take before the socket is shut
 OVERRUN_S = LOOK_S + CANCEL_S + 0.5  # how long after its limit a wait has ended, at the latest
@@ -212,4 +213,11 @@ def is_readable(fd: int) -> bool:
     """Whether a socket has something to read, or was closed by the other end. Never waits."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def is_broken(fd: int) -> bool:
+    """Whether nothing comes any more behind what a socket has to read. Never waits."""
+    poll = select.poll()
+    poll.register(fd, 0)  # of a broken connection it tells all the same
     return bool(poll.poll(0))

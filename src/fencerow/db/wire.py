@@ -16,10 +16,11 @@ from psycopg import Error, OperationalError
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
+from fencerow.db.watchdog import AGAIN_S, is_broken
+
 # Called once with what a statement was answered, to its end, or with the error that kept the answer from coming.
 Then = Callable[[list[PGresult], BaseException | None], None]
 NOBODY: Final = -1
-LAST_WORD_S: Final = 0.01  # until it is looked whether more comes behind an error
 
 
 class ConnectionWire:
@@ -121,9 +122,9 @@ class ConnectionWire:
         except Error as error:
             self.close(error)
             return
-        if self._found and self._found[-1].status == ExecStatus.FATAL_ERROR:
-            # Its end comes at once, or it was the last word. uvloop calls nobody twice for a socket that broke.
-            self._loop.call_later(LAST_WORD_S, self._read, context=Context())
+        if self._thens and is_broken(self._descriptor):
+            # It said why, and its end is behind that. uvloop calls nobody twice for a socket that broke.
+            self._loop.call_later(AGAIN_S, self._read, context=Context())
 
     def _take(self, result: PGresult | None) -> None:
         """Take one result, and call who asked if it was the last.
