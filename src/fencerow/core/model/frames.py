@@ -12,7 +12,13 @@ OURS = f"{PACKAGE}/"
 # They stand between the user's middleware and the handler that it wraps, and say nothing to either.
 CALLING = frozenset(
     str(PACKAGE / each)
-    for each in ("core/worker/calling.py", "core/worker/on_loop.py", "db/threads.py", "db/strikes.py")
+    for each in (
+        "core/worker/calling.py",
+        "core/worker/on_loop.py",
+        "db/driven.py",
+        "db/threads.py",
+        "db/strikes.py",
+    )
 )
 
 
