@@ -10,10 +10,19 @@ from fencerow.client import Client
 from fencerow.core.client.submit_group import GROUP_BYTES_MAX, GROUP_ROWS_MAX, SubmitGroup
 from fencerow.core.model.job import KeyClaim
 from fencerow.core.model.submission import Submission
-from fencerow.errors import OutcomeUnknown, Unavailable
+from fencerow.db.postgres import PostgresEngine
+from fencerow.errors import DatabaseError, OutcomeUnknown, Unavailable
 from tests.core.client.flaky import Flaky
 from tests.kit.jobs import AnyEngine, new_job
 from tests.kit.pace import PATIENCE_S
+
+FORBIDS = """
+CREATE FUNCTION fencerow.forbid() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF NEW.priority = 7 THEN RAISE EXCEPTION 'not this one' USING ERRCODE = '42501'; END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER forbid BEFORE INSERT ON fencerow.jobs FOR EACH ROW EXECUTE FUNCTION fencerow.forbid()
+"""
 
 
 def plain(**changes: Any) -> Submission:
@@ -41,6 +50,20 @@ async def test_one_bad_member_fails_alone(engine: AnyEngine) -> None:
 
     assert [isinstance(answer, BaseException) for answer in answers] == [False, False, True, False]
     assert len(await client.alist_jobs()) == 3
+
+
+async def test_a_row_that_the_database_forbids_fails_alone(pg: PostgresEngine) -> None:
+    async with pg.asession() as session:
+        await session.connection.execute(FORBIDS)
+    client = Client(pg)
+
+    for _ in range(2):  # in a task, and sent at once
+        answers = await asyncio.gather(
+            *(client.asubmit([each]) for each in [plain(), plain(), plain(priority=7), plain()]),
+            return_exceptions=True,
+        )
+        assert [isinstance(answer, DatabaseError) for answer in answers] == [False, False, True, False]
+    assert len(await client.alist_jobs()) == 6
 
 
 async def test_those_that_arrive_meanwhile_go_together(engine: AnyEngine) -> None:

@@ -191,13 +191,19 @@ class SubmitGroup:
             half = len(batch) // 2  # there may be room for fewer
             await self._send_batch(batch[:half])
             await self._send_batch(batch[half:])
-        elif isinstance(error, DatabaseError) or len(batch) == 1 or not isinstance(error, Exception):
-            _tell(batch, error)  # the database is away, full or in doubt: it would be for each of them
+        elif len(batch) == 1 or not isinstance(error, Exception) or _is_of_all(error):
+            _tell(batch, error)
             if not isinstance(error, Exception):
                 raise error
         else:
             for member in batch:  # one of them is bad
                 await self._send_batch([member])
+
+
+def _is_of_all(error: Exception) -> bool:
+    """Whether the database is away, full or in doubt, as it would be for each alone. What it does not permit may be one
+    row: a trigger or a policy of row security refuses it with the same state as the table."""
+    return isinstance(error, DatabaseError) and type(error) is not DatabaseError
 
 
 def _tell(batch: Iterable[Member], error: BaseException | None) -> None:
