@@ -203,6 +203,13 @@ async def test_many_who_wait_for_a_locked_file_wait_no_longer_than_one(
     await hasty.aclose()
 
 
+def test_who_has_waited_out_its_time_and_has_its_turn_waits_for_a_short_reader(lite: SqliteEngine) -> None:
+    connection = lite._connected_to_jobs()
+    connection.begin(0.0, writes=True)
+    assert connection.connection.execute("PRAGMA busy_timeout").fetchone() == (50,)
+    connection.connection.execute("ROLLBACK")
+
+
 def test_a_transaction_of_this_process_in_the_way_is_named(lite: SqliteEngine, hasty: SqliteEngine) -> None:
     entered, leave = threading.Event(), threading.Event()
 

@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 # Of the time that the last commit took, how much readers get before the next; and at most.
 ROOM_SHARE, ROOM_MAX_S = 0.02, 0.02
+READER_S = 0.05  # what one who has waited out all its time leaves to a short reader, to commit
 
 
 class HostClock:
@@ -145,7 +146,7 @@ class SqliteConnection:
                 self.connection.execute("ROLLBACK")  # before the first migration there is no table to touch
                 evenly(lambda: self.connection.execute("BEGIN IMMEDIATE"), until)
         finally:
-            self._wait_for_locks(timeout_s)
+            self._wait_for_locks(max(timeout_s, READER_S))
 
     def _take_lock(self, *, writes: bool) -> None:
         """Take the lock, which stays until the transaction ends, by a write that changes no row, or a read that finds
