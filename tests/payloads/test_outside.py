@@ -177,7 +177,7 @@ async def test_sealed_ones_are_sealed_in_the_store(url: str, tmp_path: Path) -> 
     async with App(url, config=config, seal=Seal({"k1": K1}, marks=MARKS)) as app:
         handle = await declare(app).asubmit(LARGE)
         (path,) = (tmp_path / "large").rglob("arguments-*")
-        assert b"xxxx" not in path.read_bytes()
+        assert b"x" * 20 not in path.read_bytes()  # four come by chance, once in some hundred runs
         async with app.worker():
             assert await handle.aresult(60) == LARGE
 

@@ -29,7 +29,7 @@ PERIODS = {
     "forget_period_notes", "leave_period",
     "make_period", "owns_periods", "periods", "take_period",
 }  # fmt: skip
-ELSEWHERE = {"ledger", *PERIODS}
+ELSEWHERE = {"ledger", "is_used", *PERIODS}
 
 
 @pytest.mark.parametrize(
