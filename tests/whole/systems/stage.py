@@ -28,6 +28,7 @@ from fencerow.testing.clock import DatabaseClock, clock_of
 from tests.kit.command import Command
 from tests.kit.pace import PATIENCE_S
 from tests.kit.plainly import plainly
+from tests.kit.stopping import is_locked, is_stopped
 from tests.whole.systems.outside import until
 
 ROOT = Path(__file__).parents[3]
@@ -140,6 +141,8 @@ class Stage:
 
         def frozen() -> bool:
             process.send_signal(signal.SIGSTOP)
+            if not is_stopped(process.pid):
+                return False  # a signal takes its time: asked once more
             if self._is_free():
                 return True
             process.send_signal(signal.SIGCONT)
@@ -149,14 +152,7 @@ class Stage:
 
     def _is_free(self) -> bool:
         engine = self.app.engine
-        if not isinstance(engine, SqliteEngine):
-            return True
-        with closing(sqlite3.connect(engine.path, timeout=0)) as db:
-            try:
-                db.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError:
-                return False
-            return True
+        return not (isinstance(engine, SqliteEngine) and is_locked(engine.path))
 
     def living_workers(self) -> list[WorkerRecord]:
         """Those that are registered and not known to be dead."""
