@@ -7,7 +7,8 @@ event loop, on prepared statements of one connection each:
 
 - *three columns*: one INSERT of three columns below the driver's cursor, by a socket that stays registered, without
   a pool, a watch or a task: what an event loop of Python can do at best with this library.
-- *our row, two indexes*: the row of ours and its conditions, in a table with the primary key and the lanes alone.
+- *our row, two indexes*: the row of ours and its conditions, in a table with the primary key, the lanes and the guard
+  alone.
 - *our row, all indexes*: with the eight others, in none of which such a row stands.
 - *our statement*: with the look for groups of events and the look at what was submitted again.
 - *its wake-up with it*: a NOTIFY in the same message, as where nothing gathers.
@@ -47,7 +48,6 @@ from fencerow.db.queries import Query, numbered
 
 ROUNDS, SUBMITS, WARM = 7, 300, 30
 FLOOR = "our statement"
-ALIKE = "INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING GENERATED"
 LOOKS = (
     (re.compile(r"EXISTS \(SELECT 1 FROM \S+event_groups.*?\)"), "false"),
     (re.compile(r"RETURNING .*", re.DOTALL), "RETURNING 1"),
@@ -123,6 +123,11 @@ class Ladder:
             for text in texts:
                 connection.execute(text.encode())
 
+    def _defined(self, query: str) -> str:
+        with psycopg.connect(self._engine.conninfo, autocommit=True) as connection:
+            (row,) = connection.execute(query.encode())
+        return str(row[0])
+
     def _three_columns(self) -> Insert:
         table = f"{self._engine.schema}.bench_three"
         self._made(
@@ -140,11 +145,18 @@ class Ladder:
     def _our_row(self, name: str, indexes: str, statement: Query) -> Insert:
         """Without the two looks, in a table of the same columns and conditions."""
         jobs, table = f'"{self._engine.schema}".jobs', f'"{self._engine.schema}".{name}'
-        made = [f"CREATE TABLE {table} (LIKE {jobs} {'INCLUDING ALL' if indexes == 'all' else ALIKE})"]
+        made = [
+            f"CREATE TABLE {table} (LIKE {jobs} {'INCLUDING ALL' if indexes == 'all' else 'INCLUDING DEFAULTS'})"
+        ]
         if indexes == "two":
+            guard = self._defined(
+                "SELECT pg_get_constraintdef(oid) FROM pg_constraint"
+                f" WHERE conrelid = '{jobs}'::regclass AND contype = 'x'"
+            )
+            lanes = self._defined(f"SELECT pg_get_indexdef('\"{self._engine.schema}\".jobs_lane'::regclass)")
             made += [
-                f"ALTER TABLE {table} ADD PRIMARY KEY (id)",
-                f"CREATE INDEX ON {table} (queue, priority DESC, lane, run_at, id) WHERE state = 'queued'",
+                f"ALTER TABLE {table} ADD PRIMARY KEY (id), ADD {guard}",
+                f"CREATE INDEX ON {table} {lanes[lanes.index('USING') :]}",
             ]
         self._made(*made)
         (text,) = statement.statements

@@ -65,6 +65,20 @@ def test_what_no_worker_can_work_with_is_refused(pg: PostgresEngine, column: str
     assert pg.run(looking.counts()) == []
 
 
+@pytest.mark.parametrize("changed", ["holder = gen_random_uuid()", "state = 'running'", "key = 'k'", "scope = 's'"])
+def test_a_change_is_refused_as_a_new_row_is(pg: PostgresEngine, changed: str) -> None:
+    """The guard is the condition of an index: a change that leaves all indexes alone would not meet it."""
+    job_id = insert(pg, "priority", "0")
+
+    with pg.session() as session, pytest.raises(psycopg.errors.CheckViolation):
+        session.connection.execute(f"UPDATE fencerow.jobs SET {changed} WHERE id = '{job_id}'")
+
+
+def test_the_guard_is_not_dropped_as_an_index_is(pg: PostgresEngine) -> None:
+    with pg.session() as session, pytest.raises(psycopg.errors.DependentObjectsStillExist):
+        session.connection.execute("DROP INDEX fencerow.jobs_state")
+
+
 def test_who_may_submit_writes_only_what_a_submit_writes(pg: PostgresEngine) -> None:
     (columns,) = re.findall(r"INSERT INTO \S+jobs \(([^)]*)\)", " ".join(pg.queries["resubmit"].statements))
 

@@ -52,7 +52,7 @@ AT_ANY_TIME = (
 FROM_ANY_LANE = (
     Cut(
         "claim",
-        ("AND queued.lane = lane.mark ->> 1", ""),
+        ("AND fencerow.lane(queued) = lane.mark ->> 1", ""),
         ("AND queued.lane = json_extract(lane.value, '$[1]')", ""),
     ),
 )

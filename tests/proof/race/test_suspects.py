@@ -188,7 +188,7 @@ def test_a_suspect_is_claimed_from_its_own_lane_alone(race: Race) -> None:
 def test_others_claim_it_when_they_ask_for_no_lane(race: Race) -> None:
     cut = Cut(
         "claim",
-        ("AND queued.lane = lane.mark ->> 1", ""),
+        ("AND fencerow.lane(queued) = lane.mark ->> 1", ""),
         ("AND queued.lane = json_extract(lane.value, '$[1]')", ""),
     )
     race.turns_red(beside, cut)

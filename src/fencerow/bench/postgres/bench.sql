@@ -99,7 +99,7 @@ WHERE job.id = ANY(ARRAY(
         WHERE queued.queue = :queue
           AND queued.priority = 0
           AND queued.state = 'queued'
-          AND queued.lane = ''
+          AND fencerow.lane(queued) = ''
           AND queued.run_at <= (SELECT clock_timestamp())
         ORDER BY queued.run_at, queued.id
         LIMIT CAST(:limit AS integer)

@@ -77,7 +77,7 @@ SET run_at = job.run_at - late.ahead,
     turned_at = CASE WHEN job.turned_at > known.reached THEN job.turned_at - late.ahead ELSE job.turned_at END
 FROM late, known
 WHERE job.id = late.id
-RETURNING job.id, job.queue, job.priority, fencerow.us(job.run_at), job.state = 'waiting', job.lane, job.gate;
+RETURNING job.id, job.queue, job.priority, fencerow.us(job.run_at), job.state = 'waiting', fencerow.lane(job), job.gate;
 
 -- name: note_moved_back
 -- Tell in the timelines that jobs were moved back. Part of the transaction that did; its rows are locked.

@@ -7,34 +7,34 @@
 WITH RECURSIVE lane (id) AS (
     SELECT (SELECT first.id FROM fencerow.jobs AS first
             WHERE first.state = 'queued'
-            ORDER BY first.queue, first.priority DESC, first.lane, first.run_at, first.id LIMIT 1)
+            ORDER BY first.queue, first.priority DESC, fencerow.lane(first), first.run_at, first.id LIMIT 1)
     UNION ALL
     SELECT COALESCE(
         (SELECT beside.id FROM fencerow.jobs AS beside
          WHERE beside.state = 'queued' AND beside.queue = here.queue AND beside.priority = here.priority
-           AND beside.lane > here.lane
-         ORDER BY beside.lane, beside.run_at, beside.id LIMIT 1),
+           AND fencerow.lane(beside) > here.lane
+         ORDER BY fencerow.lane(beside), beside.run_at, beside.id LIMIT 1),
         (SELECT lower.id FROM fencerow.jobs AS lower
          WHERE lower.state = 'queued' AND lower.queue = here.queue AND lower.priority < here.priority
-         ORDER BY lower.priority DESC, lower.lane, lower.run_at, lower.id LIMIT 1),
+         ORDER BY lower.priority DESC, fencerow.lane(lower), lower.run_at, lower.id LIMIT 1),
         (SELECT next.id FROM fencerow.jobs AS next
          WHERE next.state = 'queued' AND next.queue > here.queue
-         ORDER BY next.queue, next.priority DESC, next.lane, next.run_at, next.id LIMIT 1))
+         ORDER BY next.queue, next.priority DESC, fencerow.lane(next), next.run_at, next.id LIMIT 1))
     FROM lane
-    CROSS JOIN LATERAL (SELECT at.id, at.queue, at.priority, at.lane FROM fencerow.jobs AS at
+    CROSS JOIN LATERAL (SELECT at.id, at.queue, at.priority, fencerow.lane(at) FROM fencerow.jobs AS at
                         WHERE at.id = lane.id LIMIT 1) AS here
 )
 SELECT here.queue, fencerow.us(here.run_at), (SELECT fencerow.us(fencerow.now())),
        (SELECT count(*) FROM (SELECT 1 FROM fencerow.jobs AS due
                               WHERE due.state = 'queued' AND due.queue = here.queue AND due.priority = here.priority
-                                AND due.lane = here.lane AND due.run_at <= (SELECT fencerow.now())
+                                AND fencerow.lane(due) = here.lane AND due.run_at <= (SELECT fencerow.now())
                               ORDER BY due.run_at, due.id LIMIT CAST(:jobs_max AS integer) + 1) AS counted),
        (SELECT count(*) FROM (SELECT 1 FROM fencerow.jobs AS later
                               WHERE later.state = 'queued' AND later.queue = here.queue AND later.priority = here.priority
-                                AND later.lane = here.lane AND later.run_at > (SELECT fencerow.now())
+                                AND fencerow.lane(later) = here.lane AND later.run_at > (SELECT fencerow.now())
                               ORDER BY later.run_at, later.id LIMIT CAST(:jobs_max AS integer) + 1) AS counted)
 FROM (SELECT lane.id FROM lane LIMIT CAST(:lanes_max AS integer)) AS lanes
-CROSS JOIN LATERAL (SELECT at.id, at.queue, at.priority, at.lane, at.run_at FROM fencerow.jobs AS at
+CROSS JOIN LATERAL (SELECT at.id, at.queue, at.priority, fencerow.lane(at), at.run_at FROM fencerow.jobs AS at
                     WHERE at.id = lanes.id LIMIT 1) AS here;
 
 -- name: metrics_running

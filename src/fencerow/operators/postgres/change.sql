@@ -62,7 +62,7 @@ SET queue = COALESCE(wanted.queue, job.queue),
 FROM wanted, clock
 WHERE job.id = wanted.id
   AND job.state IN ('waiting', 'queued')
-RETURNING job.id, job.state, job.queue, job.priority, job.run_at, job.args_bytes, job.lane{{job.columns of the moved}}
+RETURNING job.id, job.state, job.queue, job.priority, job.run_at, job.args_bytes, fencerow.lane(job){{job.columns of the moved}}
 ){{when jobs wait again}}
 SELECT CAST(id AS text), state, queue, priority, fencerow.us(run_at), args_bytes, lane, exclusive,
        CAST(to_json(limits) AS text)

@@ -33,7 +33,7 @@ AND (CAST(:metadata AS jsonb) IS NULL
 SELECT CAST(json_build_object(
            {{all but payloads}}
        ) AS text)
-FROM ((SELECT job.*
+FROM ((SELECT job.*, fencerow.lane(job)
        FROM fencerow.jobs AS job
        WHERE CAST(:live AS boolean)
          AND {{filters}}
@@ -41,7 +41,7 @@ FROM ((SELECT job.*
        ORDER BY job.id DESC
        LIMIT CAST(:limit AS integer))
       UNION ALL
-      (SELECT job.*
+      (SELECT job.*, ''
        FROM fencerow.finished_jobs AS job
        WHERE CAST(:finished AS boolean)
          AND {{filters}}
@@ -128,7 +128,7 @@ FROM (SELECT 1
       FROM fencerow.jobs AS job, fencerow.jobs AS mine
       WHERE mine.id = CAST(:id AS uuid)
         AND job.queue = mine.queue AND job.state = 'queued' AND NOT job.suspect
-        AND (job.affinity IS NULL OR job.fell_back_for > job.attempt OR job.lane = mine.lane)
+        AND (job.affinity IS NULL OR job.fell_back_for > job.attempt OR fencerow.lane(job) = fencerow.lane(mine))
         AND job.run_at <= (SELECT fencerow.now())
         AND (job.priority > mine.priority
              OR job.priority = mine.priority AND (job.run_at, job.id) < (mine.run_at, mine.id))

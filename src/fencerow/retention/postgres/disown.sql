@@ -3,25 +3,25 @@
 -- name: lanes_since
 -- All lanes of a queue, by priority and name, whose first job has been due for :age_s: a skip scan.
 WITH RECURSIVE seen AS (
-    (SELECT job.priority, job.lane, job.run_at
+    (SELECT job.priority, fencerow.lane(job), job.run_at
      FROM fencerow.jobs AS job
      WHERE job.queue = :queue AND job.state = 'queued'
-     ORDER BY job.priority DESC, job.lane, job.run_at
+     ORDER BY job.priority DESC, fencerow.lane(job), job.run_at
      LIMIT 1)
     UNION ALL
     SELECT following.priority, following.lane, following.run_at
     FROM seen
     CROSS JOIN LATERAL (
-        (SELECT job.priority, job.lane, job.run_at
+        (SELECT job.priority, fencerow.lane(job), job.run_at
          FROM fencerow.jobs AS job
-         WHERE job.queue = :queue AND job.state = 'queued' AND job.priority = seen.priority AND job.lane > seen.lane
-         ORDER BY job.lane, job.run_at
+         WHERE job.queue = :queue AND job.state = 'queued' AND job.priority = seen.priority AND fencerow.lane(job) > seen.lane
+         ORDER BY fencerow.lane(job), job.run_at
          LIMIT 1)
         UNION ALL
-        (SELECT job.priority, job.lane, job.run_at
+        (SELECT job.priority, fencerow.lane(job), job.run_at
          FROM fencerow.jobs AS job
          WHERE job.queue = :queue AND job.state = 'queued' AND job.priority < seen.priority
-         ORDER BY job.priority DESC, job.lane, job.run_at
+         ORDER BY job.priority DESC, fencerow.lane(job), job.run_at
          LIMIT 1)
         LIMIT 1
     ) AS following
@@ -58,7 +58,7 @@ WHERE job.id = ANY(ARRAY(
                 FROM fencerow.jobs AS queued
                 WHERE queued.queue = :queue
                   AND queued.priority = CAST(:priority AS smallint)
-                  AND queued.lane = :lane
+                  AND fencerow.lane(queued) = :lane
                   AND queued.state = 'queued'
                   AND queued.run_at <= (SELECT clock.since FROM clock)
                 ORDER BY queued.run_at, queued.id

@@ -38,7 +38,7 @@ ORDER BY saga.since DESC, saga.undo_id;
 -- Those of these jobs that nobody has claimed yet: what a wake-up has to say.
 SELECT CAST(undoing.id AS text), undoing.queue, undoing.priority, fencerow.us(undoing.run_at), undoing.lane
 FROM fencerow.sagas AS saga
-CROSS JOIN LATERAL (SELECT * FROM fencerow.jobs AS job WHERE job.id = saga.undo_id OFFSET 0) AS undoing
+CROSS JOIN LATERAL (SELECT *, fencerow.lane(queued) FROM fencerow.jobs AS queued WHERE queued.id = saga.undo_id OFFSET 0) AS undoing
 WHERE saga.job_id = ANY(CAST(:ids AS uuid[]))
   AND undoing.state = 'queued';
 

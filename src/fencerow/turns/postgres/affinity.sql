@@ -4,7 +4,7 @@
 
 -- at: lane it came from
 -- One whose wait for a label was over stood among those of anybody for that one attempt, which its row no longer says.
-CASE WHEN job.affinity IS NULL OR job.fell_back_for < job.attempt THEN job.lane
+CASE WHEN job.affinity IS NULL OR job.fell_back_for < job.attempt THEN fencerow.lane(job)
      WHEN job.suspect THEN 'suspect:'
      ELSE COALESCE('share:' || job.share, '') END
 
@@ -49,7 +49,7 @@ WITH moved AS (
         ))
       AND job.state IS NOT DISTINCT FROM 'queued'
       AND {{falls back}}
-    RETURNING job.id, job.attempt, job.queue, job.priority, job.run_at, job.affinity, job.lane
+    RETURNING job.id, job.attempt, job.queue, job.priority, job.run_at, job.affinity, fencerow.lane(job)
 ),
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)

@@ -219,7 +219,7 @@ SET state = 'queued',
 WHERE job.id = ANY(CAST(:ids AS uuid[]))
   AND job.state IS NOT DISTINCT FROM 'waiting'
   AND job.gate IS NOT NULL
-RETURNING CAST(job.id AS text), job.queue, job.priority, fencerow.us(job.run_at), false, job.lane;
+RETURNING CAST(job.id AS text), job.queue, job.priority, fencerow.us(job.run_at), false, fencerow.lane(job);
 
 -- fragment: line of those alike
 -- The first :wanted at each of these gates of limits that may go, locked, each with its place there, and whether nobody up to it
@@ -274,7 +274,7 @@ SET state = 'queued',
 WHERE job.id = ANY(ARRAY(SELECT line.id FROM line WHERE line.goes AND line.place <= CAST(:wanted AS integer)))
   AND job.state IS NOT DISTINCT FROM 'waiting'
   AND job.gate IS NOT NULL
-RETURNING CAST(job.id AS text), job.queue, job.priority, fencerow.us(job.run_at), false, job.lane, 'limit:' || job.limits[1],
+RETURNING CAST(job.id AS text), job.queue, job.priority, fencerow.us(job.run_at), false, fencerow.lane(job), 'limit:' || job.limits[1],
           EXISTS (SELECT 1 FROM line WHERE NOT line.goes);
 
 -- name: send_on

@@ -96,7 +96,7 @@ passed_on AS (
     WHERE job.id = ANY(ARRAY(SELECT next_of_key.id FROM next_of_key))
       AND job.state IS NOT DISTINCT FROM 'waiting'
       AND job.gate IS NOT NULL
-    RETURNING job.id, job.queue, job.priority, job.run_at, job.lane, job.exclusive
+    RETURNING job.id, job.queue, job.priority, job.run_at, fencerow.lane(job), job.exclusive
 ),
 left_gates AS (
     INSERT INTO fencerow.gate_arrivals (gate)

@@ -8,7 +8,7 @@ attempts_max, crashes_max, snoozes_max, timeout_s
 -- All columns of a job: the core's, in their order, then those that wings have of their own.
 id, queue, name, state, priority, suspect, awaited, subscribed, ephemeral, run_at, attempt, failures, crashes, snoozes,
 {{budgets}}, holder, claimed_at, deadline_at,
-cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, lane,
+cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key,
 submitted_at, submitted_by, revived_at, ended_at, period, args_bytes, args, options, tags, metadata, headers, result,
 error{{columns of wings}}
 

@@ -43,7 +43,7 @@ cardinality(CAST(:given AS uuid[])) > 0
 AND job.state IS NOT DISTINCT FROM 'waiting'
 AND job.{{where it waits}} IS NOT NULL
 AND job.queue = :queue
-AND job.lane = ''
+AND fencerow.lane(job) = ''
 AND job.name = ANY(CAST(:names AS text[]))
 AND COALESCE(job.expires_at > clock.now, true)
 
@@ -109,7 +109,7 @@ claimed AS (
                 FROM fencerow.jobs AS queued
                 WHERE queued.queue = :queue
                   AND queued.priority = CAST(lane.mark ->> 0 AS smallint)
-                  AND queued.lane = lane.mark ->> 1
+                  AND fencerow.lane(queued) = lane.mark ->> 1
                   AND queued.state = 'queued'
                   AND (queued.run_at, queued.id)
                       > (fencerow.at(CAST(lane.mark ->> 2 AS bigint)), CAST(lane.mark ->> 3 AS uuid))
@@ -139,7 +139,7 @@ WITH head AS MATERIALIZED (
     FROM fencerow.jobs AS queued
     WHERE queued.queue = :queue
       AND queued.priority = CAST(:priority AS smallint)
-      AND queued.lane = :lane
+      AND fencerow.lane(queued) = :lane
       AND queued.state = 'queued'
       AND {{claimable}}
     ORDER BY queued.run_at, queued.id
@@ -152,7 +152,7 @@ SELECT fencerow.us(queued.run_at)
 FROM fencerow.jobs AS queued
 WHERE queued.id = (SELECT head.id FROM head)
   AND (CAST(:locked_only AS integer) = 0 OR NOT EXISTS (SELECT 1 FROM free))
-  AND queued.lane = :lane
+  AND fencerow.lane(queued) = :lane
   AND queued.state = 'queued'
   AND {{claimable}}
 FOR UPDATE;
@@ -201,11 +201,11 @@ shared AS (
     SELECT shared.priority, shared.number + 1, following.lane, following.run_at
     FROM shared
     CROSS JOIN LATERAL (
-        SELECT job.lane, job.run_at
+        SELECT fencerow.lane(job), job.run_at
         FROM fencerow.jobs AS job
         WHERE job.queue = :queue AND job.priority = shared.priority AND job.state = 'queued'
-          AND job.lane > shared.lane AND job.lane < {{where the lanes in turn end}}
-        ORDER BY job.lane, job.run_at
+          AND fencerow.lane(job) > shared.lane AND fencerow.lane(job) < {{where the lanes in turn end}}
+        ORDER BY fencerow.lane(job), job.run_at
         LIMIT 1
     ) AS following
     WHERE shared.number < CAST(:turns_max AS integer)
@@ -217,7 +217,7 @@ CROSS JOIN unnest(CAST(:names AS text[])) AS named (lane)
 CROSS JOIN LATERAL (
     SELECT job.run_at
     FROM fencerow.jobs AS job
-    WHERE job.queue = :queue AND job.priority = level.priority AND job.lane = named.lane AND job.state = 'queued'
+    WHERE job.queue = :queue AND job.priority = level.priority AND fencerow.lane(job) = named.lane AND job.state = 'queued'
     ORDER BY job.run_at
     LIMIT 1
 ) AS first
@@ -232,7 +232,7 @@ GROUP BY shared.priority;
 
 -- fragment: in these lanes
 -- In one of the lanes that are :open to the worker, or in a lane in turn, which is open to anybody.
-(job.lane = ANY(CAST(:open AS text[])) OR (job.lane >= {{where the lanes in turn begin}} AND job.lane < {{where the lanes in turn end}}))
+(fencerow.lane(job) = ANY(CAST(:open AS text[])) OR (fencerow.lane(job) >= {{where the lanes in turn begin}} AND fencerow.lane(job) < {{where the lanes in turn end}}))
 
 -- name: any_due
 -- Whether a job of these queues and names is due that a worker with these lanes could claim, also while somebody locks its row for an

@@ -67,7 +67,7 @@ ended AS (
         {{job.budgets}}, job.holder, job.claimed_at, job.deadline_at,
         job.cancel_requested_at, job.cancel_requested_by, job.expires_at,
         CASE WHEN job.ephemeral THEN CAST(:awaited_s AS double precision) ELSE job.retention_s END AS retention_s,
-        job.scope, job.key, job.lane, job.submitted_at, job.submitted_by, job.revived_at, (SELECT clock.now FROM clock) AS ended_at,
+        job.scope, job.key, job.submitted_at, job.submitted_by, job.revived_at, (SELECT clock.now FROM clock) AS ended_at,
         CASE WHEN job.ephemeral OR job.retention_s IS NOT NULL THEN 0 ELSE (SELECT opened.place FROM opened) END AS period,
         job.args_bytes, job.args, job.options, job.tags, job.metadata, job.headers, CAST(outcome.result AS json) AS result,
         CAST(NULL AS json) AS error{{job.columns of wings}}
@@ -161,7 +161,7 @@ moved AS (
     WHERE {{fence of outcome}}
       AND job.cancel_requested_at IS NULL
     RETURNING job.id, job.attempt, job.claimed_at, job.run_at, job.queue, job.priority, outcome.kind, outcome.detail,
-              clock.now AS at, job.state, job.lane, outcome.kind = 'retried' AS has_failed{{job.columns of the moved}}
+              clock.now AS at, job.state, fencerow.lane(job), outcome.kind = 'retried' AS has_failed{{job.columns of the moved}}
 ){{when attempts have failed}}{{when jobs wait again}},
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
@@ -239,7 +239,7 @@ INSERT INTO fencerow.finished_jobs ({{job columns}})
 SELECT
     id, queue, name, state, priority, suspect, awaited, subscribed, ephemeral, run_at, attempt, failures, crashes,
     snoozes, {{budgets}}, holder, claimed_at, deadline_at,
-    cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, lane, submitted_at, submitted_by, revived_at, ended_at,
+    cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by, revived_at, ended_at,
     COALESCE((SELECT min(period.id)
               FROM fencerow.finished_periods AS period
               WHERE period.state = ended.state

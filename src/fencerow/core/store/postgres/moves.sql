@@ -130,7 +130,7 @@ SELECT
     retention_s, scope, key, submitted_at, submitted_by, clock.now, args_bytes, args, options, tags, metadata, headers,
     ephemeral, subscribed, {{where it waits first}}{{columns that a submit writes}}
 FROM revived AS job CROSS JOIN clock
-RETURNING id, queue, priority, fencerow.us(run_at), state = 'waiting', lane;
+RETURNING id, queue, priority, fencerow.us(run_at), state = 'waiting', fencerow.lane(job);
 
 -- name: delete
 -- Remove finished jobs; forget_notes follows in the same transaction. Their keys live on until their own expiry.

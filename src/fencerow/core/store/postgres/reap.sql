@@ -109,7 +109,7 @@ WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 line AS MATERIALIZED (
     SELECT job.id,
            NOT job.suspect
-           AND row_number() OVER (PARTITION BY job.holder, job.queue, job.priority, job.lane, job.name, job.timeout_s
+           AND row_number() OVER (PARTITION BY job.holder, job.queue, job.priority, fencerow.lane(job), job.name, job.timeout_s
                                   ORDER BY job.claimed_at, job.run_at, job.id)
                > CASE WHEN worker.stated ->> 'begun_max' ~ '^[0-9]{1,9}$'
                       THEN CAST(worker.stated ->> 'begun_max' AS bigint) END AS waited

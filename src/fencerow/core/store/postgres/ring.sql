@@ -9,7 +9,7 @@ CASE WHEN ring.lane > :until OR ring.number = 0 AND ring.lane = :until THEN {{wh
 -- fragment: in turn
 -- It is queued in such a lane, not as a suspect (those take no turns), and could be claimed here once it is due.
 queued.queue = :queue AND queued.priority = CAST(:priority AS smallint) AND queued.state = 'queued'
-AND queued.lane > {{where the lanes in turn begin}} AND queued.lane < {{where the lanes in turn end}}
+AND fencerow.lane(queued) > {{where the lanes in turn begin}} AND fencerow.lane(queued) < {{where the lanes in turn end}}
 AND queued.run_at > fencerow.at(CAST(:from_us AS bigint))
 AND {{known here}}
 
@@ -29,20 +29,20 @@ WITH RECURSIVE ring (number, lane, run_at, due, found) AS (
         SELECT next.lane, next.run_at,
                next.run_at <= (SELECT greatest(fencerow.now(), least(fencerow.at(CAST(:due_us AS bigint)),
                                                                      fencerow.now() + INTERVAL '1 day'))) AS due
-        FROM ((SELECT queued.lane, queued.run_at
+        FROM ((SELECT fencerow.lane(queued), queued.run_at
                FROM fencerow.jobs AS queued
                WHERE {{in turn}}
-                 AND queued.lane > ring.lane
-                 AND queued.lane <= {{ends}}
-               ORDER BY queued.lane, queued.run_at
+                 AND fencerow.lane(queued) > ring.lane
+                 AND fencerow.lane(queued) <= {{ends}}
+               ORDER BY fencerow.lane(queued), queued.run_at
                LIMIT 1)
               UNION ALL
-              (SELECT queued.lane, queued.run_at
+              (SELECT fencerow.lane(queued), queued.run_at
                FROM fencerow.jobs AS queued
                WHERE {{in turn}}
-                 AND queued.lane <= :until
+                 AND fencerow.lane(queued) <= :until
                  AND (ring.lane > :until OR ring.number = 0 AND ring.lane = :until)
-               ORDER BY queued.lane, queued.run_at
+               ORDER BY fencerow.lane(queued), queued.run_at
                LIMIT 1)
               LIMIT 1) AS next
     ) AS following

@@ -72,7 +72,7 @@ moved AS (
     WHERE job.id = ANY(CAST(:ids AS uuid[]))
       AND {{is suspended}}
       AND (CAST(:anyway AS integer) = 1{{whose wait is over}})
-    RETURNING job.id, job.attempt, job.state, job.queue, job.priority, job.run_at, job.lane, clock.now AS at{{job.columns of the moved}}
+    RETURNING job.id, job.attempt, job.state, job.queue, job.priority, job.run_at, fencerow.lane(job), clock.now AS at{{job.columns of the moved}}
 ){{when jobs wait again}},
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor)

@@ -51,7 +51,7 @@ SELECT
     job.run_at, job.attempt, job.failures, job.crashes, job.snoozes, {{job.budgets}},
     job.holder, job.claimed_at, job.deadline_at, job.cancel_requested_at, job.cancel_requested_by, job.expires_at,
     CASE WHEN job.ephemeral = 1 THEN :awaited_s ELSE job.retention_s END, job.scope, job.key,
-    job.lane, job.submitted_at,
+    job.submitted_at,
     job.submitted_by, job.revived_at, (SELECT fencerow.now()), job.period, job.args_bytes, job.args, job.options, job.tags,
     job.metadata, job.headers, json_extract(o.value, '$.result'), NULL{{job.columns of wings}}
 

@@ -46,7 +46,7 @@ EXPLAIN (ANALYZE, BUFFERS, TIMING off, FORMAT json)
 SELECT job.id
 FROM fencerow.jobs AS job
 WHERE job.state = 'queued'
-ORDER BY job.queue, job.priority DESC, job.lane, job.run_at, job.id
+ORDER BY job.queue, job.priority DESC, fencerow.lane(job), job.run_at, job.id
 LIMIT 1;
 
 -- name: end_session

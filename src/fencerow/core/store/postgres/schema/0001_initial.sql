@@ -32,8 +32,8 @@ CREATE FUNCTION fencerow.later(instant timestamptz, s double precision) RETURNS 
 
 -- What a column of a job may hold. Domains, and no CHECK of the table: PostgreSQL reads the text of each CHECK and plans it
 -- anew for every statement that inserts or updates, whatever that writes, which was two fifths of what a single submit
--- cost the server. A domain's is planned once for a session, and looked at when a column is given a value. So the one
--- CHECK of the table, of what several columns may hold together, leaves its lists to domains, too.
+-- cost the server. A domain's is planned once for a session, and looked at when a column is given a value. What several
+-- columns may hold together is the condition of an index, which is read once for a session, too (`jobs_state`).
 --
 -- One number that is none, one instant at the end of all time, would stop a statement for everybody. What counts up while
 -- a job lives is let in only far below the end of its type.
@@ -72,6 +72,11 @@ CREATE DOMAIN fencerow.job_state_ended AS text CONSTRAINT job_state_ended
     CHECK (VALUE IN ('waiting', 'queued', 'running', 'succeeded', 'failed', 'cancelled'));
 CREATE DOMAIN fencerow.job_state_held AS text CONSTRAINT job_state_held CHECK (VALUE = 'running');
 CREATE DOMAIN fencerow.job_state_free AS text CONSTRAINT job_state_free CHECK (VALUE IN ('waiting', 'queued'));
+-- What no job may be.
+CREATE DOMAIN fencerow.job_contradiction AS boolean CONSTRAINT job_contradiction CHECK (NOT VALUE);
+
+-- The name of a lane, compared by bytes, as Python and SQLite do.
+CREATE DOMAIN fencerow.job_lane AS text COLLATE "C";
 
 CREATE TABLE fencerow.jobs (
     id uuid PRIMARY KEY,
@@ -111,15 +116,6 @@ CREATE TABLE fencerow.jobs (
     affinity fencerow.job_name,                  -- the label that a worker must carry to take it
     affinity_wait_s fencerow.job_wait,           -- after which, from when it is due, anybody may; NULL: never
     fell_back_for bigint NOT NULL DEFAULT 0,     -- the attempt for which anybody may: its wait was over
-    -- The lane in which it is queued, in its queue and priority, or would be: that of its label until it has fallen back for
-    -- its next attempt, that of its share, or that of anybody. Suspects have lanes of their own, and take no turns. It is
-    -- computed, so no statement that queues a job can forget it. Compared by bytes, as Python and SQLite do.
-    lane text COLLATE "C" NOT NULL GENERATED ALWAYS AS (
-        CASE WHEN suspect THEN 'suspect:' ELSE '' END
-        || CASE WHEN affinity IS NOT NULL AND fell_back_for <= attempt THEN 'label:' || affinity
-                WHEN share IS NOT NULL AND NOT suspect THEN 'share:' || share
-                ELSE '' END
-    ) STORED,
     submitted_at fencerow.job_instant NOT NULL,
     submitted_by text,
     revived_at timestamptz,
@@ -134,17 +130,38 @@ CREATE TABLE fencerow.jobs (
     result json,
     error json,
     -- Who runs is held, and nobody else. What has ended says when: whoever submits may say that a job waits for its turn, and
-    -- no more than that about its state. The lists are those of domains, so this text is short.
-    CONSTRAINT jobs_state CHECK (
+    -- no more than that about its state. A guard and no index: a row is either refused by the domains in its condition, or it
+    -- is not in it. The server looks at it whenever a row is inserted or one of these columns is changed.
+    CONSTRAINT jobs_state EXCLUDE USING btree (id WITH =) WHERE (CAST(
         CASE WHEN ended_at IS NOT NULL THEN CAST(state AS fencerow.job_state_ended)
              WHEN holder IS NOT NULL THEN CAST(state AS fencerow.job_state_held)
-             ELSE CAST(state AS fencerow.job_state_free) END IS NOT NULL
-        AND (scope IS NULL) = (key IS NULL)
-    )
+             ELSE CAST(state AS fencerow.job_state_free) END IS NULL
+        OR CASE WHEN scope IS NULL THEN key IS NOT NULL ELSE key IS NULL END
+        AS fencerow.job_contradiction
+    ))
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
--- The lanes: what a claim walks. Running and waiting jobs are in none.
-CREATE INDEX jobs_lane ON fencerow.jobs (queue, priority DESC, lane, run_at, id) WHERE state = 'queued';
+-- The lane in which a job is queued, in its queue and priority, or would be: that of its label until it has fallen back for
+-- its next attempt, that of its share, or that of anybody. Suspects have lanes of their own, and take no turns. It is
+-- computed, so no statement that queues a job can forget it.
+CREATE FUNCTION fencerow.lane(job fencerow.jobs) RETURNS fencerow.job_lane LANGUAGE sql IMMUTABLE
+    AS $$SELECT CAST(CASE WHEN job.affinity IS NOT NULL AND job.fell_back_for <= job.attempt
+                         THEN CASE WHEN job.suspect THEN 'suspect:label:' ELSE 'label:' END || job.affinity
+                         WHEN job.suspect THEN 'suspect:'
+                         WHEN job.share IS NOT NULL THEN 'share:' || job.share
+                         ELSE '' END AS fencerow.job_lane)$$;
+-- The lanes: what a claim walks. Running and waiting jobs are in none. The lane in it is word for word that of the function,
+-- whose body the planner writes into each statement: so it finds the index. A whole row cannot stand in an index.
+-- It stands here, and not in a generated column: the server keeps what an index computes parsed.
+CREATE INDEX jobs_lane ON fencerow.jobs (
+    queue, priority DESC,
+    CAST(CASE WHEN affinity IS NOT NULL AND fell_back_for <= attempt
+              THEN CASE WHEN suspect THEN 'suspect:label:' ELSE 'label:' END || affinity
+              WHEN suspect THEN 'suspect:'
+              WHEN share IS NOT NULL THEN 'share:' || share
+              ELSE '' END AS fencerow.job_lane),
+    run_at, id
+) WHERE state = 'queued';
 -- Who may be taken by anybody, and when.
 CREATE INDEX jobs_fallback ON fencerow.jobs (fencerow.later(run_at, affinity_wait_s))
     WHERE state = 'queued' AND affinity_wait_s IS NOT NULL AND affinity IS NOT NULL AND fell_back_for <= attempt;
@@ -176,7 +193,6 @@ CREATE TABLE fencerow.finished_jobs (
     LIKE fencerow.jobs INCLUDING DEFAULTS,
     CONSTRAINT finished_jobs_check CHECK (state IN ('succeeded', 'failed', 'cancelled') AND ended_at IS NOT NULL)
 ) PARTITION BY LIST (period);
-ALTER TABLE fencerow.finished_jobs ALTER COLUMN lane SET DEFAULT '';
 
 -- There is no default partition. Period 0 keeps what has a retention of its own, and what ends while no period is open:
 -- a job that ends never lacks a place.
@@ -209,7 +225,9 @@ CREATE TABLE fencerow.finished_periods (
 );
 
 -- A job is looked up here, in one statement over both: two statements could see neither during a revive.
-CREATE VIEW fencerow.all_jobs AS SELECT * FROM fencerow.jobs UNION ALL SELECT * FROM fencerow.finished_jobs;
+CREATE VIEW fencerow.all_jobs AS
+    SELECT *, fencerow.lane(jobs) AS lane FROM fencerow.jobs
+    UNION ALL SELECT *, CAST('' AS fencerow.job_lane) FROM fencerow.finished_jobs;
 
 -- The ids of ephemeral jobs that succeeded, which leave nothing else: a submit that is repeated after a lost answer finds
 -- its job here.

@@ -47,12 +47,6 @@ CREATE TABLE fencerow.jobs (
     affinity TEXT,
     affinity_wait_s REAL,
     fell_back_for INTEGER NOT NULL DEFAULT 0,
-    lane TEXT NOT NULL GENERATED ALWAYS AS (
-        CASE WHEN suspect THEN 'suspect:' ELSE '' END
-        || CASE WHEN affinity IS NOT NULL AND fell_back_for <= attempt THEN 'label:' || affinity
-                WHEN share IS NOT NULL AND NOT suspect THEN 'share:' || share
-                ELSE '' END
-    ) STORED,
     submitted_at INTEGER NOT NULL,
     submitted_by TEXT,
     revived_at INTEGER,
@@ -66,6 +60,12 @@ CREATE TABLE fencerow.jobs (
     headers TEXT,
     result TEXT,
     error TEXT,
+    lane TEXT NOT NULL GENERATED ALWAYS AS (
+        CASE WHEN suspect THEN 'suspect:' ELSE '' END
+        || CASE WHEN affinity IS NOT NULL AND fell_back_for <= attempt THEN 'label:' || affinity
+                WHEN share IS NOT NULL AND NOT suspect THEN 'share:' || share
+                ELSE '' END
+    ) STORED,
     CHECK ((state = 'running') = (holder IS NOT NULL) OR ended_at IS NOT NULL),
     CHECK ((scope IS NULL) = (key IS NULL)),
     -- Ends and looks at limits take the names of many jobs apart: what is no list would stop them all.
@@ -97,7 +97,7 @@ CREATE INDEX fencerow.jobs_unmoved ON fencerow.jobs (ended_at)
 -- Jobs that are found by their tags and metadata: those that carry any, the newest id first.
 CREATE INDEX fencerow.jobs_labelled ON fencerow.jobs (id) WHERE tags IS NOT NULL OR metadata IS NOT NULL;
 
--- The same columns in the same order: archive fills it by SELECT * from the live table.
+-- The same columns in the same order, but for the lane: who has ended stands in none.
 CREATE TABLE fencerow.finished_jobs (
     id TEXT PRIMARY KEY NOT NULL,
     queue TEXT NOT NULL,
@@ -136,7 +136,6 @@ CREATE TABLE fencerow.finished_jobs (
     affinity TEXT,
     affinity_wait_s REAL,
     fell_back_for INTEGER NOT NULL DEFAULT 0,
-    lane TEXT NOT NULL DEFAULT '',
     submitted_at INTEGER NOT NULL,
     submitted_by TEXT,
     revived_at INTEGER,
@@ -152,7 +151,7 @@ CREATE TABLE fencerow.finished_jobs (
     error TEXT,
     CONSTRAINT text_not_bytes CHECK ('blob' NOT IN (typeof(id), typeof(queue), typeof(name), typeof(holder),
         typeof(cancel_requested_by), typeof(scope), typeof(key), typeof(exclusive), typeof(limits), typeof(gate),
-        typeof(share), typeof(affinity), typeof(lane), typeof(submitted_by), typeof(args), typeof(options), typeof(tags),
+        typeof(share), typeof(affinity), typeof(submitted_by), typeof(args), typeof(options), typeof(tags),
         typeof(metadata), typeof(headers), typeof(result), typeof(error)))
 );
 CREATE INDEX fencerow.finished_jobs_age ON fencerow.finished_jobs (state, ended_at);
@@ -162,7 +161,8 @@ CREATE INDEX fencerow.finished_jobs_key ON fencerow.finished_jobs (scope, key) W
 CREATE INDEX fencerow.finished_jobs_labelled ON fencerow.finished_jobs (id)
     WHERE tags IS NOT NULL OR metadata IS NOT NULL;
 
-CREATE VIEW fencerow.all_jobs AS SELECT * FROM fencerow.jobs UNION ALL SELECT * FROM fencerow.finished_jobs;
+CREATE VIEW fencerow.all_jobs AS
+    SELECT * FROM fencerow.jobs UNION ALL SELECT *, CAST('' AS TEXT) FROM fencerow.finished_jobs;
 
 -- The ids of ephemeral jobs that succeeded, which leave nothing else: a submit that is repeated after a lost answer finds
 -- its job here.

@@ -26,7 +26,7 @@ counted AS (
                         FROM (SELECT job.run_at
                               FROM fencerow.jobs AS job
                               WHERE job.queue = lanes.queue AND job.state = 'queued'
-                              ORDER BY job.priority DESC, job.lane, job.run_at, job.id
+                              ORDER BY job.priority DESC, fencerow.lane(job), job.run_at, job.id
                               LIMIT CAST(:limit AS integer)) AS seen) AS found
     WHERE lanes.queue IS NOT NULL
     UNION ALL

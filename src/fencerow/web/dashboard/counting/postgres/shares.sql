@@ -30,11 +30,11 @@ WITH RECURSIVE place (queue, lane, found) AS (
     CROSS JOIN LATERAL (
         (SELECT place.queue, following.lane, 1 AS shares
          FROM {{priorities of its queue}} AS level
-         CROSS JOIN LATERAL (SELECT job.lane
+         CROSS JOIN LATERAL (SELECT fencerow.lane(job)
                              FROM fencerow.jobs AS job
                              WHERE job.queue = place.queue AND job.priority = level.priority AND job.state = 'queued'
-                               AND job.lane > place.lane AND job.lane < 'share;'
-                             ORDER BY job.lane
+                               AND fencerow.lane(job) > place.lane AND fencerow.lane(job) < 'share;'
+                             ORDER BY fencerow.lane(job)
                              LIMIT 1) AS following
          ORDER BY following.lane
          LIMIT 1)
@@ -80,7 +80,7 @@ LEFT JOIN LATERAL (SELECT count(*) AS jobs
                          CROSS JOIN LATERAL (SELECT job.id
                                              FROM fencerow.jobs AS job
                                              WHERE job.queue = place.queue AND job.priority = level.priority
-                                               AND job.state = 'queued' AND job.lane = place.lane
+                                               AND job.state = 'queued' AND fencerow.lane(job) = place.lane
                                              ORDER BY job.run_at, job.id
                                              LIMIT CAST(:most AS integer)) AS seen
                          LIMIT CAST(:most AS integer)) AS few) AS queued ON place.share > ''
@@ -89,7 +89,7 @@ LEFT JOIN LATERAL (SELECT min(earliest.run_at) AS due
                    CROSS JOIN LATERAL (SELECT job.run_at
                                        FROM fencerow.jobs AS job
                                        WHERE job.queue = place.queue AND job.priority = level.priority
-                                         AND job.state = 'queued' AND job.lane = place.lane
+                                         AND job.state = 'queued' AND fencerow.lane(job) = place.lane
                                        ORDER BY job.run_at
                                        LIMIT 1) AS earliest) AS first ON place.share > ''
 ORDER BY place.queue, place.share;
