@@ -10,10 +10,12 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.pq.abc import PGresult
 
 from fencerow.core.store import store
 from fencerow.db import cancelling, thread_pools, watchdog
 from fencerow.db.postgres import PostgresEngine
+from fencerow.db.prepared import _Answered
 from fencerow.db.run import Operation
 from fencerow.db.watchdog import Watched
 from fencerow.errors import OutcomeUnknown, Unavailable
@@ -169,6 +171,23 @@ async def test_an_answer_that_nobody_comes_to_read_is_no_silence(far: PostgresEn
     time.sleep(LIMIT_S + 2.5)
 
     assert await asked == [job.id]
+
+
+async def test_an_answer_that_was_read_is_no_silence_though_nobody_goes_on(
+    far: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A handler blocks the event loop right behind the answer to the first of two messages."""
+    plainly, blocks = _Answered.__call__, [True]
+
+    def read(answered: _Answered, results: list[PGresult], error: BaseException | None) -> None:
+        plainly(answered, results, error)
+        if blocks:
+            blocks.pop()
+            time.sleep(LIMIT_S + 2.5)
+
+    monkeypatch.setattr(_Answered, "__call__", read)
+    assert await far.arun(store.submit([job := new_job()])) == [job.id]
+    assert not blocks
 
 
 async def test_a_handler_may_think_inside_its_transaction(far: PostgresEngine, near: PostgresEngine) -> None:

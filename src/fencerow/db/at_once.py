@@ -106,7 +106,6 @@ class SentStatement:
             messages = None if self._tells is None else self._wakeups.taken_along(self._tells.messages)
             self._taken_along = messages  # whatever breaks off from here on, they are told of
             behind = None if messages is None else WakeUpBehind(self._wakeups.channel, messages, self._told)
-            self._held.watched.busy()
             self._prepared.send(self._held.wire, self._message, self._answered, behind)
         except BaseException as error:  # an interrupt, too: whoever is told of it raises it
             self._broken_off(error)

@@ -43,7 +43,7 @@ class HeldConnection:
         """
         self.connection = connection
         self.prepared = prepared
-        self.wire = ConnectionWire(connection.pgconn, loop)
+        self.wire = ConnectionWire(connection.pgconn, watched, loop)
         self.watched = watched
         self.since = self.used_at = time.monotonic()
         self._used_at = used_at

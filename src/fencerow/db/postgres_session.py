@@ -206,12 +206,9 @@ class PreparedSession:
                 self._ahead.append((message, rows))
                 return rows
             ahead, self._ahead = self._ahead, []
-            held.watched.busy()
             return await self._prepared.execute(held.wire, message, notifies=self._notifies, ahead=ahead)
         except pg.InsufficientPrivilege as error:
             raise not_permitted(error, held.connection.info.user) from error
-        finally:
-            held.watched.rest()
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from psycopg import Error, OperationalError
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
-from fencerow.db.watchdog import AGAIN_S, is_broken
+from fencerow.db.watchdog import AGAIN_S, Watched, is_broken
 
 # Called once with what a statement was answered, to its end, or with the error that kept the answer from coming.
 Then = Callable[[list[PGresult], BaseException | None], None]
@@ -27,13 +27,15 @@ class ConnectionWire:
     """Sends what was given to the driver, and calls who asked when it is answered, statement by statement.
 
     What is not answered yet keeps nobody from asking more, in pipeline mode: the answers come in the order of the
-    questions. The mode ends with the last answer.
+    questions. The mode ends with the last answer. The server is watched from a question on until all is read, and no
+    longer: who asked may go on late, since something else keeps the event loop busy.
     """
 
-    __slots__ = ("_descriptor", "_ends", "_found", "_is_writing", "_loop", "_thens", "pgconn")
+    __slots__ = ("_descriptor", "_ends", "_found", "_is_writing", "_loop", "_thens", "_watched", "pgconn")
 
-    def __init__(self, pgconn: PGconn, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, pgconn: PGconn, watched: Watched, loop: asyncio.AbstractEventLoop) -> None:
         self.pgconn = pgconn
+        self._watched = watched
         self._loop = loop
         self._descriptor = NOBODY
         self._is_writing = False
@@ -54,6 +56,7 @@ class ConnectionWire:
             psycopg.Error: nothing can be sent any more. The connection is closed, and none of these is called.
         """
         self._thens += thens
+        self._watched.busy()
         try:
             if self._descriptor == NOBODY:
                 self._register()
@@ -76,6 +79,7 @@ class ConnectionWire:
     def close(self, error: BaseException | None = None) -> None:
         """Close the connection. Who waits for an answer is called with this error."""
         thens, self._thens = self._thens, deque()
+        self._watched.rest()
         self.let_go()
         self.pgconn.finish()
         for then in thens:
@@ -144,8 +148,10 @@ class ConnectionWire:
             raise OperationalError("the server closed the connection before it answered")
         then, found = self._thens.popleft(), self._found
         self._found, self._ends = [], 0
-        if is_pipeline and not self._thens:
-            self._leave_pipeline()
+        if not self._thens:
+            self._watched.rest()
+            if is_pipeline:
+                self._leave_pipeline()
         then(found, None)
 
     def _leave_pipeline(self) -> None:
