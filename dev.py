@@ -44,7 +44,7 @@ usage: python3 dev.py VERB [--fresh] [ARGUMENTS]
   site   build the documentation as a site, which needs no network: ARGUMENTS: a folder, else .fencerow/site
   house  how far a new feature is from touching nothing but its own folder: counts, and their goals
   gate   play .ci/run on HEAD in a fresh clone, and keep it as proven; --look only says whether it is
-  prove  play everything: all tests, through PgBouncer, campaigns; an hour
+  prove  play everything: all tests, through PgBouncer, in uvloop, campaigns; an hour
   stress play tests on a machine that stands still again and again (needs root); ARGUMENTS go to pytest
   lock   remake requirements/dev.txt from pyproject.toml; ARGUMENTS go to uv (--upgrade)
   env    make .venv from the lock, if it is missing or out of date

@@ -34,6 +34,7 @@ pytest_plugins = [
     "tests.kit.collecting",
     "tests.kit.cost",
     "tests.kit.forks",
+    "tests.kit.loops",
     "tests.kit.marks",
     "tests.kit.outside",
     "tests.kit.part",

@@ -28,6 +28,7 @@ POOLED = (
     *("tests/events/test_without_workers.py", "tests/batches", "tests/whole/outages/test_killed_server.py"),
     *("tests/doctor/test_doctor.py", "tests/proof/test_pgbouncer.py", "tests/models", "tests/deploy"),
 )
+IN_UVLOOP = ("tests/kit/test_loops.py", "tests/db", "tests/whole")  # sockets, and what stands on them
 
 
 def main(words: list[str]) -> int:
@@ -108,9 +109,10 @@ def look(head: str) -> int:
 
 
 def prove() -> int:
-    """Play all that the gate draws from, through a pooler too, and the campaigns; evidence goes to .fencerow/prove.
+    """Play all that the gate draws from, also through a pooler and in uvloop, and the campaigns.
 
-    An hour on two quiet cores. Needs what tests/kit/outside.py names: PgBouncer, Redis, Spin, systemd, Prometheus.
+    Evidence goes to .fencerow/prove. An hour on two quiet cores. Needs what tests/kit/outside.py names: PgBouncer,
+    Redis, Spin, systemd, Prometheus.
     """
     evidence = ROOT / ".fencerow" / "prove"
     evidence.mkdir(parents=True, exist_ok=True)
@@ -124,6 +126,10 @@ def prove() -> int:
         "through PgBouncer": (
             *("tools.gate", "all-pooled", *demanded, "--through", "pgbouncer", *WITHOUT_SQLITE),
             *("--", *POOLED),
+        ),
+        "in uvloop": (
+            *("tools.gate", "all-uvloop", *demanded, "--loop", "uvloop", "-m", "not prove"),
+            *("--", *IN_UVLOOP),
         ),
         "campaigns": ("tools.campaigns", "--evidence", str(evidence)),
     }

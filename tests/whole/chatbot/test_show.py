@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.house.tree import ROOT
+from tests.kit.loops import module_path
 from tests.kit.pace import PATIENCE_S
 
 RECIPIENTS = 100
@@ -23,7 +24,7 @@ def test_it_ends_with_everybody_sent_to_once(databases: tuple[str, list[str]]) -
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", "examples.chatbot", *arguments],
         cwd=ROOT,
-        env=ours | {"PYTHONPATH": str(ROOT / "src")},
+        env=ours | {"PYTHONPATH": module_path(ROOT / "src")},
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,

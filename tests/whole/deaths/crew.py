@@ -19,6 +19,7 @@ from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import Busy
 from fencerow.operators import looking
+from tests.kit.loops import module_path
 from tests.kit.pace import PATIENCE_S
 
 SCRIPT = Path(__file__).with_name("member.py")
@@ -49,7 +50,7 @@ class Crew:
             member = subprocess.Popen(
                 [sys.executable, str(self._script), self._target, str(self._lease_s), str(os.getpid())],
                 cwd=ROOT,
-                env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+                env={**os.environ, "PYTHONPATH": module_path(ROOT / "src", ROOT)},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -22,6 +22,7 @@ from fencerow.core.model import rules
 from fencerow.core.store import store
 from fencerow.errors import OlderWorkers
 from fencerow.operators import looking
+from tests.kit.loops import module_path
 from tests.kit.pace import PATIENCE_S
 from tests.whole.deaths.crew import wait_until
 from tests.whole.deploys.coming import RULE
@@ -119,7 +120,7 @@ def fleets(url: str, release: Path, tmp_path: Path) -> Iterator[tuple[Fleet, Fle
 
 
 def environment(sources: Path, brings: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(sources), "BRINGS": brings}
+    return {**os.environ, "PYTHONPATH": module_path(sources), "BRINGS": brings}
 
 
 def run_member(sources: Path, url: str, role: str, *, brings: str = "") -> str:

@@ -13,6 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from fencerow.testing.postgres import PostgresServer
 from tests.house.tree import ROOT
+from tests.kit.loops import module_path
 
 SHOP = ROOT / "examples" / "django"
 
@@ -20,7 +21,7 @@ SHOP = ROOT / "examples" / "django"
 @pytest.fixture(params=["sqlite", "postgres"])
 def environment(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
     """What a process of the shop finds in its environment: each engine in turn."""
-    paths = os.pathsep.join([str(ROOT / "src"), str(SHOP), os.environ.get("PYTHONPATH", "")])
+    paths = module_path(ROOT / "src", SHOP)
     found = {**os.environ, "PYTHONPATH": paths, "SHOP_FOLDER": str(tmp_path)}
     found |= {"DJANGO_SETTINGS_MODULE": "project.settings", "PYTHONDONTWRITEBYTECODE": "1"}
     if request.param == "sqlite":

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.house.tree import ROOT
+from tests.kit.loops import module_path
 from tests.kit.pace import PATIENCE_S
 
 
@@ -18,7 +19,7 @@ def test_fields_come_early_and_what_is_missing_is_said(url: str) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", "examples.documents", "--url", url],
         cwd=ROOT,
-        env=ours | {"PYTHONPATH": str(ROOT / "src")},
+        env=ours | {"PYTHONPATH": module_path(ROOT / "src")},
         capture_output=True,
         text=True,
         timeout=2 * PATIENCE_S,

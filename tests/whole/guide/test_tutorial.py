@@ -18,6 +18,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from fencerow.testing.postgres import PostgresServer
 from tests.house.tree import ROOT
+from tests.kit.loops import module_path
 from tests.kit.pace import PATIENCE_S
 
 PAGE = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
@@ -41,7 +42,7 @@ def written(folder: Path) -> None:
 def settings(url: str | None) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("FENCEROW_", "PYTEST"))}
     more = {} if url is None else {"FENCEROW_URL": url}
-    return {**kept, "PYTHONPATH": str(ROOT / "src"), **more}
+    return {**kept, "PYTHONPATH": module_path(ROOT / "src"), **more}
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.testing.postgres import PostgresServer
 from tests.house.tree import ROOT
+from tests.kit.loops import module_path
 from tests.kit.pace import PATIENCE_S, slower
 from tests.kit.stopping import signals_heeded
 
@@ -77,7 +78,7 @@ class Shop:
             "FENCEROW_URL": url,
             "PAYMENTS_URL": f"http://127.0.0.1:{self.provider.server_address[1]}",
             "ORDERS_MAILS": str(folder / "mails"),
-            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
+            "PYTHONPATH": module_path(ROOT, ROOT / "src"),
         }
         self._running: list[subprocess.Popen[bytes]] = []
         self._start("api", "uvicorn", "examples.orders.api:api", "--port", "0")

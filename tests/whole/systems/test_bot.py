@@ -24,6 +24,7 @@ from fencerow import State, Unavailable
 from fencerow.web.discord import ReplyTo
 from fencerow.web.gateway.server import Server
 from fencerow.web.settings import WebSettings
+from tests.kit.loops import module_path
 from tests.kit.pace import PATIENCE_S, slower
 from tests.web.gateway.serving import serving_on
 from tests.whole.systems.outside import until
@@ -295,7 +296,7 @@ def test_the_show_loses_no_reply_while_everything_is_killed(url: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "examples.bot"],
         cwd=ROOT,
-        env=ours | {"PYTHONPATH": str(ROOT / "src"), "FENCEROW_URL": url},
+        env=ours | {"PYTHONPATH": module_path(ROOT / "src"), "FENCEROW_URL": url},
         capture_output=True,
         text=True,
         timeout=4 * PATIENCE_S,
