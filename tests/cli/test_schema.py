@@ -92,7 +92,7 @@ def test_migrate_makes_the_schema_where_the_role_may(
     made = cli("migrate")
     server.drop_database("bare")
 
-    assert (refused.code, refused.error) == (3, "FR-501")
+    assert (refused.code, refused.error) == (3, "FR-951")
     assert made.code == 0
 
 

@@ -26,6 +26,7 @@ from fencerow.errors import (
     DatabaseError,
     OutcomeUnknown,
     ReadOnly,
+    RowRefused,
     SchemaMissing,
     SchemaTooOld,
     StorageFull,
@@ -135,7 +136,8 @@ def with_text(engine: PostgresEngine, text: str) -> PostgresEngine:
     [
         ("DO $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$", StorageFull),
         ("DO $$ BEGIN RAISE EXCEPTION 'many' USING ERRCODE = '53300'; END $$", Unavailable),
-        ("DO $$ BEGIN RAISE EXCEPTION 'slow' USING ERRCODE = '57014'; END $$", Unavailable),
+        ("DO $$ BEGIN RAISE EXCEPTION 'mine' USING ERRCODE = '57014'; END $$", RowRefused),
+        ("DO $$ BEGIN PERFORM pg_cancel_backend(pg_backend_pid()), pg_sleep(60); END $$", Unavailable),
         ("DO $$ BEGIN RAISE EXCEPTION 'column' USING ERRCODE = '42703'; END $$", SchemaTooOld),
         (
             "DO $$ BEGIN RAISE EXCEPTION 'unique' USING ERRCODE = '23505'; END $$",

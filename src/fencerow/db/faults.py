@@ -14,7 +14,9 @@ from fencerow.db.errors import (
     DatabaseError,
     DatabaseFilling,
     FencerowError,
+    NotPermitted,
     ReadOnly,
+    RowRefused,
     SchemaMissing,
     SchemaTooOld,
     StorageFull,
@@ -62,6 +64,10 @@ def _is_panic(error: BaseException) -> bool:
     return isinstance(error, psycopg.Error) and error.diag.severity_nonlocalized == "PANIC"
 
 
+# The functions of the server that judge a row by the policies of its table, and that end a statement when it was
+# cancelled or took too long.
+ROW_SECURITY, CANCEL = "ExecWithCheckOptions", "ProcessInterrupts"
+
 # These speak of our tables only when a statement of ours met them; a caller's own table may be missing too.
 ABOUT_TABLES = (
     pg.UndefinedTable,
@@ -69,6 +75,7 @@ ABOUT_TABLES = (
     pg.UndefinedColumn,
     pg.UndefinedFunction,
     pg.InsufficientPrivilege,
+    pg.ObjectNotInPrerequisiteState,
     pg.QueryCanceled,
 )
 
@@ -141,6 +148,8 @@ def fault(error: psycopg.Error) -> FencerowError | None:
             )
         case pg.InsufficientPrivilege():
             return not_permitted(error)
+        case pg.ObjectNotInPrerequisiteState() | pg.QueryCanceled() if _is_of_row(error):
+            return _row_refused(error)
         case pg.CheckViolation() if error.diag.constraint_name is None and error.diag.table_name == FINISHED:
             return Busy(
                 "a finished job found no table of its period",
@@ -157,12 +166,35 @@ def fault(error: psycopg.Error) -> FencerowError | None:
 
 
 def not_permitted(error: psycopg.Error, role: str | None = None) -> DatabaseError:
-    """What a role is told that lacks a privilege: the server says on what, and not of whom."""
+    """What a role is told that lacks a privilege: the server says on what, and not of whom. It refuses with the same
+    state what a rule of the database has against a row."""
+    if _is_of_row(error):
+        return _row_refused(error)
     who = "this role" if role is None else f"the role {ascii(role)[1:-1]}"
-    return DatabaseError(
+    return NotPermitted(
         f"{who} may not do that",
         first_line(error),
         "`fencerow doctor` says which privileges it lacks, and `fencerow sql --grants` prints what to grant",
+    )
+
+
+def _is_of_row(error: psycopg.Error) -> bool:
+    """Whether it is of the row, and not of the whole statement: row security or a function refused it.
+
+    A function that runs for a row, of a trigger mostly, is the context of what is raised in it. Privileges of the
+    statement are looked at before, where there is no context. The server's own cancel may meet a function, too.
+    """
+    raised_in = error.diag.source_function
+    if raised_in == ROW_SECURITY:
+        return True
+    return error.diag.context is not None and raised_in != CANCEL
+
+
+def _row_refused(error: psycopg.Error) -> RowRefused:
+    return RowRefused(
+        "a rule of this database refused a row",
+        first_line(error),
+        "correct the job, or the trigger or policy of Fencerow's tables that says so",
     )
 
 

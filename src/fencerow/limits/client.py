@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import fencerow.limits.limits as limits
 import fencerow.limits.looking as looking
 from fencerow.core.client.base import Verbs
-from fencerow.core.errors import Busy, DatabaseError, InvalidInput
+from fencerow.core.errors import Busy, InvalidInput, NotPermitted
 from fencerow.core.model.seconds import is_finite
 from fencerow.core.model.submission import Submission
 from fencerow.core.store.hints import ARRIVED
@@ -160,9 +160,7 @@ def making_missing(
     missing = [limit for limit in wanted if limit.name not in known]
     try:
         yield from declaring(missing, actor=actor)
-    except DatabaseError as refused:
-        if type(refused) is not DatabaseError:
-            raise
+    except NotPermitted as refused:
         raise UnknownLimit(
             error.what,
             f"this program declares {missing[0].name}, and could not make it: {refused.what}",

@@ -11,17 +11,21 @@ from fencerow.core.client.submit_group import GROUP_BYTES_MAX, GROUP_ROWS_MAX, S
 from fencerow.core.model.job import KeyClaim
 from fencerow.core.model.submission import Submission
 from fencerow.db.postgres import PostgresEngine
-from fencerow.errors import DatabaseError, OutcomeUnknown, Unavailable
+from fencerow.errors import NotPermitted, OutcomeUnknown, RowRefused, Unavailable
 from tests.core.client.flaky import Flaky
 from tests.kit.jobs import AnyEngine, new_job
 from tests.kit.pace import PATIENCE_S
 
 FORBIDS = """
 CREATE FUNCTION fencerow.forbid() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-    IF NEW.priority = 7 THEN RAISE EXCEPTION 'not this one' USING ERRCODE = '42501'; END IF;
+    IF NEW.priority = 7 THEN RAISE EXCEPTION 'not this one' USING ERRCODE = '{state}'; END IF;
     RETURN NEW;
 END $$;
 CREATE TRIGGER forbid BEFORE INSERT ON fencerow.jobs FOR EACH ROW EXECUTE FUNCTION fencerow.forbid()
+"""
+POLICY = """
+ALTER TABLE fencerow.jobs ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY forbid ON fencerow.jobs USING (priority <> 7)
 """
 
 
@@ -52,9 +56,12 @@ async def test_one_bad_member_fails_alone(engine: AnyEngine) -> None:
     assert len(await client.alist_jobs()) == 3
 
 
-async def test_a_row_that_the_database_forbids_fails_alone(pg: PostgresEngine) -> None:
+@pytest.mark.parametrize(
+    "rule", [*(FORBIDS.replace("{state}", state) for state in ("42501", "55000", "57014")), POLICY]
+)
+async def test_a_row_that_the_database_forbids_fails_alone(pg: PostgresEngine, rule: str) -> None:
     async with pg.asession() as session:
-        await session.connection.execute(FORBIDS)
+        await session.connection.execute(rule.encode())
     client = Client(pg)
 
     for _ in range(2):  # in a task, and sent at once
@@ -62,8 +69,20 @@ async def test_a_row_that_the_database_forbids_fails_alone(pg: PostgresEngine) -
             *(client.asubmit([each]) for each in [plain(), plain(), plain(priority=7), plain()]),
             return_exceptions=True,
         )
-        assert [isinstance(answer, DatabaseError) for answer in answers] == [False, False, True, False]
+        assert [isinstance(answer, RowRefused) for answer in answers] == [False, False, True, False]
     assert len(await client.alist_jobs()) == 6
+
+
+async def test_what_is_permitted_to_nobody_of_a_batch_is_asked_for_once(pg: PostgresEngine) -> None:
+    async with pg.asession() as session:
+        await session.connection.execute("REVOKE INSERT ON fencerow.jobs FROM CURRENT_USER")
+    flaky = Flaky(pg)
+    client = Client(flaky)
+
+    answers = await asyncio.gather(*(client.asubmit([plain()]) for _ in range(50)), return_exceptions=True)
+
+    assert {type(answer) for answer in answers} == {NotPermitted}
+    assert flaky.ran == ["submit"]
 
 
 async def test_those_that_arrive_meanwhile_go_together(engine: AnyEngine) -> None:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from fencerow.core.errors import DatabaseError, OutcomeUnknown, StorageFull
+from fencerow.core.errors import DatabaseError, OutcomeUnknown, RowRefused, StorageFull
 from fencerow.core.model.submission import Submission
 from fencerow.db.apart import apart
 from fencerow.db.begun import Over
@@ -201,9 +201,8 @@ class SubmitGroup:
 
 
 def _is_of_all(error: Exception) -> bool:
-    """Whether the database is away, full or in doubt, as it would be for each alone. What it does not permit may be one
-    row: a trigger or a policy of row security refuses it with the same state as the table."""
-    return isinstance(error, DatabaseError) and type(error) is not DatabaseError
+    """Whether the database is away, in doubt or permits it to nobody of us, as it would each alone."""
+    return isinstance(error, DatabaseError) and not isinstance(error, RowRefused)
 
 
 def _tell(batch: Iterable[Member], error: BaseException | None) -> None:

@@ -45,10 +45,12 @@ from fencerow.db.errors.database import Busy as Busy
 from fencerow.db.errors.database import DatabaseError as DatabaseError
 from fencerow.db.errors.database import DatabaseFilling as DatabaseFilling
 from fencerow.db.errors.database import DatabaseMoved as DatabaseMoved
+from fencerow.db.errors.database import NotPermitted as NotPermitted
 from fencerow.db.errors.database import OtherDatabase as OtherDatabase
 from fencerow.db.errors.database import OutcomeUnknown as OutcomeUnknown
 from fencerow.db.errors.database import ReadOnly as ReadOnly
 from fencerow.db.errors.database import RetryTransaction as RetryTransaction
+from fencerow.db.errors.database import RowRefused as RowRefused
 from fencerow.db.errors.database import SchemaMissing as SchemaMissing
 from fencerow.db.errors.database import SchemaTampered as SchemaTampered
 from fencerow.db.errors.database import SchemaTooNew as SchemaTooNew

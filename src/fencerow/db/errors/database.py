@@ -13,6 +13,20 @@ class DatabaseError(FencerowError):
     exit_code = exits.UNAVAILABLE
 
 
+class NotPermitted(DatabaseError):
+    """The role lacks a privilege, on a table or a function, say, whatever the row. Nothing was stored. Grant it."""
+
+    code = "FR-951"
+
+
+class RowRefused(DatabaseError):
+    """A rule of the database, a trigger or row security, refused a row, which others need not be. Nothing was stored
+    of the job or jobs that were submitted in this call. Correct the job, or the rule."""
+
+    code = "FR-952"
+    exit_code = exits.REFUSED
+
+
 class Unavailable(DatabaseError):
     """There was no connection, or it broke before the commit was sent: nothing was stored. Repeat later."""
 

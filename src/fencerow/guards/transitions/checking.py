@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import psycopg
 
-from fencerow.core.errors import DatabaseError, SchemaMissing, SchemaTooOld
+from fencerow.core.errors import NotPermitted, SchemaMissing, SchemaTooOld
 from fencerow.db.queries import Query
 from fencerow.db.run import Operation, Steps, execute_composed
 from fencerow.guards.transitions.composing import Written
@@ -18,7 +18,7 @@ from fencerow.guards.transitions.errors import WrongTable
 from fencerow.guards.transitions.facts import HISTORY
 from fencerow.guards.transitions.operations import Operations
 
-REFUSALS = (psycopg.Error, sqlite3.Error, SchemaMissing, SchemaTooOld)
+REFUSALS = (psycopg.Error, sqlite3.Error, NotPermitted, SchemaMissing, SchemaTooOld)
 
 
 def explained(written: Written, operations: Operations) -> Iterator[tuple[str, Operation[None]]]:
@@ -34,12 +34,6 @@ def as_wrong_table(table: str, told: str) -> Iterator[None]:
         yield
     except REFUSALS as error:
         raise _wrong(table, told, error) from error
-    except DatabaseError as error:
-        if (
-            type(error) is DatabaseError
-        ):  # a privilege is missing; trouble of the database has classes of its own
-            raise _wrong(table, told, error) from error
-        raise
 
 
 def _wrong(table: str, told: str, error: Exception) -> WrongTable:
