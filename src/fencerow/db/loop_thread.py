@@ -13,11 +13,11 @@ from fencerow.db.service import soon
 class LoopThread:
     """A block that is held open in a thread beside the caller's, between `enter` and `leave`.
 
-    `hurry` asks the block, in its loop, to end at once.
+    `hurry` asks the block, in its loop, to end at once; None: it does so anyway.
     """
 
     def __init__(
-        self, block: AbstractAsyncContextManager[object], hurry: Callable[[], None], name: str
+        self, block: AbstractAsyncContextManager[object], hurry: Callable[[], None] | None, name: str
     ) -> None:
         self._block = block
         self._hurry = hurry
@@ -35,16 +35,16 @@ class LoopThread:
             self._thread.join()
             raise self._error
 
-    def leave(self, *, now: bool) -> None:
-        """Leave the block, and return when that is done. With `now` it is hurried.
+    def leave(self, *, now: bool, within_s: float | None = None) -> None:
+        """Leave the block, and return when that is done, or after `within_s` seconds. With `now` it is hurried.
 
         What it raises is raised here, unless it was hurried: then the caller has an error of its own.
         """
         if self._loop is not None and self._asked is not None:
-            if now:
+            if now and self._hurry is not None:
                 soon(self._loop, self._hurry)
             soon(self._loop, self._asked.set)
-        self._thread.join()
+        self._thread.join(within_s)
         if self._error is not None and not now:
             raise self._error
 

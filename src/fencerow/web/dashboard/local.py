@@ -7,9 +7,9 @@ import os
 import secrets
 import socket
 import sys
-import threading
 import webbrowser
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from fencerow.app import App
 from fencerow.core.errors import ConfigError
+from fencerow.db.loop_thread import LoopThread
 from fencerow.supervisor.probes import ProbeAddress, listening
 from fencerow.web.dashboard.asgi import Dashboard
 from fencerow.web.gateway.server import Server
@@ -44,37 +45,37 @@ class LocalDashboard:
     url: str = ""
 
     def __enter__(self) -> Self:
+        """Serve.
+
+        Raises:
+            ConfigError: no port can be had on this machine. What `make` raises is raised here, too.
+        """
         self._socket = _listening(self.port)
         self.url = f"http://{LOOPBACK}:{self._socket.getsockname()[1]}/{self.secret}/"
-        self._stop: Callable[[], None] = lambda: None
-        self._begun = threading.Event()
-        self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._serve()), name="fencerow-dashboard", daemon=True
-        )
-        self._thread.start()
-        self._begun.wait(STOP_S)
+        self._beside = LoopThread(self._serving(), None, "dashboard")
+        try:
+            self._beside.enter()
+        except BaseException:
+            self._socket.close()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stop()
-        self._thread.join(STOP_S)  # a browser that reads nothing must not keep the program
+        # A browser that reads nothing must not keep the program.
+        self._beside.leave(now=error is not None, within_s=STOP_S)
 
-    async def _serve(self) -> None:
+    @asynccontextmanager
+    async def _serving(self) -> AsyncIterator[None]:
         app, board = self.make()
-        settings = WebSettings.of(app.config)
-        server = Server(_Hidden(board, self.secret), settings)
-        loop = asyncio.get_running_loop()
-
-        def stop() -> None:
-            loop.call_soon_threadsafe(server.leave)
-            loop.call_soon_threadsafe(server.leave)  # at once: nobody waits for what it would still answer
-
-        self._stop = stop
-        self._begun.set()
         try:
-            await server.run([self._socket])
+            server = Server(_Hidden(board, self.secret), WebSettings.of(app.config))
+            serving = asyncio.ensure_future(server.run([self._socket]))
+            yield
+            server.leave()
+            server.leave()  # at once: nobody waits for what it would still answer
+            await serving
         finally:
             await app.aclose()
 
