@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from fencerow.core.finding import Finding
 from fencerow.core.model.ids import new_id
+from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store import store
 from fencerow.doctor.affinity import examine_labels
 from fencerow.doctor.backlog import living
@@ -75,6 +78,24 @@ def test_doctor_finds_labels_that_nobody_carries_where_jobs_wait_for_ever(engine
 
     carrying(engine, "gpu")
     assert found(engine) == []
+
+
+def test_doctor_asks_each_worker_once_however_many_labels_there_are(
+    engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs.submit(engine, *(jobs.new_job(affinity=f"label-{each}") for each in range(20)))
+    for _ in range(5):
+        carrying(engine, "label-3")
+    asked: list[WorkerRecord] = []
+
+    def labels(worker: WorkerRecord) -> frozenset[str]:
+        asked.append(worker)
+        return frozenset(worker.info["labels"])
+
+    monkeypatch.setattr(WorkerRecord, "labels", property(labels))
+
+    assert len(found(engine)) == 5
+    assert len(asked) == 5
 
 
 def test_labels_are_shown_of_jobs_and_workers(cli: Cli, url: str, engine: AnyEngine) -> None:

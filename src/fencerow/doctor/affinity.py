@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 import msgspec
 
@@ -39,10 +39,12 @@ def labels_waited_for() -> Steps[list[Labelled]]:
 
 def examine_labels(engine: Engine, alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
     """Labels for which jobs wait for ever, and which no living worker of their queue carries."""
+    waited_for = [each for each in engine.run(labels_waited_for()) if each.for_ever]
+    served = _served(alive) if waited_for else {}
     alone = [
         each
-        for each in engine.run(labels_waited_for())
-        if each.for_ever and not any(_serves(worker, each.queue, each.label) for worker in alive)
+        for each in waited_for
+        if not any(queues is None or each.queue in queues for queues in served.get(each.label, ()))
     ]
     for each in alone[:SHOWN_MAX]:
         yield warn(
@@ -52,6 +54,16 @@ def examine_labels(engine: Engine, alive: Sequence[WorkerRecord]) -> Iterator[Fi
             f"start `fencerow worker --label {each.label}` for that queue; jobs with `affinity_wait_s` do not wait "
             "for ever",
         )
+
+
+def _served(alive: Sequence[WorkerRecord]) -> Mapping[str, Set[frozenset[str] | None]]:
+    """Which queues are served by those who carry a label, None for all of them, by label. A worker makes its sets anew
+    whenever it is asked, so each is asked once; those that are alike are one."""
+    found: dict[str, set[frozenset[str] | None]] = {}
+    for labels, queues in {(each.labels, each.queues) for each in alive}:
+        for label in labels:
+            found.setdefault(label, set()).add(queues)
+    return found
 
 
 def for_a_label(job: JobRecord, living: Sequence[WorkerLoad], now_us: int) -> Condition:
