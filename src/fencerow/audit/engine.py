@@ -14,6 +14,8 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any, TypeVar
 
+import msgspec
+
 from fencerow.audit.entry import told
 from fencerow.audit.operations import note, noted
 from fencerow.core.model.person import Person
@@ -24,7 +26,8 @@ from fencerow.db.run import Operation, Steps
 
 T = TypeVar("T")
 
-Entries = list[dict[str, Any]]
+# As they are written, each once, in order: one act that goes by parts is one entry. They may be as many as the jobs.
+Entries = dict[bytes, None]
 
 
 @cache
@@ -49,7 +52,7 @@ class AuditedEngine:
     def run(self, operation: Operation[T]) -> T:
         if not operation.writes:
             return self.inner.run(operation)
-        seen: Entries = []
+        seen: Entries = {}
         if self._stands_alone(operation):
             answer = self.inner.run(watched(operation, self.person, seen))
             if seen:
@@ -60,7 +63,7 @@ class AuditedEngine:
     async def arun(self, operation: Operation[T]) -> T:
         if not operation.writes:
             return await self.inner.arun(operation)
-        seen: Entries = []
+        seen: Entries = {}
         if self._stands_alone(operation):
             answer = await self.inner.arun(watched(operation, self.person, seen))
             if seen:
@@ -144,7 +147,7 @@ def watched(operation: Operation[T], person: Person, seen: Entries) -> Operation
 
 
 def _audited(start: Callable[[], Steps[T]], person: Person) -> Steps[T]:
-    seen: Entries = []
+    seen: Entries = {}
     answer = yield from _watched(start, person, seen)
     yield from noted(seen)
     return answer
@@ -163,8 +166,8 @@ def _watched(start: Callable[[], Steps[T]], person: Person, seen: Entries) -> St
                 continue
             change = changes().get(statement.name)
             entry = None if change is None else told(change, person, statement.params, rows)
-            if entry is not None and entry not in seen:  # it is, where one act goes by parts
-                seen.append(entry)
+            if entry is not None:
+                seen[msgspec.json.encode(entry)] = None
             statement = steps.send(rows)
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import msgspec
+from collections.abc import Collection
 
 from fencerow.audit.entry import Entry, entry_of_row
 from fencerow.db.run import Steps, execute, operation
 
 
-def noted(entries: Sequence[dict[str, Any]]) -> Steps[None]:
-    """Write entries in the transaction that is under way."""
+def noted(entries: Collection[bytes]) -> Steps[None]:
+    """Write entries, each a JSON document, in the transaction that is under way."""
     if entries:
-        yield from execute("note_entries", entries=msgspec.json.encode(entries).decode())
+        yield from execute("note_entries", entries=f"[{b','.join(entries).decode()}]")
 
 
 @operation(alone=True)
-def note(entries: Sequence[dict[str, Any]]) -> Steps[None]:
+def note(entries: Collection[bytes]) -> Steps[None]:
     """Write entries of what is committed already."""
     yield from noted(entries)
 
