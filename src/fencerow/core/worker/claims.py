@@ -47,7 +47,6 @@ class Claims:
         ageing = Ageing(config.priority_ageing_s)
         pool = Pool(queues, slots, config.prefetch_s, config.poll_max_s, self._roster.started, ageing)
         self._roster.pools.append(pool)
-        pool.is_taken_for = lambda: self._under_way() is not None
         claimer = self._claimer_of(pool)
         name = f"claimer {' '.join(queues)}"
         telemetry, woken = self._site.telemetry, pool.look.woken
@@ -89,7 +88,8 @@ class Claims:
         """
         lived_alone = self._taking is None or self._taking.lives_alone
         over = time.monotonic() + PATIENT_S
-        while not self._any_wanted() and lived_alone and time.monotonic() < over:  # noqa: ASYNC110 - each end makes room
+        # No event: an end, an answer, an order and the lease make room, and each of them, each time, would pay for it.
+        while not self._any_wanted() and lived_alone and time.monotonic() < over:  # noqa: ASYNC110
             await asyncio.sleep(BRIEF_S)
         if self._under_way() is not None or not self._any_wanted():
             return None

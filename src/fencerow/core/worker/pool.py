@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Protocol
@@ -56,8 +56,9 @@ class Pool:
         self.look.follow(self.queues)
         self.slots = slots
         self.reserved = 0  # jobs that are being claimed beside the claimer
-        # Whether an operation is on its way that asks one thing after the other, and claims then.
-        self.is_taken_for: Callable[[], bool] = _never
+        self.is_taken_for = (
+            False  # an operation is on its way that asks one thing after the other, and claims then
+        )
         self.open = 0  # slots that take jobs; one that runs a job when there are too many ends after it
         self.running = 0
         self._prefetch_s = prefetch_s
@@ -142,7 +143,7 @@ class Pool:
         if self._taken_in_a_row > IN_A_ROW_MAX:
             # Handlers that wait for nothing would keep the loop from the claims and outcomes that go on meanwhile.
             self._taken_in_a_row = 0
-            for _ in range(1 + TURNS_OF_AN_ANSWER * self.is_taken_for()):
+            for _ in range(1 + TURNS_OF_AN_ANSWER * self.is_taken_for):
                 await asyncio.sleep(0)
         while self.open <= self.slots and not (self._ready and self._limit.room() > 0):
             await self._arrival()
@@ -298,10 +299,6 @@ class Pool:
     def _wake_all(self) -> None:
         for _ in range(len(self._idle)):
             self._wake_one()
-
-
-def _never() -> bool:
-    return False
 
 
 def _may_share(first: Attempt, other: Attempt) -> bool:

@@ -50,6 +50,10 @@ class SlotTaker:
         """Those that it serves now."""
         return self._pool.queues
 
+    def begun(self) -> None:
+        """An operation is on its way for these slots, until `over`: they let the event loop read its answers."""
+        self._pool.is_taken_for = True
+
     def room(self) -> int:
         """How many jobs slots want beside those that wait for one here."""
         return self._pool.room() if self._may_take() else 0
@@ -69,7 +73,8 @@ class SlotTaker:
         return (yield from claim_given(queue, ids, holder=holder, names=self._names, margin_s=self._margin_s))
 
     def over(self) -> None:
-        """No slot is kept any more."""
+        """The operation has its answer, and no slot is kept any more."""
+        self._pool.is_taken_for = False
         if self._pool.reserved:
             self._pool.reserved = 0
             self._pool.say_room()  # the claimer waits for it
@@ -98,6 +103,8 @@ class SlotTaking:
         self._not_known = not_known
         self._holder = ""
         self._taker: SlotTaker | None = None  # whose slots get what was claimed
+        for taker in takers:
+            taker.begun()
 
     def most(self) -> int:
         """How many are of use now, 1 at least: where no other worker lives, as many as slots want here."""
