@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from fencerow.command import output
+from fencerow.command import layout, output
 from fencerow.command.documents import plain
 from fencerow.command.layout import Column, folded
 from fencerow.command.times import Times, iso, span
@@ -146,6 +146,21 @@ def test_what_folds_may_have_a_number_of_lines() -> None:
 def test_a_word_that_is_longer_than_the_line_is_broken_wide_characters_too() -> None:
     assert folded("a 日本日本 b", 4) == ["a", "日本", "日本", "b"]
     assert folded("", 4) == [""]
+    assert folded(" a  b cd ", 4) == ["a  b", "cd "]
+
+
+def test_a_long_text_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+    text = " ".join(["日本"] * 1_000)
+
+    def wide(character: str) -> int:
+        measured.append(character)
+        return 1
+
+    monkeypatch.setattr(layout, "_wide", wide)
+
+    assert folded(text, len(text)) == [text]
+    assert len(measured) <= len(text)
 
 
 NOW_US = 1_795_383_000_000_000

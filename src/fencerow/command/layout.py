@@ -74,15 +74,17 @@ def fitted(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int 
 
 def folded(text: str, width: int) -> list[str]:
     """The text in lines of at most this width, broken between words; a word that is longer is broken in itself."""
-    lines = [""]
+    lines: list[str] = []
+    line, used = "", 0  # each character is measured once: a text of doctor's may name ten thousand queues
     for word in text.split(" "):
-        joined = f"{lines[-1]} {word}" if lines[-1] else word
-        if width_of(joined) <= width:
-            lines[-1] = joined
-            continue
-        pieces = list(_pieces(word, width))
-        lines = [*(lines if lines[-1] else lines[:-1]), *pieces]
-    return lines
+        gap, taken = " " if line else "", width_of(word)
+        if used + len(gap) + taken <= width:
+            line, used = line + gap + word, used + len(gap) + taken
+        elif word:
+            *before, last = _pieces(word, width)
+            lines += [line, *before] if line else before
+            line, used = last, width_of(last)
+    return [*lines, line]
 
 
 def cut(text: str, width: int) -> str:
