@@ -21,7 +21,7 @@ from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.doctor import backlog, on_postgres, on_sqlite
 from fencerow.doctor.examine import with_queries
-from fencerow.doctor.shape import expected, shape_of
+from fencerow.doctor.shape import examine_shape, expected, shape_of
 from fencerow.operators.looking import Count
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock
@@ -89,6 +89,18 @@ def test_an_index_that_was_dropped_by_hand_is_seen(cli: Cli, url: str, engine: A
     assert found["level"] == "fail"
     assert "jobs_lane is missing" in found["found"]
     assert "CREATE INDEX" in found["fix"]
+
+
+def test_the_index_of_a_constraint_is_not_made_again_by_itself(pg: PostgresEngine) -> None:
+    """It would have the constraint's name, and stand in its way."""
+    with pg.session() as session:
+        session.connection.execute("ALTER TABLE fencerow.jobs DROP CONSTRAINT jobs_state")
+
+    with_queries(pg)
+    (found,) = examine_shape(pg)
+
+    assert (found.level, found.found) == ("fail", "constraint jobs.jobs_state is missing")
+    assert "EXCLUDE USING btree" in str(found.fix)
 
 
 def test_an_index_that_was_not_built_to_its_end_is_seen_and_mended(

@@ -94,9 +94,11 @@ def claims() -> list[int]:
 def of_jobs() -> tuple[int, int]:
     """How many indexes and columns the live jobs have on PostgreSQL."""
     shape = json.loads((CORE / "store" / "postgres" / "shape.json").read_text("utf-8"))
-    indexes = sum(what.startswith("index") and re.search(r" ON (?:\w+\.)?jobs ", text) is not None
-                  for what, text in shape.items())  # fmt: skip
-    return indexes, sum(what.startswith("column jobs.") for what in shape)
+    own = sum(what.startswith("index") and re.search(r" ON (?:\w+\.)?jobs ", text) is not None
+              for what, text in shape.items())  # fmt: skip
+    of_constraints = sum(what.startswith("constraint jobs.") and text.startswith(("PRIMARY KEY", "EXCLUDE"))
+                         for what, text in shape.items())  # fmt: skip
+    return own + of_constraints, sum(what.startswith("column jobs.") for what in shape)
 
 
 def lines_of_core() -> tuple[int, int]:

@@ -16,10 +16,12 @@ FROM (SELECT 'column' AS kind, part.relname || '.' || field.attname AS name,
       JOIN pg_attribute AS field ON field.attrelid = part.oid
       WHERE part.relkind IN ('r', 'p', 'v') AND field.attnum > 0 AND NOT field.attisdropped
       UNION ALL
-      -- An index that was not built to its end is none.
+      -- An index that was not built to its end is none. That of a constraint is told with the constraint: made again by
+      -- itself it would stand in the way of that.
       SELECT 'index', part.relname, pg_get_indexdef(part.oid) || CASE WHEN made.indisvalid THEN '' ELSE ' INVALID' END
       FROM part
       JOIN pg_index AS made ON made.indexrelid = part.oid
+      WHERE NOT EXISTS (SELECT 1 FROM pg_constraint AS rule WHERE rule.conindid = part.oid AND rule.contype IN ('p', 'u', 'x'))
       UNION ALL
       -- Whether a column may be empty is told with it; newer servers also count that as a constraint. One that was added
       -- without a look at older rows holds for new ones just the same.
