@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import msgspec
 import psycopg
 import pytest
 
+from fencerow.core.config import CoreConfig
 from fencerow.core.finding import Finding
 from fencerow.core.model import worker
 from fencerow.core.model.state import State
@@ -23,7 +26,7 @@ from fencerow.doctor import backlog, on_postgres, on_sqlite
 from fencerow.doctor.examine import with_queries
 from fencerow.doctor.shape import examine_shape, expected, shape_of
 from fencerow.operators.looking import Count
-from fencerow.operators.queues import pause_queue
+from fencerow.operators.queues import pause_queue, paused_queues
 from fencerow.testing.clock import DatabaseClock
 from fencerow.testing.postgres import PostgresServer
 from tests.cli import conftest as command_line
@@ -232,6 +235,62 @@ def test_jobs_without_a_worker_and_past_their_time_are_seen(
     found = levels(cli("doctor", "--json"))
 
     assert (found["workers"], found["backlog"]) == ("warn", "warn")
+
+
+def test_of_what_is_alike_a_few_are_told_and_how_many_there_are(
+    cli: Cli, url: str, engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backlog, "LATE_S", -1.0)
+    engine.run(
+        store.register(
+            holder=jobs.new_job().id,
+            name="w",
+            host="h",
+            pid=1,
+            info='{"queues":["mail"],"names":["send"]}',
+            lease_s=30.0,
+        )
+    )
+    jobs.submit(engine, *(jobs.new_job(queue=f"q{n}") for n in range(7)))
+    for n in range(7):
+        engine.run(pause_queue(f"q{n}", actor="ada"))
+
+    found = cli("doctor", "--json").json["findings"]
+
+    told = Counter(each["name"] for each in found)
+    assert (told["paused queue"], told["backlog"], told["unserved queue"]) == (6, 6, 1)
+    assert "2 queues are paused beside these" in [each["found"] for each in found]
+    assert "no living worker serves q0, q1, q2, q3, q4 and 2 more" in [each["found"] for each in found]
+
+
+def test_nothing_is_called_unserved_where_not_all_workers_were_looked_at(
+    engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_queries(engine)
+    for queue in ("other", "mail"):
+        info = f'{{"queues":["{queue}"],"names":["send"]}}'
+        engine.run(
+            store.register(holder=jobs.new_job().id, name="w", host="h", pid=1, info=info, lease_s=30.0)
+        )
+    jobs.submit(engine, jobs.new_job(queue="other"), jobs.new_job(queue="other", affinity="gpu"))
+    monkeypatch.setattr(backlog, "WORKERS_MAX", 1)
+
+    found = [each.name for each in backlog.examine_backlog(engine, CoreConfig())]
+
+    assert not {"unknown job", "unserved queue", "label that nobody carries"} & set(found)
+
+
+def test_what_to_do_is_copied_into_a_shell_whatever_the_name_is(
+    cli: Cli, url: str, engine: AnyEngine
+) -> None:
+    name = "-a; $(reboot) `x` 'y'"
+    engine.run(pause_queue(name, actor="ada"))
+
+    fix = finding(cli("doctor", "--json"), "paused queue")["fix"]
+
+    _, *words = shlex.split(fix.removeprefix("`").removesuffix("` when it may go on"))
+    assert cli(*words).code == 0
+    assert engine.run(paused_queues()) == []
 
 
 def test_a_worker_that_renews_late_is_seen(

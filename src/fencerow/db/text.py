@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 from fencerow.db.errors import InvalidInput
 
@@ -95,6 +96,11 @@ def storable(text: str) -> str:
 def clean(text: str) -> str:
     """`text` on one line; whatever could move a cursor or forge a log line is escaped."""
     return UNPRINTABLE.sub(_escape, text)
+
+
+def argument(text: str) -> str:
+    """A name as a shell takes it for one argument, and the command for no option: people copy what a message says."""
+    return f"-- {shlex.quote(text)}" if text.startswith("-") else shlex.quote(text)
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence, Set
 
 import msgspec
@@ -51,8 +52,8 @@ def examine_labels(engine: Engine, alive: Sequence[WorkerRecord]) -> Iterator[Fi
             "label that nobody carries",
             f"{amount(each.for_ever, 'job')} of queue {each.queue} may be taken by workers with the label "
             f"{each.label} only, and no living worker that serves the queue carries it",
-            f"start `fencerow worker --label {each.label}` for that queue; jobs with `affinity_wait_s` do not wait "
-            "for ever",
+            f"start `fencerow worker --label {shlex.quote(each.label)}` for that queue; jobs with `affinity_wait_s` "
+            "do not wait for ever",
         )
 
 
@@ -85,7 +86,7 @@ def for_a_label(job: JobRecord, living: Sequence[WorkerLoad], now_us: int) -> Co
     else:
         found += "; its wait is over: a worker gives it to anybody within a moment"
     if not carriers and (until_us is None or until_us > now_us):
-        found += f". Start `fencerow worker --label {label}`"
+        found += f". Start `fencerow worker --label {shlex.quote(str(label))}`"
     return Condition(name, bool(carriers), found, facts)
 
 

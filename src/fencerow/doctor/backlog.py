@@ -14,7 +14,7 @@ from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store import store
 from fencerow.db.engine import Engine
 from fencerow.db.run import Steps, as_int, execute, operation
-from fencerow.db.text import amount
+from fencerow.db.text import amount, argument
 from fencerow.doctor.affinity import examine_labels
 from fencerow.doctor.descriptors import examine_descriptors
 from fencerow.doctor.losses import losses_of
@@ -54,20 +54,31 @@ def examine_backlog(engine: Engine, config: CoreConfig) -> Iterator[Finding]:
     yield from _clock_gone_back(alive)
     yield from _losses(engine)
     yield from _orphans(engine, config)
-    yield from _unknown_names(alive, counts)
-    yield from examine_labels(engine, alive)
+    if len(alive) < WORKERS_MAX:
+        yield from _unknown_names(alive, counts)
+        yield from examine_labels(engine, alive)
+    else:
+        yield info(
+            "workers",
+            f"the newest {WORKERS_MAX} were looked at: what none of them serves, knows or carries another may, so "
+            "queues, jobs and labels were not compared with them",
+        )
     yield from _late(counts)
 
 
 def _paused(engine: Engine) -> Iterator[Finding]:
-    for queue in engine.run(paused_queues()):
+    paused = engine.run(paused_queues())
+    for queue in paused[:SHOWN_MAX]:
         by = f" by {queue.paused_by}" if queue.paused_by else ""
         reason = f": {queue.reason}" if queue.reason else ""
         yield warn(
             "paused queue",
             f"{queue.name} is paused{by}{reason}",
-            f"`fencerow queues resume {queue.name}` when it may go on",
+            f"`fencerow queues resume {argument(queue.name)}` when it may go on",
         )
+    if len(paused) > SHOWN_MAX:
+        more = amount(len(paused) - SHOWN_MAX, "queue is", "queues are")
+        yield warn("paused queue", f"{more} paused beside these", "`fencerow queues` lists all")
 
 
 def _paused_workers(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
@@ -78,7 +89,7 @@ def _paused_workers(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
         yield warn(
             "paused worker",
             f"{worker.name} is paused{by}{reason}",
-            f"`fencerow workers resume {worker.name}` when it may go on",
+            f"`fencerow workers resume {argument(worker.name)}` when it may go on",
         )
 
 
@@ -215,9 +226,9 @@ def _unknown_names(alive: Sequence[WorkerRecord], counts: Sequence[Count]) -> It
     yield from islice(filter(None, (_unknown_name(known, names, each) for each in waiting)), SHOWN_MAX)
     unserved = sorted({each.queue for each in waiting} - known.keys())
     if unserved:
-        yield warn(
-            "unserved queue", f"no living worker serves {', '.join(unserved)}", "add it to a worker's -Q"
-        )
+        more = f" and {len(unserved) - SHOWN_MAX} more" if len(unserved) > SHOWN_MAX else ""
+        named = f"{', '.join(unserved[:SHOWN_MAX])}{more}"
+        yield warn("unserved queue", f"no living worker serves {named}", "add it to a worker's -Q")
 
 
 def _unknown_name(known: Mapping[str, Set[str]], names: Set[str], count: Count) -> Finding | None:
@@ -239,11 +250,16 @@ def _unknown_name(known: Mapping[str, Set[str]], names: Set[str], count: Count) 
 
 
 def _late(counts: Sequence[Count]) -> Iterator[Finding]:
-    for count in counts:
-        late_s = (count.now_us - count.first_us) / 1e6
-        if count.state is State.QUEUED and late_s > LATE_S:
-            yield warn(
-                "backlog",
-                f"the first of {count.jobs} {count.name} in queue {count.queue} is due for {late_s / 60:.0f} min",
-                "add slots or workers; `fencerow why ID` looks at one job",
-            )
+    late = [each for each in counts if each.state is State.QUEUED and _late_s(each) > LATE_S]
+    fix = "add slots or workers; `fencerow why ID` looks at one job"
+    for each in sorted(late, key=_late_s, reverse=True)[:SHOWN_MAX]:
+        due = f"is due for {_late_s(each) / 60:.0f} min"
+        yield warn("backlog", f"the first of {each.jobs} {each.name} in queue {each.queue} {due}", fix)
+    if len(late) > SHOWN_MAX:
+        places = amount(len(late) - SHOWN_MAX, "name of a queue", "names of queues")
+        yield warn("backlog", f"jobs of {places} more are due for over {LATE_S / 60:.0f} min", fix)
+
+
+def _late_s(count: Count) -> float:
+    """Since when the first has been due; below 0 where it will be."""
+    return (count.now_us - count.first_us) / 1e6

@@ -13,7 +13,7 @@ from fencerow.command.times import span
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import Happening, JobRecord
 from fencerow.core.model.state import State
-from fencerow.db.text import amount
+from fencerow.db.text import amount, argument
 from fencerow.doctor.loads import WorkerLoad
 from fencerow.doctor.places import GatePlace
 from fencerow.operators.held import HeldJob
@@ -230,7 +230,7 @@ def claiming(able: list[WorkerLoad]) -> Condition:
         found = f"{len(idle)} of {len(able)} are paused or leaving" if able else "no worker would take it"
         return Condition(name, True if able else None, found)
     paused = sorted({each.name for each in idle if each.stated is not None and not each.stated.leaving})
-    fix = f": `fencerow workers resume {paused[0]}`" if paused else ""
+    fix = f": `fencerow workers resume {argument(paused[0])}`" if paused else ""
     found = f"each worker that would take it ({len(able)}) is paused or leaving{fix}"
     return Condition(name, False, found, {"workers": _ids(able)})
 

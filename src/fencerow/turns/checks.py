@@ -13,7 +13,7 @@ from fencerow.core.config import CoreConfig
 from fencerow.core.finding import Finding, info, ok, warn
 from fencerow.db.engine import Engine
 from fencerow.db.run import Steps, as_int, execute, first_column, operation
-from fencerow.db.text import amount
+from fencerow.db.text import amount, argument
 from fencerow.turns.gates import NOWHERE
 from fencerow.turns.keys import ExclusiveKey, KeySummary
 from fencerow.turns.telling import counted, doing
@@ -131,7 +131,7 @@ def _held(look: ExclusiveKey) -> Finding:
         f"job {first.id} ({first.name}) has the exclusive key {look.key} for "
         f"{span((look.now_us - first.since_us) / 1e6)}: it {doing(first, look.now_us)}; "
         f"{counted(look.waiting_count)} wait",
-        f"`fencerow exclusive show {look.key}` shows all; `fencerow jobs cancel {first.id}` ends it, and "
+        f"`fencerow exclusive show {argument(look.key)}` shows all; `fencerow jobs cancel {first.id}` ends it, and "
         "`timeout_s` would bound it",
     )
 
