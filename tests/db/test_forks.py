@@ -35,6 +35,7 @@ def test_it_is_made_once_in_each_process_by_whichever_thread_uses_it_first(
     made.used()
     made.used()
     assert made.times == 1
+    monkeypatch.setattr(forks, "_page", forks.EMPTY)
     monkeypatch.setattr(forks, "process", lambda: (0, -1))
     made.used()
     assert made.times == 2

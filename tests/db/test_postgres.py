@@ -481,7 +481,7 @@ def test_so_does_a_child_of_which_python_was_not_told(
 ) -> None:
     """uWSGI forks so. Its workers wrote into one socket, took each other's answers and made the same ids."""
     if not wiped:
-        monkeypatch.setattr(forks, "_page", None)
+        monkeypatch.setattr(forks, "_page", forks.EMPTY)
     submit(pg)
     count = forks._count
     if (pid := os.fork()) == 0:

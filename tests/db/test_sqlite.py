@@ -553,6 +553,7 @@ def test_a_child_of_which_python_was_not_told_closes_nothing_of_its_parents(
     submit(lite)
     of_parent = lite._jobs
     assert of_parent is not None
+    monkeypatch.setattr(forks, "_page", forks.EMPTY)
     monkeypatch.setattr(forks, "process", lambda: (0, -1))
     lite.close()
     assert of_parent.connection.execute("SELECT 1").fetchone() == (1,)

@@ -18,6 +18,7 @@ from weakref import WeakSet
 
 log = logging.getLogger("fencerow.db")
 
+EMPTY = b"\0"
 WIPE_ON_FORK = 18  # MADV_WIPEONFORK of Linux, since 4.14; Python has no name for it
 
 
@@ -34,15 +35,15 @@ _asked: WeakSet[Forked] = WeakSet()
 _over: list[Callable[[], None]] = []
 
 
-def _wiped_in_children() -> mmap.mmap | None:
-    """A page of which a child finds an empty one; None: no such thing here."""
+def _wiped_in_children() -> mmap.mmap | bytes:
+    """A page of which a child finds an empty one. Where there is no such thing, it is always empty."""
     if sys.platform != "linux":
-        return None
+        return EMPTY
     try:
         page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         page.madvise(WIPE_ON_FORK)
     except OSError:
-        return None
+        return EMPTY
     return page
 
 
@@ -55,9 +56,9 @@ _making: dict[tuple[int, int], threading.RLock] = {}
 def process() -> tuple[int, int]:
     """Which process this is: another value than in all that it was forked from."""
     global _process
-    if _page is None or not _page[0]:
+    if not _page[0]:
         _process = (_count, os.getpid())
-        if _page is not None:
+        if isinstance(_page, mmap.mmap):
             _page[0] = 1  # last: another thread that finds it so finds the process, too
     return _process
 
@@ -73,6 +74,8 @@ class MadeAnew:
 
     def _check_process(self) -> None:
         """Before each use."""
+        if _page[0] and self._made_in is _process:
+            return  # nearly always: a submit asks four times
         if self._made_in != (here := process()):
             with _making.setdefault(here, threading.RLock()):  # a lock of the parent's may be held for ever
                 if self._made_in != here:

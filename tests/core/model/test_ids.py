@@ -63,6 +63,7 @@ def test_a_process_of_which_python_was_not_told_seeds_its_generator(monkeypatch:
     seeded: list[None] = []
     new_id()
     monkeypatch.setattr("uuid_utils.reseed_rng", lambda: seeded.append(None))
+    monkeypatch.setattr(forks, "_page", forks.EMPTY)
     monkeypatch.setattr(forks, "process", lambda: (0, -1))
     new_id(), new_id()
     assert len(seeded) == 1

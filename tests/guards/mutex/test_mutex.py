@@ -19,6 +19,7 @@ import pytest
 
 from fencerow import Config, Database
 from fencerow.core.model.ids import new_id
+from fencerow.db.forks import EMPTY
 from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import InvalidInput, MutexBusy, MutexLost, MutexMisuse, StaleToken, UnusableConnection
 from fencerow.guards.mutex import Mutex, mutexes
@@ -401,6 +402,7 @@ def test_a_process_that_was_forked_makes_a_renewer_of_its_own(
     """Also where nobody told Python of the fork: the thread of the other one did not come along."""
     mine = renewer(database.engine)
     assert renewer(database.engine) is mine
+    monkeypatch.setattr("fencerow.db.forks._page", EMPTY)
     monkeypatch.setattr("fencerow.db.forks.process", lambda: (0, 0))
     assert renewer(database.engine) is not mine
 
