@@ -7,9 +7,9 @@ import queue
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from typing import Any
 
+import msgspec
 import psycopg
 import pytest
 
@@ -57,7 +57,7 @@ def direct(pg: PostgresEngine) -> None:
 
 
 def telling(operation: Operation[Any], *messages: str) -> Operation[Any]:
-    return replace(operation, tells=Tells(list(messages)))
+    return msgspec.structs.replace(operation, tells=Tells(list(messages)))
 
 
 def are_told(operation: Operation[Any]) -> bool:

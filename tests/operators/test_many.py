@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
+import msgspec
 import psycopg
 import pytest
 
@@ -150,7 +150,7 @@ class Impatient(Flaky):
     """It waits for a lock for a moment only."""
 
     def run(self, operation: Operation[Any]) -> Any:
-        return super().run(replace(operation, patience_s=0.2))
+        return super().run(msgspec.structs.replace(operation, patience_s=0.2))
 
 
 def test_a_job_that_a_stranger_locks_is_left_and_the_others_are_moved(pg: PostgresEngine) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
@@ -67,7 +66,7 @@ class Played:
                 self._made = 0
                 self.most = max(self.most, len(rows), *map(length, statement.params.values()))
 
-        return self._engine.run(replace(asked, start=start))
+        return self._engine.run(msgspec.structs.replace(asked, start=start))
 
 
 def length(param: object) -> int:

@@ -10,7 +10,6 @@ import math
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -138,12 +137,14 @@ class AuditedSession:
 
 def audited(operation: Operation[T], person: Person) -> Operation[T]:
     """The operation, with the entries of what it changed in its own transaction."""
-    return replace(operation, start=partial(_audited, operation.start, person), alone=False, prepared=False)
+    return msgspec.structs.replace(
+        operation, start=partial(_audited, operation.start, person), alone=False, prepared=False
+    )
 
 
 def watched(operation: Operation[T], person: Person, seen: Entries) -> Operation[T]:
     """The operation as it is; the entries of what its last run changed are in `seen` afterwards."""
-    return replace(operation, start=partial(_watched, operation.start, person, seen))
+    return msgspec.structs.replace(operation, start=partial(_watched, operation.start, person, seen))
 
 
 def _audited(start: Callable[[], Steps[T]], person: Person) -> Steps[T]:

@@ -229,9 +229,10 @@ def _take_apart(aim: Aim, migration: ShardMigration, doing: str, *, resumed: boo
 def _run_inside(script: Script) -> Steps[None]:
     before = (yield from execute("this_transaction"))[0][0]
     if script.function is not None:
-        yield Code("migration", {}, None, script.file.name, script.function)
+        yield Code("migration", {}, source=script.file.name, function=script.function)
     for piece in script.pieces:
-        yield Raw("migration", {}, Query("migration", (piece.text,), ()), script.file.name, piece.line)
+        query = Query("migration", (piece.text,), ())
+        yield Raw("migration", {}, query, source=script.file.name, line=piece.line)
     yield from execute("forget_settings")
     if (yield from execute("this_transaction"))[0][0] != before:
         raise MigrationFailed(

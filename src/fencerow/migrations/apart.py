@@ -140,7 +140,7 @@ def _parts(shard: Direct, aim: Aim, apart: OutsideTransaction) -> Iterator[Opera
     if function is not None:
 
         def call() -> Steps[bool]:
-            yield Code("migration", {}, None, source, function)
+            yield Code("migration", {}, source=source, function=function)
             return True
 
         yield Operation("migration", call, alone=True)

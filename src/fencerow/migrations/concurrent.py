@@ -36,7 +36,12 @@ class Marked:
 
     def raw(self, piece: Piece) -> Raw:
         return Raw(
-            "migration", {}, Query("migration", (piece.text,), ()), self.source, piece.line, f"{self.mark} "
+            "migration",
+            {},
+            Query("migration", (piece.text,), ()),
+            source=self.source,
+            line=piece.line,
+            prefix=f"{self.mark} ",
         )
 
 

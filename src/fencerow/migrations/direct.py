@@ -8,7 +8,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -38,8 +37,7 @@ BOUND = "SET LOCAL idle_in_transaction_session_timeout = 60000"
 UNBOUND = "SET LOCAL idle_in_transaction_session_timeout = 0"
 
 
-@dataclass(slots=True)
-class Raw(Statement):
+class Raw(Statement, kw_only=True):
     """A statement of the user's, sent as it is written after `prefix`; `source` and `line` say where it stands."""
 
     source: str = ""
@@ -47,8 +45,7 @@ class Raw(Statement):
     prefix: str = ""
 
 
-@dataclass(slots=True)
-class Code(Statement):
+class Code(Statement, kw_only=True):
     """A function of the user's, called with the driver's connection inside the transaction."""
 
     source: str = ""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import reduce
 from operator import or_
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
+
+import msgspec
 
 from fencerow.db.queries import Queries, Query, qualified
 from fencerow.db.queries import sqlite_names as names
@@ -135,7 +136,7 @@ def _noting(operation: Operation[T], queries: Queries, touched: list[Footprint])
         finally:
             inner.close()
 
-    return replace(operation, start=steps) if operation.name != "later" else operation
+    return msgspec.structs.replace(operation, start=steps) if operation.name != "later" else operation
 
 
 class SqliteTurns:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
+
+import msgspec
 
 from fencerow.core.errors import FencerowError
 from fencerow.db.run import Operation, Rows, Statement, Steps, as_int
@@ -39,7 +41,7 @@ class Witness:
 
     def watching(self, operation: Operation[T]) -> Operation[T]:
         """The same operation, seen by this witness each time it is begun."""
-        return replace(operation, start=lambda: self._steps(operation.steps))
+        return msgspec.structs.replace(operation, start=lambda: self._steps(operation.steps))
 
     def committed(self) -> None:
         """It was answered, and is committed for certain."""

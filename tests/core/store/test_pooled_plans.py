@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
+import msgspec
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
@@ -60,7 +60,7 @@ def explained(asked: Operation[Any], engine: PostgresEngine) -> Operation[list[d
         ((plans,),) = yield Statement(own.name, own.params, told)
         return flat(plans[0]["Plan"])  # type: ignore[index]
 
-    return replace(asked, start=steps)
+    return msgspec.structs.replace(asked, start=steps)
 
 
 @both

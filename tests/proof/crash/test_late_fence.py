@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 
 from fencerow.core.model.state import State
@@ -234,4 +235,6 @@ def test_an_effect_that_is_committed_before_the_success_is_seen(arenas: Mapping[
     whole = case(Guarded("once", arena))
 
     with pytest.raises(Unrecovered):
-        crash_everywhere(arena, replace(whole, operation=replace(whole.operation, alone=True)))
+        crash_everywhere(
+            arena, replace(whole, operation=msgspec.structs.replace(whole.operation, alone=True))
+        )

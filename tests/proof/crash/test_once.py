@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from fencerow.db.run import Operation, Steps
@@ -239,4 +240,6 @@ def test_a_replacement_in_two_transactions_is_caught(arenas: Mapping[str, Any]) 
     mine = Users("plain")
     (case,) = [each for each in cases(mine) if each.name == "replace_rows"]
     with pytest.raises(Unrecovered):
-        crash_everywhere(arenas["plain"], replace(case, operation=replace(case.operation, alone=True)))
+        crash_everywhere(
+            arenas["plain"], replace(case, operation=msgspec.structs.replace(case.operation, alone=True))
+        )

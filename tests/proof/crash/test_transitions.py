@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 
 from fencerow.db.run import Operation
@@ -73,4 +74,6 @@ def test_a_move_and_its_line_in_two_transactions_are_caught(arenas: Mapping[str,
     whole = cases(raced)["a claim"]
 
     with pytest.raises(Unrecovered, match="without its line"):
-        crash_everywhere(arenas["plain"], replace(whole, operation=replace(whole.operation, alone=True)))
+        crash_everywhere(
+            arenas["plain"], replace(whole, operation=msgspec.structs.replace(whole.operation, alone=True))
+        )

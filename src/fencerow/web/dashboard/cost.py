@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
+
+import msgspec
 
 from fencerow.client import Client
 from fencerow.core.errors import Busy
@@ -33,7 +35,9 @@ class Cost:
     def counting(self, operation: Operation[T]) -> Operation[T]:
         """The operation, counted, and given up by a server that takes too long."""
         patience_s = min(STATEMENT_S, operation.patience_s or STATEMENT_S)
-        return replace(operation, start=lambda: self._steps(operation.start()), patience_s=patience_s)
+        return msgspec.structs.replace(
+            operation, start=lambda: self._steps(operation.start()), patience_s=patience_s
+        )
 
     def _steps(self, steps: Steps[T]) -> Steps[T]:
         """The same statements; what is raised at one is raised where it was asked for."""
