@@ -21,7 +21,7 @@ from fencerow.core.store import store
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.prepared import PreparedMessage, PreparedStatements, values
 from fencerow.db.queries import Query
-from fencerow.db.run import AlikeParameters, Operation, Tells
+from fencerow.db.run import AlikeParameters, CommonParameters, Operation, Tells
 from fencerow.db.wakeup_channel import WakeupChannel
 from fencerow.errors import OutcomeUnknown
 from fencerow.operators import looking
@@ -93,19 +93,18 @@ def test_a_text_is_never_cut_off_at_a_null_character() -> None:
 
 def test_what_statements_have_in_common_is_written_once_and_the_rest_for_each() -> None:
     query = Query("shared", ("SELECT :name, :number, :own, :other",), ("name", "number", "own", "other"))
-    common: dict[str, Any] = {"name": "a", "number": 1}
-    as_sent: dict[str, Any] = {}
+    common = CommonParameters({"name": "a", "number": 1}, {})
 
     def sent(own: str, other: int | None) -> list[bytes | None]:
-        params = AlikeParameters(common, own=own, other=other)
-        params.as_sent, params.own = as_sent, frozenset(("own", "other"))
+        params = AlikeParameters(common.params, own=own, other=other)
+        params.common = common
         return values(query, params)
 
     assert sent("x", 2) == [b"a", b"1", b"x", b"2"]
     assert sent("y", None) == [b"a", b"1", b"y", None]
-    common["name"] = "never looked at again"
+    common.params = {**common.params, "name": "never looked at again"}
     assert sent("z", 3) == [b"a", b"1", b"z", b"3"]
-    assert "b'x'" not in repr(as_sent), "what may be large, or secret, is not kept"
+    assert "b'x'" not in repr(common.as_sent), "what may be large, or secret, is not kept"
 
 
 async def test_jobs_of_one_template_go_one_by_one_with_what_is_their_own(pg: PostgresEngine) -> None:

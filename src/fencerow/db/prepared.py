@@ -229,20 +229,16 @@ def values(query: Query, params: Mapping[str, Any]) -> list[bytes | None]:
     Raises:
         psycopg.DataError: a text has a null character, where a C string would end.
     """
-    if type(params) is AlikeParameters:
-        return _values_alike(query, params)
-    return [
-        None if (each := params[name]) is None else WRITERS[type(each)](each) for name in query.parameters
-    ]
-
-
-def _values_alike(query: Query, params: AlikeParameters) -> list[bytes | None]:
-    """Those that are the same in many statements are written once: two thirds of what all of them cost."""
-    text = query.statements[0]
-    if (known := params.as_sent.get(text)) is None:
-        places = [(place, name) for place, name in enumerate(query.parameters) if name in params.own]
-        common = {**params, **dict.fromkeys(params.own)}  # the first job's own would be kept as long
-        known = params.as_sent[text] = values(query, common), places
+    if type(params) is not AlikeParameters:
+        return [
+            None if (each := params[name]) is None else WRITERS[type(each)](each) for name in query.parameters
+        ]
+    # Those that are the same in many statements are written once: two thirds of what all of them cost.
+    common, text = params.common, query.statements[0]
+    if (known := common.as_sent.get(text)) is None:
+        own = [(place, name) for place, name in enumerate(query.parameters) if name not in common.params]
+        of_nobody = {**dict.fromkeys(params), **common.params}  # the first job's own would be kept as long
+        known = common.as_sent[text] = values(query, of_nobody), own
     given: list[bytes | None] = known[0].copy()
     for place, name in known[1]:
         each = params[name]

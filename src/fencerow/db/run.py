@@ -36,13 +36,19 @@ Row = tuple[object, ...]
 Rows = list[Row]
 
 
-class AlikeParameters(dict[str, Any]):
-    """The parameters of one statement, of which all but a few are the same in many. These share one `as_sent`: there
-    whoever sends such a statement keeps the same ones as it sends them, by its text."""
+class CommonParameters(msgspec.Struct):
+    """Those that many statements have in common. `as_sent`: there whoever sends such a statement keeps them as it sends
+    them, by its text."""
 
-    __slots__ = ("as_sent", "own")
+    params: Mapping[str, Any]
     as_sent: dict[str, Any]
-    own: frozenset[str]  # the names of those that are not the same
+
+
+class AlikeParameters(dict[str, Any]):
+    """All parameters of one statement, of which all but a few are `common`."""
+
+    __slots__ = ("common",)
+    common: CommonParameters
 
 
 # Statements and operations are made again for every run of one, which takes a dataclass three times as long.

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
 
 import msgspec
 
@@ -20,8 +19,8 @@ from fencerow.core.store.known import refuse_other_work
 from fencerow.core.store.stored import store_jobs
 from fencerow.db.run import (
     AlikeParameters,
+    CommonParameters,
     Operation,
-    Param,
     Statement,
     Steps,
     Tells,
@@ -36,8 +35,6 @@ NONE: frozenset[str] = frozenset()
 FREE_BYTES_MAX = 4 * 1024 * 1024  # of the arguments of jobs that are sent while gates are locked
 NULL = r"\N"
 BETWEEN = "\x01"
-OWN = frozenset(("id", "args", "args_bytes", "more"))  # the other parameters of one job are its template's
-OWN_ARRAYS = frozenset(("ids", "args", "sizes"))
 TEMPLATES_MAX = 128  # remembered at a time
 # What the text form of COPY reserves, and what stands for it.
 ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
@@ -232,31 +229,31 @@ def alike(jobs: Iterable[NewJob]) -> list[Alike]:
     return list(found.values())
 
 
-class _Shared(NamedTuple):
-    """What all jobs of a template are submitted with, and how that is sent."""
-
-    template: Template  # kept, so that no other is found by its identity
-    params: dict[str, Param]
-    as_sent: dict[str, Any]
-
-
-_shared: dict[int, _Shared] = {}  # by identity: to compare templates costs more than this spares
+# What all jobs of a template are submitted with. By identity: to compare templates costs more than this spares. The
+# template is kept, so that no other is found by it.
+_commons: dict[int, tuple[Template, CommonParameters]] = {}
 
 
 def as_parameters(job: NewJob) -> AlikeParameters:
     """The parameters of `submit_one`."""
-    shared = _shared.get(id(job.template)) or _sharing(job.template)
-    more = gating().said_alone(job) if job.is_named else None
-    params = AlikeParameters(shared.params, id=job.id, args=job.args, args_bytes=job.args_bytes, more=more)
-    params.as_sent, params.own = shared.as_sent, OWN
+    params = _of_template(job.template)
+    params["id"] = job.id
+    params["args"] = job.args
+    params["args_bytes"] = job.args_bytes
+    params["more"] = gating().said_alone(job) if job.is_named else None
     return params
 
 
-def _sharing(template: Template) -> _Shared:
-    if len(_shared) >= TEMPLATES_MAX:
-        _shared.clear()  # a program that makes one for each job
-    made = _shared[id(template)] = _Shared(template, msgspec.structs.asdict(template), {})
-    return made
+def _of_template(template: Template) -> AlikeParameters:
+    """Those that are the same for all jobs of it."""
+    known = _commons.get(id(template))
+    if known is None:
+        if len(_commons) >= TEMPLATES_MAX:
+            _commons.clear()  # a program that makes one for each job
+        known = _commons[id(template)] = template, CommonParameters(msgspec.structs.asdict(template), {})
+    params = AlikeParameters(known[1].params)
+    params.common = known[1]
+    return params
 
 
 def as_arrays(jobs: Sequence[NewJob]) -> AlikeParameters:
@@ -270,14 +267,10 @@ def as_arrays(jobs: Sequence[NewJob]) -> AlikeParameters:
         .replace('"', r"\"")
         .replace(BETWEEN, '","')
     )
-    shared = _shared.get(id(jobs[0].template)) or _sharing(jobs[0].template)
-    params = AlikeParameters(
-        shared.params,
-        ids=f"{{{','.join([job.id for job in jobs])}}}",
-        sizes=f"{{{','.join([str(job.args_bytes) for job in jobs])}}}",
-        args=f'{{"{args}"}}',
-    )
-    params.as_sent, params.own = shared.as_sent, OWN_ARRAYS
+    params = _of_template(jobs[0].template)
+    params["ids"] = f"{{{','.join([job.id for job in jobs])}}}"
+    params["sizes"] = f"{{{','.join([str(job.args_bytes) for job in jobs])}}}"
+    params["args"] = f'{{"{args}"}}'
     return params
 
 
