@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from fencerow.core.model.job import NewJob, are_alike
+from fencerow.core.model.submission import Submission
 from fencerow.core.store import store
 from fencerow.core.store.hints import hints_of, hints_of_alike
 from fencerow.core.store.submit import may_turn_alone
@@ -47,15 +48,19 @@ def first_of(jobs: Sequence[NewJob], form: Form, tells: Tells | None) -> Operati
     return first
 
 
-def first_at_once(jobs: Sequence[NewJob], *, may_copy: bool) -> tuple[Operation[Any], Tells | None]:
+def first_at_once(
+    submissions: Sequence[Submission], *, may_copy: bool
+) -> tuple[Operation[Any], Tells | None]:
     """`first_of` and `tells_of` in a transaction of ours. One alone nearly always writes no more than its row."""
-    if len(jobs) > 1 or jobs[0].writes_more:
+    job = submissions[0].job
+    if len(submissions) > 1 or job.writes_more:
+        jobs = [each.job for each in submissions]
         form = form_of(jobs, may_copy=may_copy)
         tells = tells_of(jobs, form)
         return first_of(jobs, form, tells), tells
-    hints = hints_of_alike(jobs[0])
+    hints = hints_of_alike(job)
     tells = Tells(hints) if hints else None
-    return store.submit_one(jobs[0], tells), tells
+    return store.submit_one(job, tells), tells
 
 
 def _inserting(jobs: Sequence[NewJob], form: Form, tells: Tells | None) -> Operation[Any]:

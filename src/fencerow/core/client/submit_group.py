@@ -92,13 +92,14 @@ class SubmitGroup:
     def submit(self, submission: Submission, stored: asyncio.Future[None]) -> asyncio.Future[None]:
         """Returns `stored`, a future of the event loop, which is done when it is stored. A caller that is cancelled
         meanwhile does not take it back."""
+        if not self._is_busy and self._was_alone and self._begin is not None:
+            self._is_busy = True
+            self._go([(submission, stored)])  # nobody else is about to come
+            return stored
         self._waiting.append((submission, stored))
         if not self._is_busy:
             self._is_busy = True
-            if self._was_alone and self._begin is not None:
-                self._go()  # nobody else is about to come
-            else:
-                stored.get_loop().call_soon(self._go)
+            stored.get_loop().call_soon(self._go_next)
         return stored  # nobody sends it who could be cancelled with its caller
 
     async def drain(self) -> None:
@@ -110,9 +111,11 @@ class SubmitGroup:
             await asyncio.wait([through])
             gone = through.result()
 
-    def _go(self) -> None:
+    def _go_next(self) -> None:
         """Send those who wait, as many as one batch may have."""
-        batch = self._next_batch()
+        self._go(self._next_batch())
+
+    def _go(self, batch: list[Member]) -> None:
         self._gone += len(batch)
         self._was_alone = len(batch) == 1
         begun = False
@@ -131,13 +134,13 @@ class SubmitGroup:
         if through is not None:
             through.set_result(self._gone)
         if self._waiting:
-            self._go()
+            self._go_next()
             return
         self._is_busy, self._sending = False, None
 
     def _answered(self, batch: list[Member], _: object, error: BaseException | None) -> None:
         """The batch that was sent at once is stored, or is not."""
-        if isinstance(error, Exception) and len(batch) > 1:
+        if len(batch) > 1 and isinstance(error, Exception):
             self._beside(batch, self._refused(batch, error))
             return
         _tell(batch, error)
@@ -207,6 +210,11 @@ def _is_of_all(error: Exception) -> bool:
 
 def _tell(batch: Iterable[Member], error: BaseException | None) -> None:
     """How it ended. An interrupt of the program is no cancel of its callers: nobody knows what came of theirs."""
+    if error is None:
+        for _, stored in batch:
+            if not stored.done():
+                stored.set_result(None)
+        return
     if isinstance(error, INTERRUPTS):
         error = in_doubt([], f"the program was interrupted ({type(error).__name__})")
     if isinstance(error, Exception):
@@ -214,7 +222,7 @@ def _tell(batch: Iterable[Member], error: BaseException | None) -> None:
         return
     for _, stored in batch:
         if not stored.done():
-            stored.set_result(None) if error is None else stored.cancel()
+            stored.cancel()
 
 
 def _fail(batch: Iterable[Member], error: Exception) -> None:

@@ -114,19 +114,22 @@ class Submits(ClientBase):
         """
         if self._ready is not None:
             return False
-        jobs = [each.job for each in submissions]
-        first, tells = first_at_once(jobs, may_copy=self.engine.traits.takes_copy)
+        first, tells = first_at_once(submissions, may_copy=self.engine.traits.takes_copy)
+        return engine.begin(first, partial(self._batch_answered, engine, submissions, tells, over))
 
-        def answered(_: object, error: BaseException | None) -> None:
-            if error is None:
-                self._stored(submissions, tells, over)
-            else:
-                self._go_on(engine, submissions, error, over)
-
-        return engine.begin(first, answered)
-
-    def _stored(self, submissions: Sequence[Submission], tells: Tells | None, over: Over) -> None:
+    def _batch_answered(
+        self,
+        engine: Begins,
+        submissions: Sequence[Submission],
+        tells: Tells | None,
+        over: Over,
+        _: object,
+        error: BaseException | None,
+    ) -> None:
         """Nearly always nobody looks at what each came to: it is stored, under the id that was made for it."""
+        if error is not None:
+            self._go_on(engine, submissions, error, over)
+            return
         try:
             if tells is None or self.telemetry.is_heard:
                 self._tell(submissions, [SubmitResult(each.job.id) for each in submissions], tells)
