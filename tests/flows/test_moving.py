@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from hashlib import sha512
 
 import psycopg
 import pytest
+from msgspec.structs import replace
 
 from fencerow import Job
 from fencerow.core.store import store

@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
+
+import msgspec
 
 from fencerow.db.engine import Engine
 from fencerow.db.portion import Portion
@@ -100,7 +102,7 @@ class RemovalInRounds(Generic[T]):
 async def _some(engine: Engine, removal: Operation[T], rows: int) -> tuple[T, int]:
     """Remove at most so many rows; returns what the removal does, and how many they were at most."""
     sized: Callable[[], Steps[T]] = partial(_made(removal), limit=rows)
-    return await engine.arun(replace(removal, start=sized)), rows
+    return await engine.arun(msgspec.structs.replace(removal, start=sized)), rows
 
 
 def _limit_of(removal: Operation[T]) -> int:

@@ -8,7 +8,6 @@ wait, the highest priority first, then the earliest due, then the smallest id.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 import msgspec
 
@@ -118,7 +117,9 @@ def taking_over(
     taking: Taking, gates: Iterable[str] = (), *, due: Due = OWN, after: int = 0, beside: int = BESIDE
 ) -> Operation[HandedOver]:
     """`hand_over` that claims, too. It may not be repeated: what it claimed the first time would be nobody's."""
-    return replace(hand_over(gates, due=due, after=after, beside=beside, taking=taking), repeatable=False)
+    return msgspec.structs.replace(
+        hand_over(gates, due=due, after=after, beside=beside, taking=taking), repeatable=False
+    )
 
 
 def _join(

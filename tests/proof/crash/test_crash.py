@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from fencerow.clocks import ahead
 from fencerow.core.store import store

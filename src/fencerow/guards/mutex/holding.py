@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import weakref
-from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 import fencerow.guards.mutex.mutexes as mutexes
 from fencerow.core.errors import Busy, LeaseLost, Unavailable
@@ -91,7 +92,7 @@ def left_behind(trouble: Exception, late: bool) -> bool:
 
 def _soon(hold: Hold) -> Operation[bool]:
     # Past that, it goes on in the background: on SQLite this process's own transaction may hold the file.
-    return replace(hold.release(), patience_s=RELEASE_PATIENCE_S)
+    return msgspec.structs.replace(hold.release(), patience_s=RELEASE_PATIENCE_S)
 
 
 def _refuse_in_vain(hold: Hold) -> None:

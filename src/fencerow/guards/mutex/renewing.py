@@ -12,7 +12,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import msgspec
 
 from fencerow.db.engine import Engine
 from fencerow.db.forks import MadeAnew
@@ -156,7 +158,7 @@ class Round:
         if not hold.is_held:
             return None
         sent = steady()
-        renewal = replace(hold.renewal(), patience_s=max(PATIENCE_S, hold.renew_s))
+        renewal = msgspec.structs.replace(hold.renewal(), patience_s=max(PATIENCE_S, hold.renew_s))
         if not self._line(hold.engine).run(renewal):
             hold.lose(TAKEN)
             return None
