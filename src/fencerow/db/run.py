@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial, wraps
@@ -59,7 +59,8 @@ class Statement(msgspec.Struct):
     that the user's driver takes. `fresh`: its guard must see what others have committed until now, so it is refused
     in a transaction that sees only the past. `ahead`: another follows it before its rows are read, so a session may
     send both in one message, and put the rows into the list that it has answered with once they are there. It stays
-    a statement of its own, and the next one has a later snapshot.
+    a statement of its own, and the next one has a later snapshot. `stores`: the ids of jobs that must
+    be there behind it: where a row may be left out silently, a session looks.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Statement(msgspec.Struct):
     query: Query | None = None
     fresh: bool = False
     ahead: bool = False
+    stores: Sequence[str] = ()
 
 
 Steps = Generator[Statement, Rows, T]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fencerow.db.queries import Queries
 from fencerow.db.run import Operation, Param, Rows, Statement, run
 from fencerow.db.sqlite_file import in_doubt, locked, open_file
+from fencerow.db.sqlite_left_out import look_text, refuse_left_out
 from fencerow.db.sqlite_locks import LOOK_S, after, evenly, is_locked
 
 T = TypeVar("T")
@@ -43,6 +44,7 @@ class SqliteConnection:
         self._prefix, self._worker_rows = prefix, f"{prefix}file.{prefix}workers"
         self._shuts, self._commit_s = journal != "wal", 0.0  # how long the last commit took
         self._touch = f"DELETE FROM main.{prefix}queues WHERE 0"  # noqa: S608 (a checked identifier)
+        self._look = look_text(prefix)
         self.connection = open_file(
             path, queries, self._now_us, prefix=prefix, journal_mode=journal, timeout_s=timeout_s
         )
@@ -68,9 +70,17 @@ class SqliteConnection:
                 if query.users:
                     found = query.with_names([column[0] for column in cursor.description or ()], found)
                 rows += found
+                if statement.stores and cursor.rowcount != len(statement.stores):
+                    self._check_stored(statement.stores)
         finally:
             self._query_us = None
         return rows
+
+    def _check_stored(self, ids: Sequence[str]) -> None:
+        """Nearly always so many rows were written, and nobody looks which. Behind WITH the driver counts none."""
+        ((written,),) = self.connection.execute("SELECT changes()").fetchall()
+        if written != len(ids):
+            refuse_left_out(self.connection.execute(self._look, {"ids": json.dumps(ids)}).fetchall())
 
     def execute_on_workers(self, statement: Statement) -> Rows:
         """Run a query of worker rows alone: who waited for the jobs would keep a renewal waiting."""

@@ -10,6 +10,7 @@ from fencerow.db.errors import (
     DatabaseError,
     DatabaseMoved,
     OutOfResources,
+    RowRefused,
     SchemaMissing,
     SchemaTampered,
     SchemaTooNew,
@@ -17,8 +18,8 @@ from fencerow.db.errors import (
 )
 from fencerow.db.text import said_of
 
-# Neither the schema nor the place of the jobs will mend itself while we wait.
-HOPELESS = (DatabaseMoved, SchemaMissing, SchemaTooNew, SchemaTooOld, SchemaTampered)
+# Neither the schema nor the place of the jobs nor a rule against a row will mend itself while we wait.
+HOPELESS = (DatabaseMoved, RowRefused, SchemaMissing, SchemaTooNew, SchemaTooOld, SchemaTampered)
 
 SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 

@@ -172,18 +172,19 @@ async def test_one_refused_outcome_of_a_group_fails_that_job_alone(
 
 REFUSING = """
 CREATE FUNCTION fencerow.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN RAISE EXCEPTION 'nothing is taken here'; END $$;
+BEGIN RAISE EXCEPTION 'nothing is taken here' USING ERRCODE = '{state}'; END $$;
 CREATE TRIGGER refuse BEFORE INSERT ON fencerow.finished_kept
     FOR EACH ROW WHEN (NEW.name = 'one') EXECUTE FUNCTION fencerow.refuse();
 """
 
 
+@pytest.mark.parametrize("state", ["P0001", "42501"])
 async def test_a_job_that_cannot_be_moved_to_the_finished_ones_is_failed_where_it_is_and_moved_later(
-    pg: PostgresEngine, caplog: pytest.LogCaptureFixture
+    pg: PostgresEngine, state: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Let go of, it would run again and again: its attempts count nothing."""
     with psycopg.connect(pg.conninfo) as connection:
-        connection.execute(REFUSING)
+        connection.execute(REFUSING.replace("{state}", state).encode())
     async with working(pg, one, two) as stage:
         job = await stage.run("one")
         other = await stage.run("two")

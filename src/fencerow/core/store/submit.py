@@ -50,18 +50,19 @@ def submit(jobs: Sequence[NewJob]) -> Steps[list[str]]:
     One statement. After an unknown outcome use `resubmit`, never this again: a job that ran and
     finished meanwhile would run a second time. Delivered after the `resubmit` it is an integrity error too.
     """
+    ids = [job.id for job in jobs]
     if len(jobs) == 1:
         assert not jobs[0].writes_more, "a job that writes more than its row is submitted by submit_gated"
-        yield Statement("submit_one", as_parameters(jobs[0]))
+        yield Statement("submit_one", as_parameters(jobs[0]), stores=ids)
     else:
-        yield Statement("submit", {"jobs": as_document(jobs)})
-    return [job.id for job in jobs]
+        yield Statement("submit", {"jobs": as_document(jobs)}, stores=ids)
+    return ids
 
 
 def submit_one(job: NewJob, tells: Tells | None) -> Operation[None]:
     """`submit` for one job, as a program that submits one after the other makes it: nobody reads the answer."""
     assert not job.writes_more, "a job that writes more than its row is submitted by submit_gated"
-    return _whole(Statement("submit_one", as_parameters(job)), tells)
+    return _whole(Statement("submit_one", as_parameters(job), stores=(job.id,)), tells)
 
 
 def submit_alike(jobs: Sequence[NewJob], tells: Tells | None = None) -> Operation[None]:
@@ -110,8 +111,9 @@ def may_turn_alone(job: NewJob) -> bool:
 
 
 def _insert(jobs: Sequence[NewJob]) -> Steps[list[str]]:
-    yield from execute("submit", jobs=as_document(jobs))
-    return [job.id for job in jobs]
+    ids = [job.id for job in jobs]
+    yield Statement("submit", {"jobs": as_document(jobs)}, stores=ids)
+    return ids
 
 
 @operation()
@@ -189,7 +191,8 @@ def insert_absent(jobs: Sequence[NewJob], known: bool, own: Collection[str]) -> 
 
 
 def _insert_and_withdraw(jobs: Sequence[NewJob], known: bool, own: Collection[str]) -> Steps[set[str]]:
-    inserted = first_column((yield from execute("resubmit", jobs=as_document(jobs))))
+    asked = Statement("resubmit", {"jobs": as_document(jobs)}, stores=[job.id for job in jobs])
+    inserted = first_column((yield asked))
     if not inserted:
         return set()
     repeated = [job_id for job_id in inserted if job_id not in own or may_be_ours(job_id)] if known else []

@@ -25,6 +25,7 @@ from fencerow.db.run import Operation, Rows, Statement
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.sqlite_connection import bound
 from fencerow.db.sqlite_file import fault
+from fencerow.db.sqlite_left_out import look_text, refuse_left_out
 
 if TYPE_CHECKING:
     import aiosqlite
@@ -64,6 +65,13 @@ class LentSqlite(Lent):
                     "pass a connection to that file",
                 )
             self._checked = True
+
+    def statement(self, statement: Statement) -> Plan[Rows]:
+        rows = yield from super().statement(statement)
+        if statement.stores:
+            asked = bound({"ids": list(statement.stores)}, ("ids",))
+            refuse_left_out((yield SentText(look_text(self._engine.prefix), asked, ("ids",))))
+        return rows
 
     def written(self, statement: Statement) -> Iterator[SentText]:
         query = self.queries.of(statement)

@@ -20,8 +20,8 @@ class NotPermitted(DatabaseError):
 
 
 class RowRefused(DatabaseError):
-    """A rule of the database, a trigger or row security, refused a row, which others need not be. Nothing was stored
-    of the job or jobs that were submitted in this call. Correct the job, or the rule."""
+    """A rule of the database, a trigger or row security, refused a row, or left it out; others it may take. Nothing
+    was stored of the job or jobs that were submitted in this call. Correct the job, or the rule."""
 
     code = "FR-952"
     exit_code = exits.REFUSED
