@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final
 
 from psycopg import AsyncConnection, Connection, Error
@@ -20,7 +20,8 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 WAIT_SLICE_S: Final = 0.5
 SLICE_S_MIN: Final = 0.01
-AGAIN_S: Final = 0.02  # between two who ask again, on average, however many wait
+BETWEEN_ASKERS_S: Final = 0.02  # who ask again, on average, however many wait
+NONE_CAME: Final = "no connection came in time"
 REST_S: Final = 0.2  # after more than were idle have failed: new ones fail, too
 
 
@@ -78,35 +79,39 @@ async def aobtained(
 
 
 def _taken(pool: ConnectionPool[Connection[Any]], until: float) -> Connection[Any]:
-    slice_s = WAIT_SLICE_S
-    while True:
-        left_s = until - time.monotonic()
+    for slice_s in _slices_s(pool, until):
         try:
-            return pool.getconn(max(SLICE_S_MIN, min(slice_s, left_s)))
+            return pool.getconn(slice_s)
         except PoolTimeout:
-            if left_s <= slice_s:
-                raise
-        slice_s = _next_slice_s(pool)
+            pass  # asked again, if there is time
+    raise PoolTimeout(NONE_CAME)
 
 
 async def _ataken(
     pool: AsyncConnectionPool[AsyncConnection[Any]], until: float, is_over: Callable[[], bool]
 ) -> AsyncConnection[Any]:
-    slice_s = WAIT_SLICE_S
-    while True:
-        left_s = until - time.monotonic()
+    for slice_s in _slices_s(pool, until):
         try:
-            return await pool.getconn(max(SLICE_S_MIN, min(slice_s, left_s)))
+            return await pool.getconn(slice_s)
         except PoolTimeout:
-            if left_s <= slice_s or is_over():
-                raise
+            if is_over():
+                break
+    raise PoolTimeout(NONE_CAME)
+
+
+def _slices_s(pool: ConnectionPool[Any] | AsyncConnectionPool[Any], until: float) -> Iterator[float]:
+    """How long to wait each time, until the wait is over. The pool is asked at least once."""
+    slice_s = WAIT_SLICE_S
+    while (left_s := until - time.monotonic()) > slice_s:
+        yield slice_s
         slice_s = _next_slice_s(pool)
+    yield max(SLICE_S_MIN, left_s)
 
 
 def _next_slice_s(pool: ConnectionPool[Any] | AsyncConnectionPool[Any]) -> float:
     """Hundreds would use up a processor that is short of time by asking again, and none of them would be served."""
     waiting = pool.get_stats().get("requests_waiting", 0)
-    return random.uniform(WAIT_SLICE_S, max(WAIT_SLICE_S, waiting * AGAIN_S))  # noqa: S311 (jitter, not a secret)
+    return random.uniform(WAIT_SLICE_S, max(WAIT_SLICE_S, waiting * BETWEEN_ASKERS_S))  # noqa: S311 (jitter, not a secret)
 
 
 def _rest_s(failed: int, idle_max: int, until: float) -> float:
