@@ -13,7 +13,7 @@ import pytest
 from psycopg.pq.abc import PGresult
 
 from fencerow.core.store import store
-from fencerow.db import cancelling, thread_pools, watchdog
+from fencerow.db import cancelling, thread_pools, watchdog, wire
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.prepared import _Answered
 from fencerow.db.run import Operation
@@ -236,6 +236,20 @@ async def test_a_last_word_is_no_answer_in_a_loop_that_reads_a_broken_socket_onc
     far: PostgresEngine, tcp_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """uvloop does: what it reads is why the server ends the session, and nothing tells it that this was the end."""
+    await ended_and_read_once(far, tcp_server, monkeypatch)
+
+
+async def test_who_does_not_look_again_waits_two_limits_at_most(
+    far: PostgresEngine, tcp_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is something to read each time: that it broke."""
+    monkeypatch.setattr(wire, "is_broken", lambda fd: False)
+    await ended_and_read_once(far, tcp_server, monkeypatch)
+
+
+async def ended_and_read_once(
+    far: PostgresEngine, tcp_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loop = asyncio.get_running_loop()
     add_reader, remove_reader = loop.add_reader, loop.remove_reader
 

@@ -22,7 +22,7 @@ from psycopg import sql
 
 from fencerow.db.service import Service, soon
 from fencerow.db.socket_pairs import socket_pair
-from fencerow.db.watchdog import AGAIN_S, Watched, is_broken
+from fencerow.db.watchdog import READ_AGAIN_S, Watched, is_broken
 
 log = logging.getLogger("fencerow.listener")
 
@@ -137,7 +137,7 @@ class Listener:
                 let_go(error)
                 return
             if is_broken(fd):  # its end is behind that, and uvloop calls nobody twice for it
-                loop.call_later(AGAIN_S, heard)
+                loop.call_later(READ_AGAIN_S, heard)
 
         def let_go(error: Exception | None = None) -> None:
             if over.done():

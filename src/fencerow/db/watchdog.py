@@ -23,7 +23,7 @@ from fencerow.db.service import Service
 
 log = logging.getLogger("fencerow.db")
 
-AGAIN_S = 0.01  # until a socket that broke is read once more
+READ_AGAIN_S = 0.01  # until a socket that broke is read once more
 LOOK_S = 1.0  # until one is tried again that could not be given up
 CANCEL_S = 1.0  # what a cancel may take before the socket is shut
 OVERRUN_S = LOOK_S + CANCEL_S + 0.5  # how long after its limit a wait has ended, at the latest
@@ -36,14 +36,17 @@ class Watched:
     would then belong to somebody else.
     """
 
-    __slots__ = ("_cancel", "_dog", "_fd", "due", "limit_s")
+    __slots__ = ("_cancel", "_dog", "_fd", "_was_broken", "due", "given_up", "limit_s")
 
     def __init__(self, dog: Watchdog, fd: int, limit_s: float, cancel: Callable[[], None] | None) -> None:
         self._dog = dog
         self._fd = os.dup(fd)
         self.limit_s = limit_s
         self._cancel = cancel
+        self._was_broken = False
         self.due = math.inf
+        # Called from any thread when its socket was shut: an event loop may look no more at one that broke.
+        self.given_up: Callable[[], None] | None = None
 
     @property
     def descriptor(self) -> int:
@@ -64,7 +67,10 @@ class Watched:
 
     def lose_patience(self) -> None:
         """The next step of giving up."""
-        if is_readable(self._fd):
+        if is_readable(self._fd) and not self._was_broken:
+            self._was_broken = is_broken(
+                self._fd
+            )  # nothing more will come: it is read by the next limit, or never
             self.busy()  # the answer is there; it is our own code that does not come to reading it
             return
         if self.cancel():
@@ -73,6 +79,8 @@ class Watched:
         self.due = math.inf
         if self.shut():
             log.warning("PostgreSQL did not answer for %g s; gave that connection up", self.limit_s)
+        if self.given_up is not None:
+            self.given_up()
 
     def cancel(self) -> bool:
         """Ask the server to stop what it does; false when that was asked before, or cannot be."""
@@ -103,6 +111,7 @@ class Watched:
 
     def close(self) -> None:
         """It is not in use, and will not be again. It may be repeated."""
+        self.given_up = None
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)

@@ -10,13 +10,15 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context
+from functools import partial
 from typing import Final
 
 from psycopg import Error, OperationalError
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
-from fencerow.db.watchdog import AGAIN_S, Watched, is_broken
+from fencerow.db.service import soon
+from fencerow.db.watchdog import READ_AGAIN_S, Watched, is_broken
 
 # Called once with what a statement was answered, to its end, or with the error that kept the answer from coming.
 Then = Callable[[list[PGresult], BaseException | None], None]
@@ -36,6 +38,7 @@ class ConnectionWire:
     def __init__(self, pgconn: PGconn, watched: Watched, loop: asyncio.AbstractEventLoop) -> None:
         self.pgconn = pgconn
         self._watched = watched
+        watched.given_up = partial(soon, loop, self._read)
         self._loop = loop
         self._descriptor = NOBODY
         self._is_writing = False
@@ -128,7 +131,7 @@ class ConnectionWire:
             return
         if self._thens and is_broken(self._descriptor):
             # It said why, and its end is behind that. uvloop calls nobody twice for a socket that broke.
-            self._loop.call_later(AGAIN_S, self._read, context=Context())
+            self._loop.call_later(READ_AGAIN_S, self._read, context=Context())
 
     def _take(self, result: PGresult | None) -> None:
         """Take one result, and call who asked if it was the last.
