@@ -83,7 +83,8 @@ class SubmitGroup:
         self._begin = begin
         self.loop = ref(loop)
         self._waiting: deque[Member] = deque()
-        self._is_busy = False  # a batch is under way, or goes when the others of this turn have come
+        self._is_called = False  # a batch goes when the others of this turn have come
+        self._under_way: list[Member] | None = None  # a batch, until it is stored or refused
         self._was_alone = False
         self._sending: asyncio.Task[None] | None = None  # stores the batch that could not be sent at once
         self._gone = 0  # how many of those that were accepted went, or never will
@@ -92,93 +93,116 @@ class SubmitGroup:
     def submit(self, submission: Submission, stored: asyncio.Future[None]) -> asyncio.Future[None]:
         """Returns `stored`, a future of the event loop, which is done when it is stored. A caller that is cancelled
         meanwhile does not take it back."""
-        if not self._is_busy and self._was_alone and self._begin is not None:
-            self._is_busy = True
+        is_free = self._under_way is None and not self._is_called
+        if is_free and self._was_alone and self._begin is not None:
             self._go([(submission, stored)])  # nobody else is about to come
             return stored
         self._waiting.append((submission, stored))
-        if not self._is_busy:
-            self._is_busy = True
-            stored.get_loop().call_soon(self._go_next)
+        if is_free:
+            stored.get_loop().call_soon(self._go, [])
+            self._is_called = True  # behind the call: one more does no harm
         return stored  # nobody sends it who could be cancelled with its caller
 
     async def drain(self) -> None:
         """Wait until all that was accepted so far is stored or refused."""
         accepted, gone = self._gone + len(self._waiting), 0
-        while self._is_busy and gone < accepted:  # those who come meanwhile may never end
-            # Not a caller's future: a caller may be cancelled.
-            through = self._through = self._through or asyncio.get_running_loop().create_future()
+        # Those who come meanwhile may never end.
+        while (self._is_called or self._under_way is not None) and gone < accepted:
+            through = self._through
+            if through is None or through.done():
+                # Not a caller's future: a caller may be cancelled.
+                through = self._through = asyncio.get_running_loop().create_future()
             await asyncio.wait([through])
             gone = through.result()
 
-    def _go_next(self) -> None:
-        """Send those who wait, as many as one batch may have."""
-        self._go(self._next_batch())
+    # An interrupt of the program may come between any two lines below. Each step that nobody would make again leaves it
+    # to a turn of its own (`_interrupted`): nobody stays untold, and the next batch goes if the event loop goes on.
 
     def _go(self, batch: list[Member]) -> None:
-        self._gone += len(batch)
-        self._was_alone = len(batch) == 1
-        begun = False
+        """Send the batch. One that is empty is made of those who wait, as many as it may have."""
         try:
-            if self._begin is not None:
-                begun = self._begin([each for each, _ in batch], partial(self._answered, batch))
-        except BaseException as error:  # told in a turn of its own, as each batch that waits may meet it
+            self._is_called = False
+            if self._under_way is not None or not (batch or self._waiting):
+                return
+            self._under_way = batch
+            if not batch:
+                self._fill(batch)
+            self._gone += len(batch)
+            self._was_alone = len(batch) == 1
+            over = partial(self._answered, batch)
+            if self._begin is None or not self._begin([each for each, _ in batch], over):
+                self._beside(batch, partial(self._send_batch, batch))
+        except Exception as error:  # told in a turn of its own, as each batch that waits may meet it
             asyncio.get_running_loop().call_soon(self._answered, batch, None, error)
-        else:
-            if not begun:
-                self._beside(batch, self._send_batch(batch))
+        except BaseException as interrupt:
+            asyncio.get_running_loop().call_soon(self._interrupted, batch, interrupt)
 
     def _go_on(self) -> None:
         """What was under way is over."""
-        through, self._through = self._through, None
-        if through is not None:
+        through = self._through
+        if through is not None and not through.done():
             through.set_result(self._gone)
+        self._through = self._under_way = self._sending = None
         if self._waiting:
-            self._go_next()
-            return
-        self._is_busy, self._sending = False, None
+            self._go([])
 
     def _answered(self, batch: list[Member], _: object, error: BaseException | None) -> None:
-        """The batch that was sent at once is stored, or is not."""
-        if len(batch) > 1 and isinstance(error, Exception):
-            self._beside(batch, self._refused(batch, error))
-            return
-        _tell(batch, error)
-        self._go_on()
+        """The batch that was sent at once is stored, or is not. Told of an interrupt before, it changes nothing."""
+        try:
+            if isinstance(error, Exception) and len(batch) > 1 and self._under_way is batch:
+                self._beside(batch, partial(self._refused, batch, error))
+            else:
+                _tell(batch, error)
+                if self._under_way is batch:
+                    self._go_on()
+        except BaseException as interrupt:
+            asyncio.get_running_loop().call_soon(self._interrupted, batch, interrupt)
         if isinstance(error, INTERRUPTS):
             raise error  # it came while the answer was read, and is the event loop's
 
-    def _beside(self, batch: list[Member], storing: Coroutine[Any, Any, None]) -> None:
+    def _beside(self, batch: list[Member], storing: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Store a batch in a task."""
-        self._sending = apart(storing)
+        self._sending = apart(storing())
         # Behind it, not in it: it may be cancelled before its first step.
         self._sending.add_done_callback(partial(self._ended, batch))
 
     def _ended(self, batch: list[Member], sending: asyncio.Task[None]) -> None:
         """The task is over. What ended it is told to whom it had not told yet."""
-        error = asyncio.CancelledError() if sending.cancelled() else sending.exception()
-        if error is not None:
-            _tell(batch, error)
-            if not isinstance(error, INTERRUPTS):  # else those who wait go, should the event loop go on
-                _tell(self._waiting, error)
-                self._gone += len(self._waiting)
-                self._waiting.clear()
-        self._go_on()
+        try:
+            error = asyncio.CancelledError() if sending.cancelled() else sending.exception()
+            if error is not None:
+                _tell(batch, error)
+                if not isinstance(error, INTERRUPTS):  # else those who wait go, should the event loop go on
+                    _tell(self._waiting, error)
+                    self._gone += len(self._waiting)
+                    self._waiting.clear()
+            if self._under_way is batch:
+                self._go_on()
+        except BaseException as interrupt:
+            asyncio.get_running_loop().call_soon(self._interrupted, batch, interrupt)
 
-    def _next_batch(self) -> list[Member]:
+    def _interrupted(self, batch: list[Member], interrupt: BaseException) -> None:
+        """An interrupt came between two lines of a step, wherever that was: end the batch, and go on."""
+        _tell(batch, interrupt)
+        self._is_called = False
+        if self._under_way is None or self._under_way is batch:
+            self._go_on()
+        raise interrupt
+
+    def _fill(self, batch: list[Member]) -> None:
+        """Move those who wait to the batch. Added first: one that an interrupt leaves in both is told, and goes too."""
         few = len(self._waiting) <= GROUP_ROWS_MAX
         if few and sum([each.job.args_bytes for each, _ in self._waiting]) <= GROUP_BYTES_MAX:
-            everybody = list(self._waiting)  # nearly always
+            batch += self._waiting  # nearly always
             self._waiting.clear()
-            return everybody
-        batch = [self._waiting.popleft()]
-        size = batch[0][0].job.args_bytes
+            return
+        size = 0
         while self._waiting and len(batch) < GROUP_ROWS_MAX:
             size += self._waiting[0][0].job.args_bytes
-            if size > GROUP_BYTES_MAX:
+            if batch and size > GROUP_BYTES_MAX:
                 break
-            batch.append(self._waiting.popleft())
-        return batch
+            batch.append(self._waiting[0])
+            self._waiting.popleft()
 
     async def _send_batch(self, batch: list[Member]) -> None:
         try:
@@ -210,11 +234,6 @@ def _is_of_all(error: Exception) -> bool:
 
 def _tell(batch: Iterable[Member], error: BaseException | None) -> None:
     """How it ended. An interrupt of the program is no cancel of its callers: nobody knows what came of theirs."""
-    if error is None:
-        for _, stored in batch:
-            if not stored.done():
-                stored.set_result(None)
-        return
     if isinstance(error, INTERRUPTS):
         error = in_doubt([], f"the program was interrupted ({type(error).__name__})")
     if isinstance(error, Exception):
@@ -222,7 +241,7 @@ def _tell(batch: Iterable[Member], error: BaseException | None) -> None:
         return
     for _, stored in batch:
         if not stored.done():
-            stored.cancel()
+            stored.set_result(None) if error is None else stored.cancel()
 
 
 def _fail(batch: Iterable[Member], error: Exception) -> None:
