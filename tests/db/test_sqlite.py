@@ -522,6 +522,17 @@ def test_a_fork_waits_for_a_transaction_so_that_the_child_may_write(hasty: Sqlit
     assert os.waitpid(pid, 0)[1] == 0
 
 
+async def test_a_fork_in_an_event_loop_does_not_wait_for_who_needs_the_loop(
+    lite: SqliteEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """uvloop forks, as far as anybody is told, whenever a program is started in it."""
+    monkeypatch.setattr(sqlite, "FORK_WAIT_S", 30.0)
+    async with lite.asession():
+        began = time.monotonic()
+        lite.before_fork()()
+        assert time.monotonic() - began < 30.0
+
+
 def test_what_a_child_stores_stays_when_its_parent_lets_go_of_the_file(lite: SqliteEngine) -> None:
     lite.close()
     logged = SqliteEngine(lite.path, lite.queries, journal_mode="wal")

@@ -29,7 +29,7 @@ from fencerow.db.imprint import imprint
 from fencerow.db.one_thread import OneThread
 from fencerow.db.queries import Queries, identifier
 from fencerow.db.run import Operation, run
-from fencerow.db.service import soon
+from fencerow.db.service import loop_here, soon
 from fencerow.db.sqlite_connection import HostClock, SqliteConnection
 from fencerow.db.sqlite_file import default_journal, fault, translated
 from fencerow.db.sqlite_locks import is_locked
@@ -43,6 +43,7 @@ T = TypeVar("T")
 KEEPER_WAIT_S = 0.5
 # How long a fork waits for a transaction of this process to end.
 FORK_WAIT_S = 5.0
+FORK_WAIT_IN_LOOP_S = 0.5
 
 log = logging.getLogger("fencerow.db")
 
@@ -243,11 +244,15 @@ class SqliteEngine(forks.MadeAnew):
         SQLite remembers in the process's memory which locks its connections hold. A child that inherits some believes
         that they are its own: it would wait for them for ever, or hold none where its parent lets go, and with `wal`
         the parent would remove the log into which the child writes.
+
+        An event loop is not stopped for long: whoever has a transaction open may need it to go on, and uvloop asks
+        before each start of another program, too.
         """
         self._check_process()
         over = ExitStack()
+        wait_s = FORK_WAIT_S if loop_here() is None else FORK_WAIT_IN_LOOP_S
         for lock in (self._write_lock, self._workers_lock):
-            if lock.acquire(timeout=FORK_WAIT_S):
+            if lock.acquire(timeout=wait_s):
                 over.callback(lock.release)
             else:
                 log.warning(

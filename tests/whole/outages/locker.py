@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,17 +13,21 @@ from pathlib import Path
 
 
 @asynccontextmanager
-async def locked(path: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+async def locked(path: Path) -> AsyncIterator[subprocess.Popen[bytes]]:
     """Hold the lock from another process until the block ends, or that process does."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, __file__, str(path), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
-    )
-    assert process.stdout is not None
-    try:
-        assert await process.stdout.readline() == b"locked\n"
-        yield process
-    finally:
-        await process.communicate(b"let go\n")
+    with await asyncio.to_thread(started, path) as process:
+        assert process.stdout is not None
+        try:
+            assert await asyncio.to_thread(process.stdout.readline) == b"locked\n"
+            yield process
+        finally:
+            await asyncio.to_thread(process.communicate, b"let go\n")
+
+
+def started(path: Path) -> subprocess.Popen[bytes]:
+    """Not by the event loop: a start by uvloop counts as a fork, for which our connections are closed."""
+    command = [sys.executable, __file__, str(path)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 def hold(path: str) -> None:

@@ -71,6 +71,6 @@ async def test_a_stopped_process_holds_the_file_until_it_is_killed(sqlite_path: 
         with pytest.raises(Busy):
             await tidy.asubmit()
         holder.kill()
-        await holder.wait()
+        await asyncio.to_thread(holder.wait)
         await tidy.asubmit()
     await app.aclose()
