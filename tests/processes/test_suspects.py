@@ -144,7 +144,7 @@ async def test_a_suspect_that_no_child_finds_has_the_worker_for_itself(engine: A
             claimer._handlers = stage.worker._handlers  # it learns of the suspect only now
         stage.worker._parts.wakeups.look_again()
         await stage.heard.until(
-            lambda: stage.worker._parts.dispatch.is_withheld or bool(stage.heard.all("renewed"))
+            lambda: stage.worker._parts.dispatch.withheld_for is not None or bool(stage.heard.all("renewed"))
         )
         other = await stage.submit("quick")
         go.set()

@@ -146,13 +146,13 @@ async def test_what_was_given_back_without_a_start_makes_no_pace(engine: AnyEngi
     async with stage.worker:
         parts = stage.worker._parts
         (pool,) = parts.roster.pools
-        parts.dispatch.is_withheld = True
+        parts.dispatch.withheld_for = Attempt(claimed(), "holder", handler(brief))
         holder = stage.worker.holder
         assert holder is not None
         parts.life.claimed(pool, [Attempt(claimed(), holder, handler(brief)) for _ in range(100)])
         await until(lambda: not parts.roster.held, what="all are given back")
         paces = pool.pace, pool._window_count
-        parts.dispatch.is_withheld = False
+        parts.dispatch.withheld_for = None
 
     assert paces == (0.0, 0)
 

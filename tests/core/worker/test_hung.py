@@ -136,8 +136,8 @@ async def test_a_suspect_that_was_given_up_takes_the_worker_from_nobody_when_it_
     await until(lambda: len(begun) == 2, what="the second is alone")
     begun[0][1].set()
     await first
-    assert dispatch.is_withheld, "the second is alone"
+    assert dispatch.withheld_for is not None, "the second is alone"
 
     begun[1][1].set()
     await second
-    assert not dispatch.is_withheld
+    assert dispatch.withheld_for is None

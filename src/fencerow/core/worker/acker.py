@@ -172,9 +172,12 @@ class Acker:
             await self._not_written(kind, holder, batch, error, time.monotonic() - began)
             return
         self.portion.fitted(len(batch), time.monotonic() - began)
+        rest = [each for each in batch if each.attempt.claimed.id not in moved]
+        if not rest:  # nearly always
+            self._confirm(batch)
+            return
         self._confirm([each for each in batch if each.attempt.claimed.id in moved])
-        if rest := [each for each in batch if each.attempt.claimed.id not in moved]:
-            self._wait_apart(await self._settled(rest), LOCKED_S)
+        self._wait_apart(await self._settled(rest), LOCKED_S)
 
     async def _not_written(
         self, kind: str, holder: str, batch: list[Pending], error: Exception, took_s: float

@@ -115,7 +115,7 @@ class Claimer:
     async def _look(self) -> float:
         for attempt in self.pool.take_stale():
             self._life.release(attempt, "waited too long for a slot")
-        if self._life.starts_nothing() or self._dispatch.is_withheld:
+        if self._life.starts_nothing() or self._dispatch.withheld_for is not None:
             return self._poll_max_s
         if not self._lease.holds():
             return LOST_PAUSE_S
@@ -307,7 +307,7 @@ class Claimer:
     def _may_claim(self) -> bool:
         """Whether a job that is claimed now could start here, else it would only be released, again and again; and
         whether nothing claims beside it, for what was claimed first has to come first."""
-        is_kept = self.pool.reserved or self._life.starts_nothing() or self._dispatch.is_withheld
+        is_kept = self.pool.reserved or self._life.starts_nothing() or self._dispatch.withheld_for is not None
         return not is_kept and self._lease.holds()
 
     def _may_take(self) -> bool:

@@ -57,8 +57,8 @@ class Dispatch:
         self._wake_claimers = wake_claimers
         self._found: dict[str, bool] = {}  # whether a child finds the jobs of a name
         self._beside = 0  # attempts that run beside others
-        # One has the process for itself, or waits for that: nothing is claimed, nothing starts.
-        self.is_withheld = False
+        # This one has the process for itself, or waits for that: nothing is claimed, nothing starts.
+        self.withheld_for: Attempt | None = None
         self._busy_until = 0.0  # the others did not end in time: nobody waits for them until then
 
     @property
@@ -72,7 +72,7 @@ class Dispatch:
 
     def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> Coroutine[Any, Any, bool]:
         """Run attempts of one name. Returns whether the slot is still the caller's; else `slot_lost` was called."""
-        if self.is_withheld:
+        if self.withheld_for is not None:
             return self._taken(attempts)
         self._executor.tell_started(attempts)
         first = attempts[0]
@@ -155,7 +155,7 @@ class Dispatch:
         """Run a suspect with nothing beside it, which is noted; if that cannot be had soon, beside the others."""
         if await self._is_alone_soon(attempt):
             return await self._noted_alone(attempt, slot_lost)
-        if self.is_withheld:
+        if self.withheld_for is not None:
             return await self._taken([attempt])
         return await self._run_beside([attempt], slot_lost)
 
@@ -165,30 +165,27 @@ class Dispatch:
             return False  # a handler that was given up may still do anything
         if self._beside and time.monotonic() < self._busy_until:
             return False
-        if self.is_withheld:  # somebody else was first
+        if self.withheld_for is not None:  # somebody else was first
             self._busy_until = time.monotonic() + ALONE_AGAIN_S
             return False
-        self.is_withheld = True
+        self.withheld_for = attempt
         deadline = time.monotonic() + ALONE_WAIT_S
         try:
             while self._beside and not attempt.asked_to_end and time.monotonic() < deadline:  # noqa: ASYNC110
                 await asyncio.sleep(LOOK_S)
         except BaseException:
-            self.is_withheld = False
+            self.withheld_for = None
             raise
         if self._beside:
-            self.is_withheld = False
+            self.withheld_for = None
             self._busy_until = time.monotonic() + ALONE_AGAIN_S
             self._wake_claimers()
             return False
         return True
 
     async def _noted_alone(self, attempt: Attempt, slot_lost: Callable[[], None]) -> bool:
-        is_here = True
-
         def lost() -> None:
-            nonlocal is_here
-            is_here = self.is_withheld = False
+            self._let_go(attempt)
             slot_lost()
 
         try:
@@ -202,6 +199,10 @@ class Dispatch:
         except Exception as error:
             self._executor.report(attempt, self._decider.decide_fault(attempt, error))
         finally:
-            if is_here:  # else another one may have the worker for itself by now
-                self.is_withheld = False
+            self._let_go(attempt)
         return True
+
+    def _let_go(self, attempt: Attempt) -> None:
+        """It does not need the worker for itself any more: another one may have it by now."""
+        if self.withheld_for is attempt:
+            self.withheld_for = None
