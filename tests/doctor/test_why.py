@@ -21,6 +21,7 @@ from fencerow.operators import changes
 from fencerow.operators.job_change import JobChange
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock
+from fencerow.web.dashboard.cost import Cost
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
 from tests.kit import jobs
@@ -269,6 +270,20 @@ def test_an_expired_job_is_told(engine: AnyEngine, clock: DatabaseClock) -> None
     clock.advance(6.0)
 
     assert "is still in time" in false(ask(engine, job_id))
+
+
+def test_it_asks_no_more_however_many_workers_live_and_queues_are_paused(engine: AnyEngine) -> None:
+    job_id = jobs.submit(engine)[0]
+    asked: list[int] = []
+    for number in (1, 20):
+        for each in range(number):
+            worker(engine)
+            engine.run(pause_queue(f"other-{number}-{each}", actor="ada"))
+        cost = Cost(statements_max=100, rows_max=100)
+        engine.run(cost.counting(why(job_id)))
+        asked += [cost.statements]
+
+    assert asked[0] == asked[1]
 
 
 def test_a_suspect_waits_for_a_worker_that_runs_none(engine: AnyEngine) -> None:

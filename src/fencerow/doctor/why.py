@@ -15,7 +15,7 @@ from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import State, WorkerState
 from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store.read import clock, read, releases
-from fencerow.core.store.workers import holdings, list_workers
+from fencerow.core.store.workers import list_workers
 from fencerow.db.run import Procedure, Steps, ask, operation
 from fencerow.doctor import conditions
 from fencerow.doctor.affinity import for_a_label, waits_for_a_label
@@ -23,9 +23,9 @@ from fencerow.doctor.conditions import LATE, Condition
 from fencerow.doctor.loads import WorkerLoad
 from fencerow.doctor.places import PATIENCE_S, place
 from fencerow.doctor.waits import suspended_by_wings
-from fencerow.operators.held import HeldJob, held_jobs
+from fencerow.operators.held import NONE_HELD, HeldJob, held_counts, held_jobs
 from fencerow.operators.looking import ahead, events
-from fencerow.operators.queues import PausedQueue, paused_queues
+from fencerow.operators.queues import PausedQueue, paused_queue
 from fencerow.unique.keys import unique_keys_of
 
 if TYPE_CHECKING:
@@ -66,9 +66,9 @@ def why(job_id: str) -> Steps[Diagnosis]:
         return _ended(job, now_us, (yield from placed_handover(job_id).steps()))
     if job.state is State.RUNNING:
         return _running(job, (yield from list_workers(limit=WORKERS_MAX).steps()), now_us)
-    paused = {each.name: each for each in (yield from paused_queues().steps())}
+    pause = yield from paused_queue(job.queue).steps()
     gate = yield from place(job).steps()
-    living = yield from _living(suspects=job.suspect)
+    living = yield from _living()
     claiming = [each for each in living if each.serves(job) and each.knows(job) and each.worker.claims]
     if waits_for_a_label(job):
         claiming = [each for each in claiming if job.affinity in each.worker.labels]
@@ -84,7 +84,7 @@ def why(job_id: str) -> Steps[Diagnosis]:
         *(yield from suspended_by_wings(job)),
         *conditions.before_a_slot(
             job,
-            paused.get(job.queue),
+            pause,
             gate,
             living,
             now_us,
@@ -123,8 +123,7 @@ def briefly(job_id: str) -> Procedure[str]:
 def _alone(job_id: str) -> Steps[tuple[JobRecord | None, PausedQueue | None, int]]:
     """The job, the pause of its queue, and the time."""
     job = (yield from read([job_id]).steps()).get(job_id)
-    paused = yield from paused_queues().steps()
-    pause = next((each for each in paused if job is not None and each.name == job.queue), None)
+    pause = None if job is None else (yield from paused_queue(job.queue).steps())
     return job, pause, (yield from clock().steps())
 
 
@@ -151,14 +150,12 @@ def _false(looked: list[Condition]) -> str:
     return "; ".join([first, *[each for each in more if each not in first][:1]])
 
 
-def _living(*, suspects: bool) -> Steps[list[WorkerLoad]]:
-    """Each living worker; what it holds is read only where a suspect among it would matter."""
-    found = []
-    for worker in (yield from list_workers(state=WorkerState.ALIVE.value, limit=WORKERS_MAX).steps()):
-        held = yield from holdings(holder=worker.id).steps()
-        jobs = (yield from read([each.id for each in held]).steps()) if suspects else {}
-        found.append(WorkerLoad(worker, len(held), any(each.suspect for each in jobs.values())))
-    return found
+def _living() -> Steps[list[WorkerLoad]]:
+    """Each living worker, and how much it holds."""
+    workers = yield from list_workers(state=WorkerState.ALIVE.value, limit=WORKERS_MAX).steps()
+    held = yield from held_counts([each.id for each in workers]).steps()
+    counts = [(each, held.get(each.id, NONE_HELD)) for each in workers]
+    return [WorkerLoad(each, count.jobs, count.suspects > 0) for each, count in counts]
 
 
 def _ended(job: JobRecord, now_us: int, handover: PlacedHandover | None) -> Diagnosis:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -45,8 +46,18 @@ def held_jobs(holder: str, *, limit: int = 100) -> Steps[list[HeldJob]]:
     ]
 
 
+class HeldCount(NamedTuple):
+    """How many jobs a worker holds, and how many of them are suspects: a worker died while they may have run."""
+
+    jobs: int = 0
+    suspects: int = 0
+
+
+NONE_HELD = HeldCount()
+
+
 @operation(alone=True, repeatable=True, writes="")
-def held_counts(holders: Sequence[str]) -> Steps[dict[str, int]]:
+def held_counts(holders: Sequence[str]) -> Steps[dict[str, HeldCount]]:
     """How many jobs each of these workers holds; one that holds none is not in the answer."""
     rows = yield from execute("held_counts", holders=list(holders))
-    return {str(row[0]): as_int(row[1]) for row in rows}
+    return {str(row[0]): HeldCount(as_int(row[1]), as_int(row[2])) for row in rows}

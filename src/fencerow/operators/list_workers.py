@@ -17,7 +17,7 @@ from fencerow.core.errors import InvalidInput
 from fencerow.core.model.state import WorkerState
 from fencerow.core.model.worker import WorkerRecord
 from fencerow.core.store import store
-from fencerow.operators.held import held_counts
+from fencerow.operators.held import NONE_HELD, held_counts
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -69,9 +69,9 @@ def list_workers(asked: CommandOptions, *, state: str | None, everybody: bool, l
         found = engine.run(store.list_workers(state=wanted, limit=limit))
         held = engine.run(held_counts([worker.id for worker in found]))
     if asked.json:
-        output.say_json([_document(each, held.get(each.id, 0)) for each in found])
+        output.say_json([_document(each, held.get(each.id, NONE_HELD).jobs) for each in found])
         return
-    rows = [_row(each, held.get(each.id, 0), asked.utc) for each in found]
+    rows = [_row(each, held.get(each.id, NONE_HELD).jobs, asked.utc) for each in found]
     if wanted is not None:
         output.table(COLUMNS, rows, none=f"no worker is {wanted}; --all shows those that have ended")
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from fencerow.core.model.job import At
-from fencerow.db.run import Steps, as_int, execute, operation, text_or_none
+from fencerow.db.run import Row, Steps, as_int, execute, operation, text_or_none
 
 
 class PausedQueue(msgspec.Struct, frozen=True):
@@ -34,7 +34,15 @@ def resume_queue(queue: str) -> Steps[bool]:
 @operation(alone=True, repeatable=True, writes="")
 def paused_queues() -> Steps[list[PausedQueue]]:
     """The paused queues."""
-    rows = yield from execute("paused_queues")
-    return [
-        PausedQueue(str(row[0]), as_int(row[1]), text_or_none(row[2]), text_or_none(row[3])) for row in rows
-    ]
+    return [_paused_of(row) for row in (yield from execute("paused_queues"))]
+
+
+@operation(alone=True, repeatable=True, writes="")
+def paused_queue(queue: str) -> Steps[PausedQueue | None]:
+    """The pause of one queue; None: it is open. However many others are paused."""
+    rows = yield from execute("paused_queue", queue=queue)
+    return _paused_of(rows[0]) if rows else None
+
+
+def _paused_of(row: Row) -> PausedQueue:
+    return PausedQueue(str(row[0]), as_int(row[1]), text_or_none(row[2]), text_or_none(row[3]))

@@ -20,7 +20,7 @@ from fencerow.operators import changes, looking
 from fencerow.operators.at_once import cancel_many, delete_many, revive_many
 from fencerow.operators.held import held_counts, held_jobs
 from fencerow.operators.job_change import JobChange
-from fencerow.operators.queues import pause_queue, paused_queues, resume_queue
+from fencerow.operators.queues import pause_queue, paused_queue, paused_queues, resume_queue
 from fencerow.retention.disown import disown, lanes_since
 from fencerow.retention.purging import (
     forget_workers,
@@ -774,6 +774,7 @@ CASES: list[Case] = [
             store.bound_idle(JOB),
             store.any_due(["mail"], ["send"], ["gpu"]),
             lanes_since("mail", age_s=500.0),
+            paused_queue("mail"),
             paused_queues(),
             store.read([JOB]),
             store.key_owner("s", "k"),

@@ -11,8 +11,8 @@ ORDER BY job.claimed_at, job.id
 LIMIT CAST(:limit AS integer);
 
 -- name: held_counts
--- How many jobs each of these workers holds.
-SELECT job.holder, count(*)
+-- How many jobs each of these workers holds, and how many of them are suspects.
+SELECT job.holder, count(*), count(*) FILTER (WHERE job.suspect)
 FROM fencerow.jobs AS job
 WHERE job.holder = ANY(CAST(:holders AS uuid[]))
   AND job.state = 'running'

@@ -11,8 +11,8 @@ ORDER BY job.claimed_at, job.id
 LIMIT :limit;
 
 -- name: held_counts
--- How many jobs each of these workers holds.
-SELECT job.holder, count(*)
+-- How many jobs each of these workers holds, and how many of them are suspects.
+SELECT job.holder, count(*), count(*) FILTER (WHERE job.suspect = 1)
 FROM fencerow.jobs AS job
 WHERE job.holder IN (SELECT value FROM json_each(:holders))
   AND job.state = 'running'

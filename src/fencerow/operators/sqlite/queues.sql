@@ -22,3 +22,9 @@ SELECT known.name, known.paused_at, known.paused_by, known.reason
 FROM fencerow.queues AS known
 WHERE known.paused_at IS NOT NULL
 ORDER BY known.name;
+
+-- name: paused_queue
+-- The pause of one queue; no row where it is open.
+SELECT known.name, known.paused_at, known.paused_by, known.reason
+FROM fencerow.queues AS known
+WHERE known.name = :queue AND known.paused_at IS NOT NULL;

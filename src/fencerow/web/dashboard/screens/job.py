@@ -15,6 +15,7 @@ from fencerow.doctor.places import told_gate
 from fencerow.doctor.why import why
 from fencerow.operators import looking
 from fencerow.operators.job_verbs import timeline_of
+from fencerow.operators.queues import paused_queue
 from fencerow.payloads.shown import told_of
 from fencerow.web.dashboard.counting.inside import inside_job
 from fencerow.web.dashboard.life import life_of
@@ -34,7 +35,7 @@ TRACE_DIGITS = 32
 
 
 async def job(look: Look) -> dict[str, Any]:
-    """Six statements: the job, its notes, its lines, the workers' names, the pauses, what wings keep of it."""
+    """Six statements: the job, its notes, its lines, the workers' names, its queue's pause, what wings keep of it."""
     client, after = look.client, after_of(look.query)
     job_id = parse_id(look.params["id"])
     record = await client.aget(job_id)
@@ -42,7 +43,7 @@ async def job(look: Look) -> dict[str, Any]:
     lines = await client.arun(ask(looking.logs(job_id, limit=LINES_MAX)))
     workers = await client.arun(ask(list_workers(limit=WORKERS_MAX)))
     names = {each.id: f"{each.name} ({each.host}, pid {each.pid})" for each in workers}
-    paused = await client.apaused_queues()
+    pause = await client.arun(ask(paused_queue(record.queue)))
     holder = next((each for each in workers if each.id == record.holder), None)
     inside = await client.arun(ask(inside_job(job_id, after=after)))
     now_us = inside.now_us
@@ -57,7 +58,7 @@ async def job(look: Look) -> dict[str, Any]:
         "logs": [(each, text_without_secrets(each.message)) for each in lines],
         "holder": holder,
         "alive": any(each.state == WorkerState.ALIVE for each in workers),
-        "pause": next((each for each in paused if each.name == record.queue), None),
+        "pause": pause,
         "gate": None if record.gate is None else told_gate(record.gate),
         "trace": trace_of(record),
         "inside": inside,

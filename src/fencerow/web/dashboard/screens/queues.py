@@ -8,6 +8,7 @@ from fencerow.core.errors import InvalidInput
 from fencerow.core.model.state import WorkerState
 from fencerow.db.run import ask
 from fencerow.db.text import amount
+from fencerow.operators.queues import paused_queue
 from fencerow.web.dashboard.counting import COUNTED_MAX, live_counts
 from fencerow.web.dashboard.counting.shares import ShareStanding, shares_page
 from fencerow.web.dashboard.screen import Act, Action, Look, PressAnswer, Screen, Section
@@ -47,14 +48,14 @@ async def queues(look: Look) -> dict[str, Any]:
 
 
 async def queue(look: Look) -> dict[str, Any]:
-    """Four statements: what came and ended, counts, pauses, workers."""
+    """Four statements: what came and ended, counts, its pause, workers."""
     client, name, chosen = look.client, look.query.get("name", ""), look.query.get("range", "1h")
     traffic, clock_us = await look.kept.traffic(client, chosen)
     live = [each for each in await client.arun(ask(live_counts())) if each.queue == name]
-    paused = [each for each in await client.apaused_queues() if each.name == name]
+    pause = await client.arun(ask(paused_queue(name)))
     workers = await client.workers.aregistered(state=WorkerState.ALIVE, limit=WORKERS_MAX)
     now_us = clock_us or (live[0].now_us if live else await look.now_us())
-    standing = by_queue(live, paused, now_us)
+    standing = by_queue(live, [pause] if pause else [], now_us)
     return {
         "now_us": now_us,
         "name": name,
