@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
+
+import pytest
 
 from fencerow import App
 from fencerow.core.model.state import State, WorkerState
+from fencerow.web.dashboard import looks
+from fencerow.web.dashboard.cost import ROWS_MAX, Cost
 from fencerow.web.dashboard.counting import COUNTED_MAX, RECENT_MAX, LiveCount
+from fencerow.web.dashboard.screens import queues
 from fencerow.web.dashboard.screens.overview import counts_of
 from tests.kit.pace import PATIENCE_S
 from tests.web.dashboard.visiting import Visits
+
+OF_ALL_QUEUES = ("/", "/jobs", "/queues", "/queues/one?name=q1", "/capacity")
 
 
 async def test_a_queue_is_paused_by_the_visitor_until_it_is_resumed(app: App, visits: Visits) -> None:
@@ -76,6 +84,42 @@ def test_counts_say_where_they_end() -> None:
     assert found["queued"]["first_us"] == 1_000_000
     assert (found["failed"]["jobs"], found["failed"]["more"]) == (RECENT_MAX, True)
     assert (found["running"]["jobs"], found["cancelled"]["more"]) == (0, False)
+
+
+async def test_as_many_queues_as_one_press_may_change_and_the_next_press_goes_on(
+    app: App, visits: Visits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queues, "QUEUES_SHOWN", 2)
+    for each in "abc":
+        await app.jobs["pages"].using(queue=each).asubmit("a.pdf")
+    await app.client.apause_queue("c")
+    seen = await visits.see("/queues")
+    await app.client.aresume_queue("c")
+    told = []
+    for way in ("pause-all", "pause-all", "resume-all", "resume-all"):
+        page = await visits.press(f"/queues/{way}", back="/queues", on="/queues")
+        told.append(
+            (len(await app.client.apaused_queues()), "1 queue more were left: press again" in page.text)
+        )
+
+    assert {"Pause all queues", "Resume all queues"} <= set(seen.texts), "the paused one is not shown"
+    assert told == [(2, True), (3, False), (1, True), (0, False)]
+
+
+async def test_pages_of_all_queues_are_seen_also_with_more_of_them_than_other_pages_have_rows(
+    app: App, visits: Visits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def small(statements_max: int, rows_max: int = ROWS_MAX, **others: Any) -> Cost:
+        return Cost(statements_max, rows_max // 100, **others)
+
+    monkeypatch.setattr(looks, "Cost", small)
+    for number in range(12):
+        await app.jobs["pages"].using(queue=f"q{number}").asubmit("a.pdf")
+        await app.client.apause_queue(f"q{number}")
+    seen = [await visits.see(path) for path in OF_ALL_QUEUES]
+
+    assert "7 more paused queues have jobs" in seen[0].text
+    assert seen[0].values("queue") == ["q0", "q1", "q10", "q11", "q2"]
 
 
 async def test_all_queues_are_paused_and_go_on_together(app: App, visits: Visits) -> None:

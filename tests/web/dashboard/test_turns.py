@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from urllib.parse import urlencode
 
 import pytest
@@ -77,7 +76,7 @@ async def test_the_other_tables_stay_where_there_are_too_many_limits(
     await lite_app.jobs["pages"].using(exclusive=KEY).asubmit("a")
     for number in range(12):
         await lite_app.client.limits.adefine(Limit(f"limit{number}", at_once=1))
-    monkeypatch.setattr("fencerow.web.dashboard.looks.Cost", partial(Cost, rows_max=10))
+    monkeypatch.setattr("fencerow.web.dashboard.looks.Cost", lambda most, _, **more: Cost(most, 10, **more))
     turns = await visits_lite.see("/turns")
 
     assert "more limits than a page may read" in turns.text and KEY in turns.text

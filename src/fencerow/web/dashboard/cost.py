@@ -18,6 +18,8 @@ T = TypeVar("T")
 
 STATEMENTS_MAX = 6
 ROWS_MAX = 2_000
+# Of a view that reads each queue: three rows of its live jobs and one of its pause, of 10,000 queues.
+ROWS_OF_QUEUES_MAX = 40_000
 STATEMENT_S = 2.0  # a statement that takes longer is cancelled: no answer is better than a late one
 
 

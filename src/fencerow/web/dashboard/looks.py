@@ -155,7 +155,7 @@ class Looks:
             followed.tell(seen)
 
     async def _look(self, place: ScreenPlace, answers: RoundAnswers | None = None) -> Seen:
-        cost = Cost(place.screen.statements_max, answers=answers)
+        cost = Cost(place.screen.statements_max, place.screen.rows_max, answers=answers)
         found: Mapping[str, Any] = MappingProxyType({})
         error: FencerowError | None = None
         look_s = place.screen.look_s or self._look_s

@@ -15,7 +15,7 @@ from fencerow.core.store import store
 from fencerow.core.wing import witnessed
 from fencerow.db.run import ask
 from fencerow.web.dashboard.canary import Canary
-from fencerow.web.dashboard.cost import STATEMENTS_MAX, Cost, LookingClient
+from fencerow.web.dashboard.cost import ROWS_MAX, STATEMENTS_MAX, Cost, LookingClient
 from fencerow.web.dashboard.problems import Problems
 from fencerow.web.dashboard.redacting import Redactor
 from fencerow.web.dashboard.roles import Role, Visitor
@@ -128,7 +128,8 @@ class Screen:
     `view` finds what the template shows, under these names. `section`, `place` and `title`: its line in the side of
     the page; no section, no line. `key`: after `g`, it leads there. `live`: the block `live` of the template is sent
     again while the page is open. `statements_max`: above the common
-    ceiling only for what is looked at on request; `look_s`: such a look may take so long.
+    ceiling only for what is looked at on request; `look_s`: such a look may take so long. `rows_max`: above it only for
+    what reads each queue.
     """
 
     name: str
@@ -140,5 +141,6 @@ class Screen:
     key: str = ""
     live: bool = True
     statements_max: int = STATEMENTS_MAX
+    rows_max: int = ROWS_MAX
     look_s: float | None = None
     actions: Sequence[Action] = field(default=())

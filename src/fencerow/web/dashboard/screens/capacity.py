@@ -10,6 +10,7 @@ from fencerow.core.model.state import State, WorkerState
 from fencerow.db.run import ask
 from fencerow.planning.plan import By
 from fencerow.web.dashboard.capacity import WhatIf, loads, pools
+from fencerow.web.dashboard.cost import ROWS_OF_QUEUES_MAX
 from fencerow.web.dashboard.counting import COUNTED_MAX, live_counts
 from fencerow.web.dashboard.counting.capacity import LOOKED_MAX, NAMES_MAX, came, took
 from fencerow.web.dashboard.screen import Look, Screen, Section
@@ -84,4 +85,15 @@ def _number(text: str, what: str, most: int) -> Fraction:
     return Fraction(text)
 
 
-SCREENS = (Screen("capacity", "/capacity", "Capacity", capacity, section=Section.SYSTEM, place=220, key="c"),)
+SCREENS = (
+    Screen(
+        "capacity",
+        "/capacity",
+        "Capacity",
+        capacity,
+        section=Section.SYSTEM,
+        place=220,
+        key="c",
+        rows_max=ROWS_OF_QUEUES_MAX,
+    ),
+)

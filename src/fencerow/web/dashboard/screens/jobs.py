@@ -12,6 +12,7 @@ from fencerow.db.run import ask
 from fencerow.operators.finding import listing
 from fencerow.operators.prefixes import jobs_between
 from fencerow.web.dashboard.bulk.verbs import VERBS
+from fencerow.web.dashboard.cost import ROWS_OF_QUEUES_MAX
 from fencerow.web.dashboard.counting import COUNTED_MAX, RECENT_MAX, LiveCount, live_counts, recent_counts
 from fencerow.web.dashboard.screen import Look, Screen, Section
 from fencerow.web.dashboard.searching import Search, command, page_of, searched
@@ -119,4 +120,8 @@ def narrower_searches(search: Search) -> list[tuple[str, str]]:
     ]
 
 
-SCREENS = (Screen("jobs", "/jobs", "Jobs", jobs, section=Section.WORK, place=20, key="j"),)
+SCREENS = (
+    Screen(
+        "jobs", "/jobs", "Jobs", jobs, section=Section.WORK, place=20, key="j", rows_max=ROWS_OF_QUEUES_MAX
+    ),
+)

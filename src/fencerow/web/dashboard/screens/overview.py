@@ -9,6 +9,7 @@ from fencerow.core.finding import Finding
 from fencerow.core.model.state import State, WorkerState
 from fencerow.db.run import ask
 from fencerow.operators.queues import PausedQueue
+from fencerow.web.dashboard.cost import ROWS_OF_QUEUES_MAX
 from fencerow.web.dashboard.counting import (
     COUNTED_MAX,
     RECENT_MAX,
@@ -27,6 +28,7 @@ QUEUES_SHOWN = 8
 WORKERS_SHOWN = 8
 FAILURES_SHOWN = 8
 WORKERS_READ = 500
+PAUSED_SHOWN = 5  # with jobs; Queues has all
 PAUSED = "paused queue"  # what the doctor says of it, this page says with what it shows
 
 
@@ -61,6 +63,7 @@ async def overview(look: Look) -> dict[str, Any]:
         "queues": queues[:QUEUES_SHOWN],
         "queues_all": len(queues),
         "paused": paused_and_growing(paused, live),
+        "paused_shown": PAUSED_SHOWN,
         "workers": workers[:WORKERS_SHOWN],
         "workers_all": len(workers),
         "slots": sum(each.slots or 0 for each in workers),
@@ -99,4 +102,15 @@ def paused_and_growing(paused: Sequence[PausedQueue], live: Sequence[LiveCount])
     return [{"pause": each, "jobs": queued[each.name]} for each in paused if queued.get(each.name)]
 
 
-SCREENS = (Screen("overview", "/", "Overview", overview, section=Section.WORK, place=10, key="o"),)
+SCREENS = (
+    Screen(
+        "overview",
+        "/",
+        "Overview",
+        overview,
+        section=Section.WORK,
+        place=10,
+        key="o",
+        rows_max=ROWS_OF_QUEUES_MAX,
+    ),
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from fencerow.core.errors import InvalidInput
@@ -9,6 +10,7 @@ from fencerow.core.model.state import WorkerState
 from fencerow.db.run import ask
 from fencerow.db.text import amount
 from fencerow.operators.queues import paused_queue
+from fencerow.web.dashboard.cost import ROWS_OF_QUEUES_MAX
 from fencerow.web.dashboard.counting import COUNTED_MAX, live_counts
 from fencerow.web.dashboard.counting.shares import ShareStanding, shares_page
 from fencerow.web.dashboard.screen import Act, Action, Look, PressAnswer, Screen, Section
@@ -42,6 +44,8 @@ async def queues(look: Look) -> dict[str, Any]:
         "queues": shown,
         "flows": {each.name: flow_of(traffic, each.name) for each in shown if each.name in busy},
         "hidden": max(0, len(found) - QUEUES_SHOWN),
+        "any_open": any(each.pause is None for each in found.values()),
+        "any_paused": bool(paused),
         "serving": serving,
         "most": COUNTED_MAX,
     }
@@ -110,13 +114,9 @@ async def pause_all(act: Act) -> PressAnswer:
     names = dict.fromkeys(
         [*(each.queue for each in live), *(each for one in workers for each in one.queues or ())]
     )
-    chosen = list(names)[:QUEUES_SHOWN]
+    known = {each.name for each in await act.client.apaused_queues()}
+    chosen, left = _chosen([each for each in names if each not in known])
     paused = [each for each in chosen if await act.client.apause_queue(each, reason=act.reason)]
-    left = (
-        f" {amount(len(names) - len(chosen), 'queue')} more were left: press again."
-        if names.keys() - chosen
-        else ""
-    )
     return PressAnswer(
         f"{amount(len(paused), 'queue')} paused. What runs already goes on.{left}", changed=bool(paused)
     )
@@ -124,9 +124,15 @@ async def pause_all(act: Act) -> PressAnswer:
 
 async def resume_all(act: Act) -> PressAnswer:
     """Let claims of every queue go on that is paused."""
-    known = await act.client.apaused_queues()
-    resumed = [each for each in known if await act.client.aresume_queue(each.name)]
-    return PressAnswer(f"{amount(len(resumed), 'queue')} went on.", changed=bool(resumed))
+    chosen, left = _chosen([each.name for each in await act.client.apaused_queues()])
+    resumed = [each for each in chosen if await act.client.aresume_queue(each)]
+    return PressAnswer(f"{amount(len(resumed), 'queue')} went on.{left}", changed=bool(resumed))
+
+
+def _chosen(names: Sequence[str]) -> tuple[Sequence[str], str]:
+    """As many as one press changes, and what is said of the others."""
+    left = amount(len(names) - QUEUES_SHOWN, "queue")
+    return names[:QUEUES_SHOWN], f" {left} more were left: press again." if len(names) > QUEUES_SHOWN else ""
 
 
 async def weigh(act: Act) -> PressAnswer:
@@ -151,7 +157,17 @@ ACTIONS = (
     Action("/queues/weigh", weigh),
 )
 SCREENS = (
-    Screen("queues", "/queues", "Queues", queues, section=Section.WORK, place=30, key="q", actions=ACTIONS),
-    Screen("queue", "/queues/one", "Queue", queue, place=31),
+    Screen(
+        "queues",
+        "/queues",
+        "Queues",
+        queues,
+        section=Section.WORK,
+        place=30,
+        key="q",
+        actions=ACTIONS,
+        rows_max=ROWS_OF_QUEUES_MAX,
+    ),
+    Screen("queue", "/queues/one", "Queue", queue, place=31, rows_max=ROWS_OF_QUEUES_MAX),
     Screen("shares", "/queues/shares", "Shares", shares, place=32, live=False),
 )
