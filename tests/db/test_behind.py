@@ -71,7 +71,7 @@ async def submitted(engine: PostgresEngine, heard: Heard, holding: psycopg.Conne
     while await asyncio.to_thread(heard.get, timeout=PATIENCE_S) != "all before":
         pass
     holding.execute("SELECT pg_advisory_xact_lock(4711)")
-    engine._wakeups._sending()._rests_until = 0.0  # its time has come
+    engine._wakeups._sender._rests_until = 0.0  # its time has come
     async with asyncio.timeout(PATIENCE_S):
         await client.asubmit([one := plain()])
     assert begun(engine) == 1, "its connection is in use for the wake-up"

@@ -125,7 +125,7 @@ async def test_a_wake_up_is_heard_that_went_with_the_submit(pg: PostgresEngine) 
     assert await pg.arun(submit) == [job.id]
     assert are_told(submit)
     assert await asyncio.to_thread(told.get) == "mail"
-    pg._wakeups._sending()._rests_until = time.monotonic() + PATIENCE_S
+    pg._wakeups._sender._rests_until = time.monotonic() + PATIENCE_S
     gathers = telling(store.submit([new_job()]), "mail")
     await pg.arun(gathers)
     stop()

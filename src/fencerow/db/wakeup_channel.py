@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import psycopg
@@ -17,7 +16,10 @@ NOTIFY_ALONE: Any = pyformat(NOTIFY)  # psycopg wants a literal
 
 
 class WakeupChannel(MadeAnew):
-    """What is posted goes from a thread, which begins when something is posted first."""
+    """What is posted goes from a thread, which begins when something is posted first.
+
+    A fork's child has a sender of its own; so has whoever goes on after `close`.
+    """
 
     def __init__(self, pools: Pools, channel: str) -> None:
         self._pools = pools
@@ -25,39 +27,28 @@ class WakeupChannel(MadeAnew):
         self._check_process()
 
     def _forget(self) -> None:
-        self._lock = threading.Lock()
-        self._sender: WakeupSender | None = None
+        self._sender = WakeupSender(self._notify)
 
     def post(self, messages: list[str]) -> None:
         """Have them sent soon."""
-        self._sending().post(messages)
+        self._check_process()
+        self._sender.post(messages)
 
     def taken_along(self, messages: list[str]) -> list[str] | None:
         """These and what has gathered, to be sent together with a statement, or posted again. None: they gather on."""
-        return self._sending().taken_along(messages) if TAKES_TWO else None
+        self._check_process()
+        return self._sender.taken_along(messages) if TAKES_TWO else None
 
     def flush(self, timeout_s: float) -> None:
         """Wait until all that was posted is sent, at most this long."""
         self._check_process()
-        if self._sender is not None:
-            self._sender.flush(timeout_s)
+        self._sender.flush(timeout_s)
 
     def close(self) -> None:
         """Send what was posted, and end the thread. Before the pools are closed: it would open another for that."""
         self._check_process()
-        with self._lock:
-            sender, self._sender = self._sender, None
-        if sender is not None:
-            sender.close(1.0)
-
-    def _sending(self) -> WakeupSender:
-        self._check_process()
-        if self._sender is not None:
-            return self._sender  # nearly always; it spares the lock
-        with self._lock:
-            if self._sender is None:
-                self._sender = WakeupSender(self._notify)
-            return self._sender
+        sender, self._sender = self._sender, WakeupSender(self._notify)
+        sender.close(1.0)
 
     def _notify(self, messages: list[str]) -> None:
         try:
