@@ -15,10 +15,18 @@ from fencerow.db.faults import as_ours, not_permitted
 from fencerow.db.held import HeldConnection
 from fencerow.db.loop_pool import LoopPool
 from fencerow.db.pools import Pools
-from fencerow.db.prepared import PreparedMessage, WakeUpBehind, broken_off, checked, is_told
+from fencerow.db.prepared import PreparedMessage, WakeUpBehind, broken_off, check, is_told
 from fencerow.db.queries import Query
 from fencerow.db.run import Operation, Statement, Steps
 from fencerow.db.wakeup_channel import WakeupChannel
+
+# Given what failed, and with what; sees to it that the third is called.
+Failed = Callable[[Operation[Any], BaseException, Over], None]
+
+
+def tell_failed(_: Operation[Any], error: BaseException, over: Over) -> None:
+    """Leave it at that."""
+    over(None, error)
 
 
 def sent_at_once(
@@ -27,9 +35,11 @@ def sent_at_once(
     query_of: Callable[[Statement], Query],
     wakeups: WakeupChannel,
     over: Over,
+    failed: Failed = tell_failed,
 ) -> bool:
-    """Send the one statement of an operation, and have `over` called with its result or its error. False: nothing was
-    sent, since no connection is at hand, or since something must be prepared or refused first."""
+    """Send the one statement of an operation, and have `over` called with its result. Where it failed, `failed` is
+    called, which sees to `over`. False: nothing was sent, since no connection is at hand, or since something must be
+    prepared or refused first."""
     if not operation.prepared or operation.patience_s is not None:
         return False
     begun = pools.begin()
@@ -38,7 +48,7 @@ def sent_at_once(
     pool, held = begun
     is_known = False
     try:
-        sent = SentStatement(pools, pool, held, operation, wakeups, over)
+        sent = SentStatement(pools, pool, held, operation, wakeups, over, failed)
         is_known = sent.is_known(query_of)
     finally:  # whatever could not be written down
         if not is_known:
@@ -56,8 +66,8 @@ class SentStatement:
     """
 
     __slots__ = (
-        "_held", "_is_over", "_message", "_operation", "_over", "_pool", "_pools", "_prepared", "_steps",
-        "_taken_along", "_tells", "_wakeups",
+        "_failed", "_held", "_is_over", "_message", "_operation", "_over", "_pool", "_pools", "_prepared",
+        "_steps", "_taken_along", "_tells", "_wakeups",
     )  # fmt: skip
 
     def __init__(
@@ -68,6 +78,7 @@ class SentStatement:
         operation: Operation[Any],
         wakeups: WakeupChannel,
         over: Over,
+        failed: Failed,
     ) -> None:
         self._pools = pools
         self._pool = pool
@@ -78,6 +89,7 @@ class SentStatement:
         self._tells = operation.tells
         self._wakeups = wakeups
         self._over = over
+        self._failed = failed
         self._message: PreparedMessage | None = None
         self._taken_along: list[str] | None = None  # the wake-ups that went behind it, until they are told of
         self._is_over = False
@@ -131,7 +143,10 @@ class SentStatement:
         except BaseException as raised:
             failure = raised
         self._pools.end(self._pool, self._held, failure)
-        self._over(result, failure)
+        if failure is None:
+            self._over(result, None)
+        else:
+            self._failed(self._operation, failure, self._over)
 
     def _told(self, results: list[PGresult], error: BaseException | None) -> None:
         """The wake-ups behind it are sent, or must be sent once more. Once, as `_answered`."""
@@ -146,12 +161,12 @@ class SentStatement:
         held, prepared, message, steps = self._held, self._prepared, self._message, self._steps
         assert prepared is not None and message is not None, "it is known"
         try:
-            rows = prepared.rows(message, results, error) if steps else checked(results, error)
+            check(results, error)
             if self._taken_along is not None and self._tells is not None:
                 self._tells.are_told = True  # or will be: `_told`
             if steps is None:
                 return None
-            steps.send(rows)
+            steps.send(prepared.rows(message, results))
         except StopIteration as done:
             return done.value
         except InsufficientPrivilege as refused:

@@ -14,6 +14,7 @@ from collections.abc import MutableMapping
 from typing import Any, Final
 
 from psycopg import AsyncConnection, BaseConnection
+from psycopg.pq import ConnStatus
 
 from fencerow.db.prepared import PreparedStatements
 from fencerow.db.watchdog import Watched
@@ -100,7 +101,8 @@ class AtHand:
     def keep(self, held: HeldConnection, *, is_fit: bool) -> bool:
         """It is in use no more: whether it stays at hand, else it goes back to the pool."""
         held.used_at = time.monotonic()
-        if self.is_over or self.waiting or not is_fit or held.connection.closed or self._is_old(held):
+        is_closed = held.wire.pgconn.status == ConnStatus.BAD
+        if self.is_over or self.waiting or not is_fit or is_closed or self._is_old(held):
             return False
         self._idle.append(held)
         return True

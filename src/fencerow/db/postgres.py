@@ -35,8 +35,8 @@ from fencerow.db.postgres_session import (
     transaction,
 )
 from fencerow.db.prepared import TAKES_TWO
-from fencerow.db.queries import Queries, Query, identifier
-from fencerow.db.run import Operation, Pause, Statement, arun, arun_beside, run
+from fencerow.db.queries import Queries, identifier
+from fencerow.db.run import Operation, Pause, arun, arun_beside, run
 from fencerow.db.strikes import SHELTER, doorway, here, sheltered
 from fencerow.db.tries import Try, tries
 from fencerow.db.wakeup_channel import WakeupChannel
@@ -145,29 +145,22 @@ class PostgresEngine:
 
         Who waits for it may be cancelled, which changes nothing here.
         """
+        return sent_at_once(self._pools, operation, self.queries.of, self._wakeups, over, self._first_failed)
 
-        def answered(result: Any, error: BaseException | None) -> None:
-            """Only what failed needs the policy: it has tried once."""
-            if error is None:
-                over(result, None)
-                return
-            requests = tries(operation, self._pools.preparing)
-            attempt = next(requests)
-            assert isinstance(attempt, Try), "the first is no pause"
-            attempt.committing = True
-            begin, beside = partial(self._begin_try, operation), partial(self._go_on, operation)
-            TasklessRun(requests, over, begin=begin, beside=beside).answered(None, error)
-
-        return sent_at_once(self._pools, operation, self._query, self._wakeups, answered)
+    def _first_failed(self, operation: Operation[Any], error: BaseException, over: Over) -> None:
+        """Only what failed needs the policy for what is tried again: it has tried once."""
+        requests = tries(operation, self._pools.preparing)
+        attempt = next(requests)
+        assert isinstance(attempt, Try), "the first is no pause"
+        attempt.committing = True
+        begin, beside = partial(self._begin_try, operation), partial(self._go_on, operation)
+        TasklessRun(requests, over, begin=begin, beside=beside).answered(None, error)
 
     def _begin_try(self, operation: Operation[Any], attempt: Try | Pause, over: Over) -> bool:
         if isinstance(attempt, Pause):
             return False
-        attempt.committing = sent_at_once(self._pools, operation, self._query, self._wakeups, over)
+        attempt.committing = sent_at_once(self._pools, operation, self.queries.of, self._wakeups, over)
         return attempt.committing
-
-    def _query(self, statement: Statement) -> Query:
-        return statement.query or self.queries[statement.name]
 
     def _go_on(
         self, operation: Operation[Any], requests: Generator[Try | Pause, Any, Any], over: Over
@@ -215,7 +208,7 @@ class PostgresEngine:
                         held.connection, self.queries, held.watched, in_order=in_order
                     )
                     return await arun(operation.start(), session.execute)
-                alone = PreparedSession(held, prepared, self._query, notifies=operation.tells is not None)
+                alone = PreparedSession(held, prepared, self.queries.of, notifies=operation.tells is not None)
                 return await arun(operation.start(), alone.execute)
 
     async def _aplanned(self, operation: Operation[Any], attempt: Try) -> Any:
@@ -228,7 +221,7 @@ class PostgresEngine:
                 session: AsyncPostgresSession | PreparedSession = (
                     AsyncPostgresSession(held.connection, self.queries, held.watched)
                     if prepared is None
-                    else PreparedSession(held, prepared, self._query, notifies=False, begins=begins_with)
+                    else PreparedSession(held, prepared, self.queries.of, notifies=False, begins=begins_with)
                 )
                 held.wire.let_go()
                 async with aown_transaction(

@@ -100,13 +100,12 @@ class PreparedStatements:
                 self._send_ahead(wire, [each for each, _ in ahead])
             self.send(wire, message, answered)
             results, error = await answered.future
-            if error is None:
-                _check(results)
-                if len(results) <= len(ahead):
-                    raise OperationalError("the server closed the connection before it answered")
-                for (each, rows), result in zip(ahead, results, strict=False):
-                    rows += self._rows(each.query, [result])
-            return self.rows(message, results[-1:], error)
+            check(results, error)
+            if len(results) <= len(ahead):
+                raise OperationalError("the server closed the connection before it answered")
+            for (each, rows), result in zip(ahead, results, strict=False):
+                rows += self.rows(each, [result])
+            return self.rows(message, results[-1:])
         except BaseException as error:
             broken_off(wire, error)
             raise
@@ -151,15 +150,16 @@ class PreparedStatements:
         known = self._names
         return query.statements[0] in known and (not notifies or NOTIFIES.statements[0] in known)
 
-    def rows(self, message: PreparedMessage, results: list[PGresult], error: BaseException | None) -> Rows:
-        """The rows that a message brought.
-
-        Raises:
-            psycopg.Error: the statement failed. Only the server's own answer leaves the connection open.
-        """
-        if error is not None:
-            raise error
-        return self._rows(message.query, results)
+    def rows(self, message: PreparedMessage, results: list[PGresult]) -> Rows:
+        """The rows that a message brought, which went well."""
+        rows: Rows = []
+        for result in results:
+            if result.ntuples:
+                self._reader.set_pgresult(result)
+                rows += self._reader.load_rows(0, result.ntuples, tuple)
+                self._reader.set_pgresult(None)  # a claim is large
+        query = message.query
+        return query.with_names(_names(results[-1]), rows) if query.users else rows
 
     async def _prepare(self, wire: ConnectionWire, query: Query) -> None:
         (text,) = query.statements
@@ -169,20 +169,8 @@ class PreparedStatements:
             wire.pgconn.send_prepare(name, numbered(text, query.parameters).encode())
             wire.ask(answered)
             results, error = await answered.future
-            if error is not None:
-                raise error
-            _check(results)
+            check(results, error)
             self._names[text] = name
-
-    def _rows(self, query: Query, results: list[PGresult]) -> Rows:
-        _check(results)
-        rows: Rows = []
-        for result in results:
-            if result.ntuples:
-                self._reader.set_pgresult(result)
-                rows += self._reader.load_rows(0, result.ntuples, tuple)
-                self._reader.set_pgresult(None)  # a claim is large
-        return query.with_names(_names(results[-1]), rows) if query.users else rows
 
 
 class _Answered:
@@ -200,16 +188,18 @@ class _Answered:
             self.future.set_result((results, error))
 
 
-def checked(results: list[PGresult], error: BaseException | None) -> Rows:
-    """`PreparedStatements.rows` where nobody reads them: no row.
+def check(results: Sequence[PGresult], error: BaseException | None) -> None:
+    """Raise what kept the answer from coming, what the server answered, or that the driver lost it.
 
     Raises:
-        psycopg.Error: as there.
+        psycopg.Error: the statement failed. Only the server's own answer leaves the connection open.
     """
     if error is not None:
         raise error
-    _check(results)
-    return []
+    for result in results:
+        if result.status == ExecStatus.FATAL_ERROR:
+            failed = error_from_result(result)
+            raise failed if failed.sqlstate else OperationalError(str(failed))
 
 
 def is_told(results: list[PGresult], error: BaseException | None) -> bool:
@@ -296,11 +286,3 @@ class _Writers(dict[type[Any], Callable[[Any], bytes]]):
 WRITERS = _Writers({
     str: _of_text, int: _of_whole, float: _of_float, bool: _of_truth, list: _of_list,
 })  # fmt: skip
-
-
-def _check(results: Sequence[PGresult]) -> None:
-    """Raise what the server answered, or that the driver lost it."""
-    for result in results:
-        if result.status == ExecStatus.FATAL_ERROR:
-            error = error_from_result(result)
-            raise error if error.sqlstate else OperationalError(str(error))

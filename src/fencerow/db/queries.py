@@ -94,7 +94,7 @@ class Queries(Mapping[str, Query]):
 
     def of(self, statement: AskedQuery) -> Query:
         """The query that a statement runs: its own if it brings one, else the one of its name."""
-        return statement.query or self[statement.name]
+        return statement.query or self._read.get(statement.name) or self[statement.name]
 
     def name_of(self, table: str) -> str:
         """A table of ours as statements of this dialect write it."""
