@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 from psycopg import DataError, Error
 from psycopg.errors import InsufficientPrivilege
 from psycopg.pq.abc import PGresult
@@ -15,7 +16,7 @@ from fencerow.db.faults import as_ours, not_permitted
 from fencerow.db.held import HeldConnection
 from fencerow.db.loop_pool import LoopPool
 from fencerow.db.pools import Pools
-from fencerow.db.prepared import PreparedMessage, WakeUpBehind, broken_off, check, is_told
+from fencerow.db.prepared import PreparedMessage, PreparedStatements, WakeUpBehind, broken_off, check, is_told
 from fencerow.db.queries import Query
 from fencerow.db.run import Operation, Statement, Steps
 from fencerow.db.wakeup_channel import WakeupChannel
@@ -48,7 +49,8 @@ def sent_at_once(
     pool, held = begun
     is_known = False
     try:
-        sent = SentStatement(pools, pool, held, operation, wakeups, over, failed)
+        prepared = held.prepared if pools.preparing.wanted else None
+        sent = SentStatement(pools, pool, held, prepared, operation, wakeups, over, failed)
         is_known = sent.is_known(query_of)
     finally:  # whatever could not be written down
         if not is_known:
@@ -58,41 +60,25 @@ def sent_at_once(
     return is_known
 
 
-class SentStatement:
+class SentStatement(msgspec.Struct):
     """A statement that is under way, and who is called with what its operation makes of the answer.
 
     That is as soon as it is answered. A wake-up behind it keeps the connection, and nobody waits for it.
     It keeps nothing that keeps it: some thirty objects of each submit would wait for the garbage collector.
     """
 
-    __slots__ = (
-        "_failed", "_held", "_is_over", "_message", "_operation", "_over", "_pool", "_pools", "_prepared",
-        "_steps", "_taken_along", "_tells", "_wakeups",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        pools: Pools,
-        pool: LoopPool,
-        held: HeldConnection,
-        operation: Operation[Any],
-        wakeups: WakeupChannel,
-        over: Over,
-        failed: Failed,
-    ) -> None:
-        self._pools = pools
-        self._pool = pool
-        self._held = held
-        self._prepared = held.prepared if pools.preparing.wanted else None
-        self._operation = operation
-        self._steps: Steps[Any] | None = None  # of an operation that reads its answer
-        self._tells = operation.tells
-        self._wakeups = wakeups
-        self._over = over
-        self._failed = failed
-        self._message: PreparedMessage | None = None
-        self._taken_along: list[str] | None = None  # the wake-ups that went behind it, until they are told of
-        self._is_over = False
+    _pools: Pools
+    _pool: LoopPool
+    _held: HeldConnection
+    _prepared: PreparedStatements | None
+    _operation: Operation[Any]
+    _wakeups: WakeupChannel
+    _over: Over
+    _failed: Failed
+    _steps: Steps[Any] | None = None  # of an operation that reads its answer
+    _message: PreparedMessage | None = None
+    _taken_along: list[str] | None = None  # the wake-ups that went behind it, until they are told of
+    _is_over: bool = False
 
     def is_known(self, query_of: Callable[[Statement], Query]) -> bool:
         """Whether it is prepared on this connection, and can be written down."""
@@ -103,7 +89,7 @@ class SentStatement:
             self._steps = self._operation.start()
             statement = next(self._steps)
         query = query_of(statement)
-        if not self._prepared.knows(query, notifies=self._tells is not None):
+        if not self._prepared.knows(query, notifies=self._operation.tells is not None):
             return False
         try:
             self._message = PreparedMessage(query, statement.params)
@@ -115,7 +101,8 @@ class SentStatement:
         """Send it, and the wake-ups whose time has come. Once one is on its way, this sees to it."""
         assert self._prepared is not None and self._message is not None, "it is known"
         try:
-            messages = None if self._tells is None else self._wakeups.taken_along(self._tells.messages)
+            tells = self._operation.tells
+            messages = None if tells is None else self._wakeups.taken_along(tells.messages)
             self._taken_along = messages  # whatever breaks off from here on, they are told of
             behind = None if messages is None else WakeUpBehind(self._wakeups.channel, messages, self._told)
             self._prepared.send(self._held.wire, self._message, self._answered, behind)
@@ -162,8 +149,8 @@ class SentStatement:
         assert prepared is not None and message is not None, "it is known"
         try:
             check(results, error)
-            if self._taken_along is not None and self._tells is not None:
-                self._tells.are_told = True  # or will be: `_told`
+            if self._taken_along is not None and self._operation.tells is not None:
+                self._operation.tells.are_told = True  # or will be: `_told`
             if steps is None:
                 return None
             steps.send(prepared.rows(message, results))

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from psycopg import AsyncConnection, IsolationLevel
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
@@ -30,7 +29,7 @@ class Pools(ThreadPools):
 
     def _forget(self) -> None:
         super()._forget()
-        self._apools: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopPools] = WeakKeyDictionary()
+        self._apools: dict[asyncio.AbstractEventLoop, LoopPools] = {}
         self._tidying: set[asyncio.Task[None]] = set()
 
     def close(self) -> None:
@@ -185,7 +184,7 @@ class Pools(ThreadPools):
 
     def end(self, pool: LoopPool, held: HeldConnection, error: BaseException | None = None) -> None:
         """What `begin` gave is in use no more, but for a wake-up that is not answered yet; this is how it ended."""
-        refused = isinstance(error, REFUSES_WRITES)
+        refused = error is not None and isinstance(error, REFUSES_WRITES)
         if refused:
             held.wire.close()
         if held.wire.is_quiet:

@@ -30,7 +30,8 @@ QUOTED_VALUE = re.compile(r"(Invalid (?:enum )?value) .*", re.DOTALL)
 
 NEVER_TEXT = (int, float, bool, bytes)  # where one of these is declared, bytes cannot arrive as text
 
-LONG_NUMBER = b"0" * 19
+LONG_DIGITS = 19
+LONG_NUMBER = b"0" * LONG_DIGITS
 ALL_DIGITS_ZERO = bytes.maketrans(b"123456789", b"000000000")
 ONE_KIND = bytes.maketrans(b"{}", b"[]")
 NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
@@ -295,7 +296,7 @@ def suspicious(raw: bytes) -> bool:
     text = raw.decode("latin-1")
     if "null" in text or "\\u0000" in text or 'nan":' in text or 'inf":' in text:
         return True
-    if len(raw) < len(LONG_NUMBER):
+    if len(raw) < LONG_DIGITS:
         return False  # too short for a long number, and for any depth
     return LONG_NUMBER in raw.translate(ALL_DIGITS_ZERO) or deeper_than(raw, DEPTH_MAX)
 
