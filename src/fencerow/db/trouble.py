@@ -67,7 +67,7 @@ def out_of_resources(what: str, error: BaseException) -> OutOfResources:
 
 def took_too_long(error: BaseException) -> bool:
     """Whether the server gave the statement up when its time was over, so that nothing of it was stored."""
-    if not isinstance(error, DatabaseError):
+    if not isinstance(error, DatabaseError) or isinstance(error, RowRefused):  # a trigger may say so of a row
         return False
     from psycopg.errors import QueryCanceled
 

@@ -178,7 +178,7 @@ CREATE TRIGGER refuse BEFORE INSERT ON fencerow.finished_kept
 """
 
 
-@pytest.mark.parametrize("state", ["P0001", "42501"])
+@pytest.mark.parametrize("state", ["P0001", "42501", "57014"])
 async def test_a_job_that_cannot_be_moved_to_the_finished_ones_is_failed_where_it_is_and_moved_later(
     pg: PostgresEngine, state: str, caplog: pytest.LogCaptureFixture
 ) -> None:
