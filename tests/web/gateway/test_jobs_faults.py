@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, MutableMapping
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -175,3 +178,19 @@ async def test_a_cancel_beside_a_claim_is_answered_by_what_happened(
         else:
             assert str(number) in ran
             assert (job["state"] in ("cancelled", "succeeded"), job["attempt"]) == (True, 1)
+
+
+async def test_what_a_trigger_refuses_is_told_once_and_for_all(
+    lite_app: App, door: Door, migrated_path: Path
+) -> None:
+    """503 would be sent again and again."""
+    with closing(sqlite3.connect(migrated_path)) as connection:
+        connection.execute(
+            "CREATE TRIGGER rule BEFORE INSERT ON fencerow_jobs BEGIN SELECT RAISE(IGNORE); END"
+        )
+    async with lite_app, calling(Gateway(lite_app, authorize=door)) as caller:
+        answer = await caller.post("/v1/jobs", json=PAGES)
+
+    told = answer.json()
+    assert (answer.status_code, told["code"], told["repeat"]) == (422, "FR-952", "no")
+    assert "trigger" not in answer.text, "what the database says is for the log"

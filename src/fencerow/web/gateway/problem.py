@@ -38,6 +38,7 @@ STATUS: Mapping[type[BaseException], int] = MappingProxyType(
         errors.PayloadAltered: 409,
         errors.SealKeyUnknown: 409,
         errors.PayloadMissing: 409,
+        errors.RowRefused: 422,
         errors.DatabaseError: 503,
         errors.WorkerNotFound: 404,
         errors.WorkerGone: 409,
@@ -185,6 +186,8 @@ def retry_after_of(error: FencerowError, status: int) -> int | None:
 
 
 def _shut(error: FencerowError, status: int) -> str:
+    if isinstance(error, errors.RowRefused):
+        return "a rule of the database refuses this"
     if status != 503:
         return "the gateway met a fault of its own"
     if error.repeat == "ask":

@@ -24,6 +24,7 @@ from fencerow.core.errors import (
     OlderWorkers,
     OutcomeUnknown,
     PayloadTooLarge,
+    RowRefused,
     StoreUnavailable,
     UnknownJob,
 )
@@ -217,7 +218,7 @@ def _address(call: Call, handle: Handle[object]) -> str:
 
 
 CHECKED = (UnknownJob, InvalidArguments, InvalidPayload, PayloadTooLarge)
-STORED = (*CHECKED, KeyConflict, UnknownLimit, OutcomeUnknown, OlderWorkers, StoreUnavailable)
+STORED = (*CHECKED, KeyConflict, RowRefused, UnknownLimit, OutcomeUnknown, OlderWorkers, StoreUnavailable)
 KEY = {"Idempotency-Key": "one job under this key; a repeat gets the same answer"}
 TRACE = {
     "traceparent": "the trace that the job belongs to, by W3C Trace Context",
