@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from importlib.resources import files
+from pathlib import Path
 
 import httpx
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from fencerow import App
+from fencerow import App, Client
+from fencerow.config import Config
 from fencerow.core.errors import Unavailable
 from fencerow.web.dashboard.asgi import Dashboard
 from fencerow.web.dashboard.roles import NOBODY, Role, Visitor
@@ -121,8 +124,6 @@ async def test_a_database_that_is_gone_is_a_page_that_says_so(
 
 
 async def test_a_database_that_is_slow_is_given_up(lite_app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    import asyncio
-
     async def slow(_operation: object) -> None:
         await asyncio.Event().wait()
 
@@ -132,6 +133,33 @@ async def test_a_database_that_is_slow_is_given_up(lite_app: App, monkeypatch: p
     await board.aclose()
 
     assert answer.status_code == 503 and "FR-874" in answer.text
+
+
+async def test_a_press_that_takes_too_long_is_told_as_that(
+    migrated_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(*_: object, **__: object) -> bool:
+        await asyncio.Event().wait()
+        return True
+
+    config = Config(url=f"sqlite:///{migrated_path}", web_request_s=0.1)
+    async with App(config=config) as app:
+        await app.client.apause_queue("other")
+        monkeypatch.setattr(Client, "apause_queue", never)
+        visits = visiting(board := Dashboard(app, authorize=Doorkeeper(Role.ACT), read_only=False))
+        page = await visits.press("/queues/pause", back="/queues", on="/queues", queue="mail")
+        await board.aclose()
+
+    assert "it was not done within 0.1 s" in page.text and "look before you press again" in page.text
+
+
+@pytest.mark.parametrize("at", ["//[", "http://[", "/nowhere", "jobs", ""])
+async def test_what_is_no_address_of_a_live_page_is_not_found(lite_app: App, at: str) -> None:
+    visits = visiting(board := Dashboard(lite_app, authorize=Doorkeeper(Role.READ)))
+    answer = await visits.client.get("/live", params={"at": at})
+    await board.aclose()
+
+    assert answer.status_code == 404
 
 
 async def test_a_fault_of_a_view_tells_nothing(lite_app: App, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,10 +22,10 @@ from fencerow.web.dashboard.guard import check_origin, check_token, form_of
 from fencerow.web.dashboard.live import event
 from fencerow.web.dashboard.looks import Looks, ScreenPlace, Seen
 from fencerow.web.dashboard.roles import Role
-from fencerow.web.dashboard.screen import Act, Action, Screen
+from fencerow.web.dashboard.screen import Act, Action, PressAnswer, Screen
 from fencerow.web.dashboard.source import Source
 from fencerow.web.dashboard.statics import Statics
-from fencerow.web.errors import NoSuchRoute, NotAuthenticated
+from fencerow.web.errors import NoSuchRoute, NotAuthenticated, TooLate
 from fencerow.web.reading.callers import caller_of
 from fencerow.web.reading.origins import address_of
 from fencerow.web.reading.room import Room
@@ -127,10 +127,10 @@ class Serving:
         Raises:
             NoSuchRoute: no live screen is there.
         """
-        parts = urlsplit(at)
+        parts = urlsplit(at if is_ours(at) else "")  # of another host it may be no address at all
         for mapped, screen in self._paths:
             found, scope = mapped.matches({"type": "http", "method": "GET", "path": parts.path})
-            if found is Match.FULL and screen.live and is_ours(at):
+            if found is Match.FULL and screen.live:
                 return ScreenPlace(screen, _pairs(scope["path_params"]), _query(parts.query))
         raise NoSuchRoute("there is no live page there", "the address is another one", "open the page again")
 
@@ -165,8 +165,7 @@ class Serving:
         visitor, params = coming.visitor, request.path_params
         act = Act(self._app, visitor, params, given, address, coming.request_id, self._canary)
         try:
-            async with asyncio.timeout(self._settings.web_request_s):
-                told = await action.act(act)
+            told = await self._in_time(action, act)
         except FencerowError as error:
             return self._door.back(coming, form.get("back"), telling.refusal(error, coming.request_id))
         finally:
@@ -174,6 +173,26 @@ class Serving:
             self._looks.forget()
         kept = telling.KeptSentence(told.text, told.changed)
         return self._door.back(coming, told.to or form.get("back"), kept)
+
+    async def _in_time(self, action: Action, act: Act) -> PressAnswer:
+        """What became of a press.
+
+        Raises:
+            TooLate: the database took too long; what was wanted may be done, and of several things a part.
+        """
+        limit_s = self._settings.web_request_s
+        limit = asyncio.timeout(limit_s)
+        try:
+            async with limit:
+                return await action.act(act)
+        except TimeoutError:
+            if not limit.expired():
+                raise  # an error of ours that is one too
+            raise TooLate(
+                f"it was not done within {limit_s:g} s",
+                "the database is slow, or gone; it may have been done, or a part of it",
+                "look before you press again",
+            ) from None
 
     async def _form(self, coming: Coming) -> dict[str, str]:
         check_origin(coming.request)
