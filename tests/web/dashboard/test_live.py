@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from fencerow import App
 from fencerow.core.errors import Busy
+from fencerow.core.finding import Finding
 from fencerow.web.dashboard.asgi import Dashboard
 from fencerow.web.dashboard.beat import SLOW_S, Beat
 from fencerow.web.dashboard.cost import Cost, LookingClient
@@ -59,6 +61,24 @@ async def test_all_who_come_at_once_share_one_look(lite_app: App) -> None:
 
     assert {each.found["n"] for each in found} == {1}
     assert after.found["n"] == 2
+
+
+async def test_a_clock_that_is_set_back_keeps_no_look(lite_app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen, looks = Counted(), looks_of(lite_app, 60.0)
+    examined: list[float] = []
+
+    def examine() -> list[Finding]:
+        examined.append(time.time())
+        return []
+
+    problems, told = Problems(examine), []
+    for now_s in (9_000.0, 9_000.0, 5_400.0):
+        monkeypatch.setattr(time, "time", lambda now_s=now_s: now_s)
+        told.append((await looks.seen(screen.place())).found["n"])
+        await problems.found()
+        await problems.aclose()
+
+    assert (told, examined) == ([1, 1, 2], [9_000.0, 5_400.0])
 
 
 async def test_all_who_follow_a_page_share_one_look_a_round(lite_app: App) -> None:

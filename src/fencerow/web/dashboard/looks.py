@@ -174,4 +174,5 @@ class Looks:
 
 
 def _is_old(task: asyncio.Task[Seen]) -> bool:
-    return task.cancelled() or time.time() - task.result().at_s > FRESH_S
+    # Pages show when it was; one that seems to come yet was before the clock was set back.
+    return task.cancelled() or not 0 <= time.time() - task.result().at_s <= FRESH_S

@@ -41,7 +41,8 @@ class Problems:
 
     async def found(self, *, wait_s: float = WAIT_S) -> ProblemsFound | None:
         """What the last look found. It begins another one if that is old, and waits for the first a little."""
-        if self._found is None or time.time() - self._found.at_s > self._kept_s:
+        # Below 0 the clock was set back meanwhile.
+        if self._found is None or not 0 <= time.time() - self._found.at_s <= self._kept_s:
             self._begin()
         if self._found is None and self._looking is not None:
             await asyncio.wait([self._looking], timeout=wait_s)
