@@ -56,6 +56,10 @@ def direct(pg: PostgresEngine) -> None:
         pytest.skip("nothing is prepared through a pooler")
 
 
+def message(query: Query, params: dict[str, Any]) -> PreparedMessage:
+    return PreparedMessage(query, values(query, params))
+
+
 def telling(operation: Operation[Any], *messages: str) -> Operation[Any]:
     return msgspec.structs.replace(operation, tells=Tells(list(messages)))
 
@@ -77,12 +81,10 @@ async def test_values_of_all_kinds_arrive_as_they_are(pg: PostgresEngine) -> Non
     }
     async with pg._pools.aheld() as held:
         prepared = PreparedStatements(1)
-        assert await prepared.execute(held.wire, PreparedMessage(ALL_KINDS, given)) == [
+        assert await prepared.execute(held.wire, message(ALL_KINDS, given)) == [
             (True, True, True, True, True, 2**62)
         ]
-        ((size, answer),) = await prepared.execute(
-            held.wire, PreparedMessage(SIZE, {"text": "y" * 9_000_000})
-        )
+        ((size, answer),) = await prepared.execute(held.wire, message(SIZE, {"text": "y" * 9_000_000}))
     assert (size, len(str(answer))) == (9_000_000, 9_000_000)  # either way more than a socket takes at once
 
 
@@ -176,11 +178,11 @@ async def test_what_goes_ahead_is_answered_with_the_next(pg: PostgresEngine) -> 
     async with pg._pools.aheld() as held:
         prepared = PreparedStatements(1)
         found: list[Any] = []
-        ahead = [(PreparedMessage(Query("first", ("SELECT 1",), ()), {}), found)]
-        last = PreparedMessage(Query("last", ("SELECT 2",), ()), {})
+        ahead = [(message(Query("first", ("SELECT 1",), ()), {}), found)]
+        last = message(Query("last", ("SELECT 2",), ()), {})
         assert await prepared.execute(held.wire, last, ahead=ahead) == [(2,)]
         assert found == [(1,)]
-        broken = [(PreparedMessage(Query("broken", ("SELECT 1 / length('')",), ()), {}), found), *ahead]
+        broken = [(message(Query("broken", ("SELECT 1 / length('')",), ()), {}), found), *ahead]
         with pytest.raises(psycopg.errors.DivisionByZero):
             await prepared.execute(held.wire, last, ahead=broken)
         assert found == [(1,)], "nothing behind it was run"
@@ -192,10 +194,10 @@ async def test_what_breaks_off_leaves_a_closed_connection(pg: PostgresEngine, ho
     async with pg._pools.aheld() as held:
         if how == "ended":
             with pytest.raises(psycopg.Error):
-                await PreparedStatements(1).execute(held.wire, PreparedMessage(END, {}))
+                await PreparedStatements(1).execute(held.wire, message(END, {}))
         else:
             running = asyncio.create_task(
-                PreparedStatements(1).execute(held.wire, PreparedMessage(SIZE, {"text": ""}))
+                PreparedStatements(1).execute(held.wire, message(SIZE, {"text": ""}))
             )
             await asyncio.sleep(0)
             running.cancel()

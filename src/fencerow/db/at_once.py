@@ -16,7 +16,15 @@ from fencerow.db.faults import as_ours, not_permitted
 from fencerow.db.held import HeldConnection
 from fencerow.db.loop_pool import LoopPool
 from fencerow.db.pools import Pools
-from fencerow.db.prepared import PreparedMessage, PreparedStatements, WakeUpBehind, broken_off, check, is_told
+from fencerow.db.prepared import (
+    PreparedMessage,
+    PreparedStatements,
+    WakeUpBehind,
+    broken_off,
+    check,
+    is_told,
+    values,
+)
 from fencerow.db.queries import Query
 from fencerow.db.run import Operation, Statement, Steps
 from fencerow.db.wakeup_channel import WakeupChannel
@@ -92,7 +100,7 @@ class SentStatement(msgspec.Struct):
         if not self._prepared.knows(query, notifies=self._operation.tells is not None):
             return False
         try:
-            self._message = PreparedMessage(query, statement.params)
+            self._message = PreparedMessage(query, values(query, statement.params))
         except DataError:
             return False  # whoever runs it otherwise meets it, too, and says so
         return True

@@ -100,6 +100,7 @@ class AtHand:
 
     def keep(self, held: HeldConnection, *, is_fit: bool) -> bool:
         """It is in use no more: whether it stays at hand, else it goes back to the pool."""
+        held.watched.rest()
         held.used_at = time.monotonic()
         is_closed = held.wire.pgconn.status == ConnStatus.BAD
         if self.is_over or self.waiting or not is_fit or is_closed or self._is_old(held):

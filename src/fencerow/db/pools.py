@@ -114,7 +114,7 @@ class Pools(ThreadPools):
             await self._adrain(pool)
             raise
         finally:
-            if not self._is_kept(pool, held):
+            if not pool.at_hand.keep(held, is_fit=held.connection not in self._cancelled):
                 await self._aput_back(pool, held.let_go())
 
     async def _ataken(self, pool: LoopPool) -> HeldConnection | None:
@@ -202,13 +202,8 @@ class Pools(ThreadPools):
 
     def _end(self, pool: LoopPool, held: HeldConnection) -> None:
         pool.at_hand.begun.discard(held)
-        if not self._is_kept(pool, held):
+        if not pool.at_hand.keep(held, is_fit=held.connection not in self._cancelled):
             self._tidy(self._aput_back(pool, held.let_go()))
-
-    def _is_kept(self, pool: LoopPool, held: HeldConnection) -> bool:
-        """It is in use no more: whether it is at hand again, else it must be put back."""
-        held.watched.rest()
-        return pool.at_hand.keep(held, is_fit=held.connection not in self._cancelled)
 
     def _tidy(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -13,7 +13,7 @@ from psycopg.pq import TransactionStatus
 
 from fencerow.db.faults import not_permitted, translated
 from fencerow.db.held import HeldConnection
-from fencerow.db.prepared import TAKES_TWO, PreparedMessage, PreparedStatements
+from fencerow.db.prepared import TAKES_TWO, PreparedMessage, PreparedStatements, values
 from fencerow.db.preparing import IN_ORDER
 from fencerow.db.queries import Queries, Query, pyformat, written
 from fencerow.db.run import Operation, Rows, Statement, arun, run
@@ -190,7 +190,7 @@ class PreparedSession:
     ) -> None:
         """`begins`: its first statement begins a transaction of ours."""
         self._ahead: list[tuple[PreparedMessage, Rows]] = (
-            [(PreparedMessage(query, {}), []) for query in BEGINNING] if begins else []
+            [(PreparedMessage(query, []), []) for query in BEGINNING] if begins else []
         )
         self._held = held
         self._prepared = prepared
@@ -200,7 +200,8 @@ class PreparedSession:
     async def execute(self, statement: Statement) -> Rows:
         held = self._held
         try:
-            message = PreparedMessage(self._query_of(statement), statement.params)
+            query = self._query_of(statement)
+            message = PreparedMessage(query, values(query, statement.params))
             if statement.ahead and TAKES_TWO:
                 rows: Rows = []
                 self._ahead.append((message, rows))

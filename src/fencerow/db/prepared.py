@@ -18,6 +18,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from psycopg import DataError, Error, OperationalError, capabilities
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
@@ -41,15 +42,11 @@ NOTIFIES = Query("notify", (NOTIFY_BEHIND,), ("channel", "messages"))
 TAKES_TWO = capabilities.has_pipeline()
 
 
-class PreparedMessage:
-    """One statement with its parameters as they are sent."""
+class PreparedMessage(msgspec.Struct):
+    """One statement with its parameters as they are sent: its `values`."""
 
-    __slots__ = ("given", "query")
-
-    def __init__(self, query: Query, params: Mapping[str, Any]) -> None:
-        """Raises psycopg.DataError: a text has a null character."""
-        self.query = query
-        self.given = values(query, params)
+    query: Query
+    given: list[bytes | None]
 
 
 class WakeUpBehind:
