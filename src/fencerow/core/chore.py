@@ -61,6 +61,11 @@ class Chore(ABC):
         """Whether there is nothing to do just now, so that a worker which ends when nothing is left may end."""
         return True
 
+    async def queues_soon(self) -> bool:
+        """Whether the database has something for it that makes jobs due at once, heard of or not: a worker which ends
+        when nothing is left asks at its end, and waits for them. May raise what the database does."""
+        return False
+
     async def end(self, within_s: float) -> None:  # noqa: B027 - most hold nothing
         """The worker stops: finish the work under way, and release what is held. `tick` is not called any more."""
 
@@ -114,6 +119,9 @@ class _GivenChore(Chore):
     @property
     def is_idle(self) -> bool:
         return bool(getattr(self._given, "is_idle", True))
+
+    async def queues_soon(self) -> bool:
+        return hasattr(self._given, "queues_soon") and bool(await self._given.queues_soon())
 
     async def end(self, within_s: float) -> None:
         if hasattr(self._given, "end"):

@@ -39,6 +39,11 @@ class FlowChore(Dormant):
             return super().is_for(message)
         return (self._chore is not None and self._chore.is_for(message)) or self._expects()
 
+    async def queues_soon(self) -> bool:
+        from fencerow.flows.waking import flows_wanted
+
+        return (await self.engine().arun(flows_wanted())).untold
+
     def _expects(self) -> bool:
         # Asked at each end that is told: in a program without flows nothing is looked up for it.
         return bool(_expected) and _expected.get(self.engine(), 0.0) > time.monotonic()

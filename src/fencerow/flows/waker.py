@@ -37,6 +37,7 @@ class FlowWaker(Chore):
         self._telemetry = telemetry
         self._live = True  # whether there are flows that have not ended, as far as it knows
         self._heard = True  # whether an end may be there to tell
+        self._looks = False  # whether it is at that, or was broken off
         self._mended_at = time.monotonic()
         self._after = NIL
 
@@ -53,11 +54,11 @@ class FlowWaker(Chore):
     @property
     def is_idle(self) -> bool:
         """Whether it has looked since it heard of an end, and nothing was to be told."""
-        return not self._heard
+        return not (self._heard or self._looks)
 
     async def tick(self) -> float:
         """Wake who goes on; returns the pause until the next look."""
-        self._heard = False
+        self._heard, self._looks = False, True
         wanted = await self._engine().arun(flows_wanted())
         self._live = wanted.live
         pause_s = POLL_S
@@ -70,6 +71,7 @@ class FlowWaker(Chore):
             self._engine().wake(hints_of_queued(woken))
         if wanted.live and time.monotonic() >= self._mended_at + MEND_EVERY_S:
             pause_s = min(pause_s, await self._mend())
+        self._looks = False
         return pause_s
 
     async def _advance(self) -> float:

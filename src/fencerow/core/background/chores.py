@@ -106,6 +106,10 @@ class Chores:
         """Whether those that come to an end have come to it."""
         return all(each.chore.is_idle for each in self._given)
 
+    async def queue_soon(self) -> bool:
+        """Whether one of them will make jobs due at once, as far as the database tells."""
+        return any([await each.chore.queues_soon() for each in self._given])
+
     def end(self, within_s: float) -> None:
         """Stop their loops, and let those that hold something give it back within this time."""
         for each in self._given:

@@ -20,7 +20,7 @@ async def until_idle(engine: Engine, config: CoreConfig, names: Sequence[str], p
     """Until a look from the beginning found nothing due, nothing is held here, and no due job is merely locked."""
     while True:
         await asyncio.sleep(config.poll_min_s)
-        if not _holds_nothing(parts) or not parts.chores.are_idle():
+        if not _holds_nothing(parts):
             continue
         if parts.life.paused:
             return
@@ -32,8 +32,9 @@ async def until_idle(engine: Engine, config: CoreConfig, names: Sequence[str], p
 
 
 def _holds_nothing(parts: Assembly) -> bool:
-    """Whether nothing is held here, and a look from the beginning found nothing due."""
-    return not parts.roster.held and not parts.acker.backlog and parts.claims.are_idle()
+    """Whether nothing is held here, a look from the beginning found nothing due, and no chore is at its work."""
+    is_held = parts.roster.held or parts.acker.backlog
+    return not is_held and parts.claims.are_idle() and parts.chores.are_idle()
 
 
 async def _any_due(engine: Engine, config: CoreConfig, names: Sequence[str], parts: Assembly) -> bool:
@@ -44,6 +45,8 @@ async def _any_due(engine: Engine, config: CoreConfig, names: Sequence[str], par
         for queues_soon in brought().queues_soon:
             if await engine.arun(queues_soon()):
                 return True
+        if await parts.chores.queue_soon():
+            return True
         return await engine.arun(store.any_due(queues, list(names), parsed_labels(config.labels)))
     except Exception as error:
         if not is_trouble(error):
