@@ -20,8 +20,18 @@ from fencerow.db.borrow import borrowed
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.run import Operation
 from fencerow.db.sqlite import SqliteEngine
-from fencerow.errors import Busy, ReadOnly, RetryTransaction, SchemaMissing, SchemaTooOld, UnusableConnection
+from fencerow.errors import (
+    Busy,
+    NotPermitted,
+    ReadOnly,
+    RetryTransaction,
+    RowRefused,
+    SchemaMissing,
+    SchemaTooOld,
+    UnusableConnection,
+)
 from tests.conftest import postgres_engine
+from tests.core.client.test_group import FORBIDS, POLICY
 from tests.db.lenders import OF_EACH_DRIVER, Loan
 from tests.db.work import keyed, seen
 from tests.kit.asked import submit_keyed
@@ -31,6 +41,12 @@ POSTGRES = [lender for lender in OF_EACH_DRIVER if lender.dialect == "postgres"]
 SQLITE = [lender for lender in OF_EACH_DRIVER if lender.dialect == "sqlite"]
 on_postgres = pytest.mark.parametrize("lender", POSTGRES, ids=lambda lender: lender.name)
 on_sqlite = pytest.mark.parametrize("lender", SQLITE, ids=lambda lender: lender.name)
+
+RULES = {
+    FORBIDS.replace("{state}", "55000"): RowRefused,
+    "DROP TRIGGER forbid ON fencerow.jobs;" + POLICY: RowRefused,
+    "REVOKE INSERT ON fencerow.jobs FROM CURRENT_USER": NotPermitted,
+}
 
 
 @pytest.fixture
@@ -285,3 +301,17 @@ async def test_a_schema_that_is_not_there_is_named(empty_postgres_url: str) -> N
 
     await connection.close()
     await engine.aclose()
+
+
+@on_postgres
+async def test_a_rule_against_a_row_is_told_from_a_missing_privilege(
+    loan: Loan, lent_engine: AnyEngine
+) -> None:
+    assert isinstance(lent_engine, PostgresEngine)
+    for rule, told in RULES.items():
+        with psycopg.connect(lent_engine.conninfo) as connection:
+            connection.execute(rule.encode())
+        await loan.begin()
+        with pytest.raises(told):
+            await loan.run(store.submit([new_job(priority=7)]))
+        await loan.end("ROLLBACK")

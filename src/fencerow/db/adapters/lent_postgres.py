@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 import psycopg
+from psycopg.pq import DiagnosticField
 
 from fencerow.db.adapters.frame import (
     INSIDE,
@@ -155,12 +156,34 @@ def _typed(text: str, types: tuple[tuple[str, str], ...]) -> str:
 
 def sqlstate(error: BaseException) -> str | None:
     """The code that the server gave, however the driver calls it."""
-    for holder in (error, getattr(error, "orig", None), getattr(error, "__cause__", None)):
+    for holder in _holders(error):
         for name in ("sqlstate", "pgcode"):
             state = getattr(holder, name, None)
             if isinstance(state, str):
                 return state
     return None
+
+
+def _holders(error: BaseException) -> tuple[object, ...]:
+    """The error, and those that it stands for: SQLAlchemy's has the driver's, where asyncpg's own stands behind."""
+    orig = getattr(error, "orig", None)
+    return error, orig, error.__cause__, getattr(orig, "__cause__", None)
+
+
+def _where(error: BaseException) -> dict[int, bytes | None]:
+    """Where in the server it was raised, as psycopg 3 has it: that tells what is of a row from what is of all."""
+    for holder in _holders(error):
+        diag = getattr(holder, "diag", None)
+        if diag is not None:  # psycopg 3 and 2
+            return _fields(diag.context, diag.source_function)
+        if hasattr(holder, "server_source_function"):  # asyncpg
+            return _fields(getattr(holder, "context", None), holder.server_source_function)
+    return {}
+
+
+def _fields(context: str | None, source_function: str | None) -> dict[int, bytes | None]:
+    given = {DiagnosticField.CONTEXT: context, DiagnosticField.SOURCE_FUNCTION: source_function}
+    return {field: text.encode() for field, text in given.items() if text is not None}
 
 
 def is_lost(error: BaseException) -> bool:
@@ -189,6 +212,6 @@ def server_fault(error: BaseException, kind: str) -> FencerowError | None:
             "roll it back, and pass one that may write, on the primary",
         )
     try:
-        return known_fault(psycopg.errors.lookup(state)(text))
+        return known_fault(psycopg.errors.lookup(state)(text, info=_where(error)))
     except KeyError:
         return None  # a code that psycopg has no class for
