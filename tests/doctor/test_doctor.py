@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,22 @@ import msgspec
 import psycopg
 import pytest
 
+from fencerow.config import Config
 from fencerow.core.config import CoreConfig
-from fencerow.core.finding import Finding
+from fencerow.core.errors import Busy, DatabaseError, StorageFull, Unavailable
+from fencerow.core.finding import Finding, ok
 from fencerow.core.model import worker
 from fencerow.core.model.state import State
 from fencerow.core.model.wanted import Stated
 from fencerow.core.store import store
+from fencerow.core.wing import Check
 from fencerow.db import sqlite_file
+from fencerow.db.engine import Engine
 from fencerow.db.filesystem import Mount
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.doctor import backlog, on_postgres, on_sqlite
-from fencerow.doctor.examine import with_queries
+from fencerow.doctor.examine import examine, with_queries
 from fencerow.doctor.shape import examine_shape, expected, shape_of
 from fencerow.operators.looking import Count
 from fencerow.operators.queues import pause_queue, paused_queues
@@ -278,6 +283,28 @@ def test_nothing_is_called_unserved_where_not_all_workers_were_looked_at(
     found = [each.name for each in backlog.examine_backlog(engine, CoreConfig())]
 
     assert not {"unknown job", "unserved queue", "label that nobody carries"} & set(found)
+
+
+@pytest.mark.parametrize(
+    ("error", "stops_on"), [(Unavailable, {"pg", "sqlite"}), (Busy, {"sqlite"}), (StorageFull, set())]
+)
+def test_nothing_is_asked_of_a_database_that_does_not_answer_any_more(
+    engine: AnyEngine, url: str, error: type[DatabaseError], stops_on: set[str]
+) -> None:
+    asked: list[str] = []
+
+    def gone(_engine: Engine, _config: CoreConfig) -> Iterator[Finding]:
+        raise error("it is gone", "refused", "start it")
+
+    def after(_engine: Engine, _config: CoreConfig) -> Iterator[Finding]:
+        asked.append("after")
+        yield ok("after", "well")
+
+    found = examine(Config(url=url), [Check("gone", gone), Check("after", after)])
+
+    stops = ("pg" if isinstance(engine, PostgresEngine) else "sqlite") in stops_on
+    assert asked == ([] if stops else ["after"])
+    assert found[-1].name == ("other checks" if stops else "after")
 
 
 def test_what_to_do_is_copied_into_a_shell_whatever_the_name_is(

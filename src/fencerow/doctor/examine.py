@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -11,10 +11,11 @@ from typing import Protocol, runtime_checkable
 import psycopg
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.errors import DatabaseError, FencerowError
-from fencerow.core.finding import Finding, fail, failed, ok
+from fencerow.core.errors import Busy, DatabaseError, FencerowError, Unavailable
+from fencerow.core.finding import Finding, Level, fail, failed, info, ok
 from fencerow.core.store.connect import DEFAULT_URL, open_engine
 from fencerow.core.wing import Check, wings
+from fencerow.db.engine import Traits
 from fencerow.db.faults import first_line
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.probe import reach_postgres
@@ -56,9 +57,20 @@ def examine(config: CoreConfig, of_app: Sequence[Check] = ()) -> list[Finding]:
         engine.close()
         return reached
     try:
-        return [*reached, *_checks(engine, config, of_app)]
+        return [*reached, *_until_gone(_checks(engine, config, of_app), engine.traits)]
     finally:
         engine.close()
+
+
+def _until_gone(found: Iterable[Finding], traits: Traits) -> Iterator[Finding]:
+    """No check after one that the database did not answer: each would wait as long for the same. A server may be busy
+    with what one of them asks alone; a file that somebody keeps locked is so for all."""
+    gone = (Unavailable.code, Busy.code) if traits.one_writer else (Unavailable.code,)
+    for each in found:
+        yield each
+        if each.level is Level.FAIL and each.found.partition(":")[0] in gone:
+            yield info("other checks", f"none was made after {each.name}", "repeat when the database answers")
+            return
 
 
 def _checks(
