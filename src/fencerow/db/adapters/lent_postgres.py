@@ -176,8 +176,9 @@ def _where(error: BaseException) -> dict[int, bytes | None]:
         diag = getattr(holder, "diag", None)
         if diag is not None:  # psycopg 3 and 2
             return _fields(diag.context, diag.source_function)
-        if hasattr(holder, "server_source_function"):  # asyncpg
-            return _fields(getattr(holder, "context", None), holder.server_source_function)
+        raised_in = getattr(holder, "server_source_function", None)
+        if raised_in is not None:  # asyncpg
+            return _fields(getattr(holder, "context", None), raised_in)
     return {}
 
 
