@@ -54,7 +54,8 @@ class Named:
 async def test_a_failover_is_survived_though_several_are_at_hand(pg: PostgresEngine) -> None:
     idle: Sequence[HeldConnection] = ()
     async with asyncio.timeout(PATIENCE_S):
-        while len(idle) < 2:  # until both have it prepared; the second submit may meet the connection of the first
+        # Until both have it prepared: the second submit may meet the connection of the first.
+        while len(idle) < 2:
             await asyncio.gather(*(pg.arun(store.submit([new_job()])) for _ in range(2)))
             idle = pg._pools._apools[asyncio.get_running_loop()].pools[False].at_hand._idle
     for held in idle:  # as if what they lead to were a standby now

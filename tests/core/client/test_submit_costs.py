@@ -20,8 +20,8 @@ from fencerow_proof.servers.pgbouncer import is_pooled
 
 SUBMITS = 20
 CALLERS = 100
-# 269 with CPython 3.11 and psycopg 3.3, 180 with those of the event loop and of its wake-up, and 43 for each of a hundred
-# callers. Other versions call what they call, so there is room.
+# 269 with CPython 3.11 and psycopg 3.3, 180 with those of the event loop and of its wake-up, and 43 for each of a
+# hundred callers. Other versions call what they call, so there is room.
 CALLS_MAX = 290
 LOOP_CALLS_MAX = 200
 AMONG_MANY_CALLS_MAX = 50

@@ -65,7 +65,9 @@ def test_what_no_worker_can_work_with_is_refused(pg: PostgresEngine, column: str
     assert pg.run(looking.counts()) == []
 
 
-@pytest.mark.parametrize("changed", ["holder = gen_random_uuid()", "state = 'running'", "key = 'k'", "scope = 's'"])
+@pytest.mark.parametrize(
+    "changed", ["holder = gen_random_uuid()", "state = 'running'", "key = 'k'", "scope = 's'"]
+)
 def test_a_change_is_refused_as_a_new_row_is(pg: PostgresEngine, changed: str) -> None:
     """The guard is the condition of an index: a change that leaves all indexes alone would not meet it."""
     job_id = insert(pg, "priority", "0")

@@ -1,9 +1,9 @@
 """The lanes in which jobs are queued, and in which order a claim is given them.
 
-A lane is a priority of a queue and one of the names below. The schema computes the name from the job, by the function
-`lane` on PostgreSQL and in a column on SQLite: this page and the schema say the same. A claim names the lanes from which it
-may take, so whoever may not take a job does not meet it. Where the time counts that jobs have been due, another lane may go
-first than the one of the highest priority: `Ageing`.
+A lane is a priority of a queue and one of the names below. The schema computes the name from the job, by the
+function `lane` on PostgreSQL and in a column on SQLite: this page and the schema say the same. A claim names the lanes
+from which it may take, so whoever may not take a job does not meet it. Where the time counts that jobs have been due,
+another lane may go first than the one of the highest priority: `Ageing`.
 """
 
 from __future__ import annotations
