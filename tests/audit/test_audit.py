@@ -105,6 +105,17 @@ def test_each_command_that_changes_something_leaves_an_entry(
     assert "queue mail paused" in shown and "reason: outage" in shown and "limit" not in shown
 
 
+def test_a_user_whose_name_is_no_text_is_told_as_far_as_it_is(
+    cli: Cli, engine: AnyEngine, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FENCEROW_ACTOR", raising=False)
+    monkeypatch.setenv("LOGNAME", "m\udcffx")  # a byte that is no UTF-8
+
+    assert cli("queues", "pause", "mail").code == 0
+    (entry,) = Client(engine).audit.entries()
+    assert entry.person.startswith("m\ufffdx@")
+
+
 def test_an_entry_and_its_change_are_there_together_or_not_at_all(engine: AnyEngine) -> None:
     nobody = Client(AuditedEngine(engine, Person("", Via.HTTP)), actor="mara")
     somebody = Client(AuditedEngine(engine, MARA), actor="mara")

@@ -25,6 +25,7 @@ from fencerow.core.store.connect import DEFAULT_URL, open_engine
 from fencerow.core.wing import witnessed
 from fencerow.db.engine import Engine
 from fencerow.db.probe_sqlite import reach_sqlite
+from fencerow.db.text import storable
 from fencerow.db.url import PostgresUrl, SqliteUrl, parse_url
 
 
@@ -141,7 +142,9 @@ def actor(config: CoreConfig | None = None) -> str:
         user = getpass.getuser()
     except (KeyError, OSError):
         user = str(os.getuid())
-    return f"{user}@{socket.gethostname()}"
+    return storable(
+        f"{user}@{socket.gethostname()}"
+    )  # the environment names the user, and may hold any bytes
 
 
 def in_person(engine: Engine, asked: CommandOptions) -> Engine:

@@ -10,9 +10,10 @@ from fencerow import App
 from fencerow.client import Client
 from fencerow.core.model.person import Person, Via
 from fencerow.core.wing import witnessed
+from fencerow.web.dashboard.screen import UNNAMED
 from fencerow.web.dashboard.screens import audit
 from tests.web.dashboard.hostile import HOSTILE, is_inert
-from tests.web.dashboard.visiting import Visits
+from tests.web.dashboard.visiting import Doorkeeper, Visits
 
 
 def client_of(app: App, person: str) -> Client:
@@ -56,6 +57,21 @@ async def test_a_page_leads_to_the_older_one(
 
     assert "gamma" in newest.text and "beta" in newest.text and "alpha" not in newest.text
     assert "person=ada" in older and "alpha" in rest.text and "beta" not in rest.text
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("ma\x00ra", "ma\ufffdra"), ("ma\ud800", "ma\ufffd"), (" ", UNNAMED), ("", UNNAMED)]
+)
+async def test_whatever_name_a_host_gives_pages_show_and_entries_keep(
+    app: App, visits: Visits, door: Doorkeeper, name: str, told: str
+) -> None:
+    await app.jobs["pages"].asubmit("a.pdf")
+    door.name = name
+    await visits.press("/queues/pause", back="/queues", on="/queues", queue="documents")
+    (entry,) = await app.client.audit.aentries()
+
+    assert entry.person == told
+    assert told in (await visits.see("/audit")).text
 
 
 async def test_hostile_text_is_inert(lite_app: App, visits_lite: Visits) -> None:

@@ -18,6 +18,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.ids import new_id
+from fencerow.db.text import storable
 from fencerow.web.dashboard import telling
 from fencerow.web.dashboard.guard import ALWAYS, Cookies, form_token, new_seed
 from fencerow.web.dashboard.live import LiveParts
@@ -170,6 +171,8 @@ class Door:
         if entry.role is Role.NONE:
             return NOBODY
         visitor = await self._authorize(request)
+        # A host takes the name from wherever its people are kept. Pages show it, and a change is stored with it.
+        visitor = Visitor(storable(str(visitor.name or "")).strip(), visitor.role)
         if visitor.role is Role.NONE:
             raise _nobody()
         if self._read_only:
