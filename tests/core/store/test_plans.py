@@ -211,6 +211,7 @@ def test_a_page_of_the_list_walks_the_primary_key(busy: PostgresEngine) -> None:
     filters = dict.fromkeys(("queue", "name", "states", "scope", "key", "tag", "before_id", "from_id"))
     plan = nodes(busy, "list", {**filters, "live": True, "finished": True, "limit": 50})
     assert not [node for node in scans(plan, "jobs") if node["Node Type"] == "Seq Scan"]
+    assert not [node for node in plan if node["Node Type"] == "Sort"], "the halves are merged"
     assert touched(plan) < 300
 
 

@@ -30,6 +30,7 @@ AND (CAST(:metadata AS jsonb) IS NULL
 -- from_id the one where the search ends: what hardly any job has is looked for until there.
 -- Of which table jobs can be is said by the caller, from the states that it wants: whoever looks for failed jobs would
 -- walk through all live ones first, and find none.
+-- Both halves have columns of the same types: otherwise they are not merged in the order of their ids, and each is sorted whole.
 SELECT CAST(json_build_object(
            {{all but payloads}}
        ) AS text)
@@ -41,7 +42,7 @@ FROM ((SELECT job.*, fencerow.lane(job)
        ORDER BY job.id DESC
        LIMIT CAST(:limit AS integer))
       UNION ALL
-      (SELECT job.*, ''
+      (SELECT job.*, CAST('' AS fencerow.job_lane)
        FROM fencerow.finished_jobs AS job
        WHERE CAST(:finished AS boolean)
          AND {{filters}}
