@@ -24,6 +24,7 @@ from fencerow.db.postgres import PostgresEngine
 from fencerow.db.prepared import PreparedStatements
 from fencerow.db.run import Tells
 from fencerow.db.wakeup_channel import WakeupChannel
+from fencerow.db.wire import ConnectionWire
 from fencerow_proof.servers.pgbouncer import is_pooled
 from tests.conftest import postgres_engine
 from tests.db.test_at_once import begun, one_after_the_other, plain
@@ -84,21 +85,24 @@ async def test_what_cannot_be_written_down_leaves_its_connection_at_hand(pg: Pos
     assert begun(pg) == 0
 
 
-@pytest.mark.parametrize("is_sent", [False, True], ids=["before it is sent", "right behind it"])
+@pytest.mark.parametrize("where", ["before it is sent", "in the midst", "right behind it"])
 @pytest.mark.parametrize("kind", [MemoryError, KeyboardInterrupt])
 async def test_what_breaks_off_a_send_is_told_once_and_costs_no_connection(
-    pg: PostgresEngine, kind: type[BaseException], is_sent: bool
+    pg: PostgresEngine, kind: type[BaseException], where: str
 ) -> None:
     await pg.arun(store.submit([new_job()]))
     plainly, told = PreparedStatements.send, list[object]()
 
     def broken_off(*given: Any) -> None:
-        if is_sent:
+        if where == "right behind it":
             plainly(*given)
         raise kind
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PreparedStatements, "send", broken_off)
+        if where == "in the midst":
+            patch.setattr(ConnectionWire, "_write", broken_off)
+        else:
+            patch.setattr(PreparedStatements, "send", broken_off)
         assert pg.begin(store.submit([new_job()]), lambda _, error: told.append(type(error)))
     await pg._pools.aanswered(PATIENCE_S)
     assert (told, begun(pg)) == ([kind], 0)

@@ -85,8 +85,7 @@ class SentStatement(msgspec.Struct):
     _failed: Failed
     _steps: Steps[Any] | None = None  # of an operation that reads its answer
     _message: PreparedMessage | None = None
-    _taken_along: list[str] | None = None  # the wake-ups that went behind it, until they are told of
-    _is_over: bool = False
+    _taken_along: list[str] | None = None  # the wake-ups that go behind it
 
     def is_known(self, query_of: Callable[[Statement], Query]) -> bool:
         """Whether it is prepared on this connection, and can be written down."""
@@ -118,17 +117,15 @@ class SentStatement(msgspec.Struct):
             self._broken_off(error)
 
     def _broken_off(self, error: BaseException) -> None:
-        """It was not sent, or nobody waits for its answer."""
-        soon = asyncio.get_running_loop().call_soon
-        soon(self._answered, [], error)
-        if self._taken_along is not None:
-            soon(self._told, [], error)
+        """Nothing more goes by this connection. Whom the wire took it calls itself, as it is closed."""
+        soon, wire = asyncio.get_running_loop().call_soon, self._held.wire
+        soon(wire.close, error)
+        for then in [self._answered] if self._taken_along is None else [self._answered, self._told]:
+            if not wire.took(then):
+                soon(then, [], error)
 
     def _answered(self, results: list[PGresult], error: BaseException | None) -> None:
-        """Give the connection back, and tell who waits: once, though what broke off may be answered as well."""
-        if self._is_over:
-            return
-        self._is_over = True
+        """Give the connection back, and tell who waits."""
         result: Any = None
         failure: BaseException | None = None
         try:
@@ -144,12 +141,10 @@ class SentStatement(msgspec.Struct):
             self._failed(self._operation, failure, self._over)
 
     def _told(self, results: list[PGresult], error: BaseException | None) -> None:
-        """The wake-ups behind it are sent, or must be sent once more. Once, as `_answered`."""
-        messages, self._taken_along = self._taken_along, None
-        if messages is None:
-            return
+        """The wake-ups behind it are sent, or must be sent once more."""
+        assert self._taken_along is not None, "some went behind it"
         if not is_told(results, error):
-            self._wakeups.post(messages)
+            self._wakeups.post(self._taken_along)
         self._pools.end_behind(self._pool, self._held)
 
     def _result(self, results: list[PGresult], error: BaseException | None) -> Any:

@@ -114,27 +114,23 @@ class PreparedStatements:
         reads. What it wakes goes `behind` it.
 
         Raises:
-            psycopg.Error: it could not be sent, nor what is behind it. The connection is closed.
+            psycopg.Error: it could not be sent, nor what is behind it. Close the wire: nobody may use it further.
         """
         pgconn, name = wire.pgconn, self._names[message.query.statements[0]]
-        try:
-            if behind is None and wire.is_quiet and not pgconn.pipeline_status:
-                pgconn.send_query_prepared(name, message.given)
-                wire.ask(then)
-                return
-            if wire.is_quiet and not pgconn.pipeline_status:  # else some were given ahead
-                pgconn.enter_pipeline_mode()
+        if behind is None and wire.is_quiet and not pgconn.pipeline_status:
             pgconn.send_query_prepared(name, message.given)
-            pgconn.pipeline_sync()
-            if behind is None:
-                wire.ask(then)
-                return
-            pgconn.send_query_prepared(self._names[NOTIFIES.statements[0]], behind.given)
-            pgconn.pipeline_sync()
-            wire.ask(then, behind.then)
-        except BaseException:
-            wire.close()
-            raise
+            wire.ask(then)
+            return
+        if wire.is_quiet and not pgconn.pipeline_status:  # else some were given ahead
+            pgconn.enter_pipeline_mode()
+        pgconn.send_query_prepared(name, message.given)
+        pgconn.pipeline_sync()
+        if behind is None:
+            wire.ask(then)
+            return
+        pgconn.send_query_prepared(self._names[NOTIFIES.statements[0]], behind.given)
+        pgconn.pipeline_sync()
+        wire.ask(then, behind.then)
 
     def _send_ahead(self, wire: ConnectionWire, ahead: Sequence[PreparedMessage]) -> None:
         """Give these to the driver, which sends them with the statement behind them, before one sync."""

@@ -52,23 +52,21 @@ class ConnectionWire:
         return not self._thens
 
     def ask(self, *thens: Then) -> None:
-        """Send what was given to the driver, and call one of `thens` for each statement, from the event loop, with what
-        it was answered, or with the error that broke the connection: then it is closed.
+        """Send what was given to the driver, and call one of `thens` for each statement, once, from its event loop,
+        with its answer, or with the error that broke the connection: then it is closed.
 
         Raises:
-            psycopg.Error: nothing can be sent any more. The connection is closed, and none of these is called.
+            psycopg.Error: nothing can be sent any more. Those that it `took` are called by `close`, which is up to you.
         """
         self._thens += thens
         self._watched.busy()
-        try:
-            if self._descriptor == NOBODY:
-                self._register()
-            self._write()
-        except BaseException:
-            for _ in thens:
-                self._thens.pop()
-            self.close()
-            raise
+        if self._descriptor == NOBODY:
+            self._register()
+        self._write()
+
+    def took(self, then: Then) -> bool:
+        """Whether this one is called when its statement is answered, or when the connection is closed."""
+        return then in self._thens
 
     def let_go(self) -> None:
         """Somebody else waits at the socket from now on, or nobody."""
