@@ -99,16 +99,39 @@ def test_an_index_that_was_dropped_by_hand_is_seen(cli: Cli, url: str, engine: A
     assert "CREATE INDEX" in found["fix"]
 
 
-def test_the_index_of_a_constraint_is_not_made_again_by_itself(pg: PostgresEngine) -> None:
-    """It would have the constraint's name, and stand in its way."""
-    with pg.session() as session:
-        session.connection.execute("ALTER TABLE fencerow.jobs DROP CONSTRAINT jobs_state")
-
+@pytest.mark.parametrize(
+    ("dropped", "what"),
+    [
+        # Its index is not told: made by itself it would have the constraint's name, and stand in its way.
+        ("ALTER TABLE fencerow.jobs DROP CONSTRAINT jobs_state", "constraint jobs.jobs_state"),
+        ("DROP INDEX fencerow.jobs_lane", "index jobs_lane"),
+    ],
+)
+def test_what_was_dropped_by_hand_is_made_again_word_for_word(
+    pg: PostgresEngine, dropped: str, what: str
+) -> None:
     with_queries(pg)
+    with psycopg.connect(pg.conninfo, autocommit=True) as connection:
+        connection.execute(dropped.encode())
+        (found,) = examine_shape(pg)
+        connection.execute(str(found.fix).partition(": ")[2].encode())
+
+    assert (found.level, found.found) == ("fail", f"{what} is missing")
+    assert shape_of(pg) == expected("postgres")
+
+
+def test_a_function_that_an_index_goes_by_is_seen_when_it_says_something_else(pg: PostgresEngine) -> None:
+    with_queries(pg)
+    with pg.session() as session:
+        session.connection.execute(
+            "CREATE OR REPLACE FUNCTION fencerow.lane(job fencerow.jobs) RETURNS fencerow.job_lane"
+            " LANGUAGE sql IMMUTABLE AS $$SELECT CAST('' AS fencerow.job_lane)$$"
+        )
+
     (found,) = examine_shape(pg)
 
-    assert (found.level, found.found) == ("fail", "constraint jobs.jobs_state is missing")
-    assert "EXCLUDE USING btree" in str(found.fix)
+    assert found.found.startswith("function lane was changed: ")
+    assert "fencerow sql" in str(found.fix)
 
 
 def test_an_index_that_was_not_built_to_its_end_is_seen_and_mended(
@@ -147,13 +170,14 @@ def test_a_constraint_that_is_not_ours_any_more_is_seen(
     assert "100" in found["fix"]
 
 
+@pytest.mark.parametrize("schema", ["jobs", "order"])  # the name of a table, and a word of SQL
 def test_tables_of_another_name_have_the_same_shape(
-    sqlite_path: Path, server: PostgresServer, empty_postgres_url: str
+    sqlite_path: Path, server: PostgresServer, empty_postgres_url: str, schema: str
 ) -> None:
     lite = SqliteEngine(sqlite_path, store.sqlite_queries("jobs_"), prefix="jobs_")
     with server.connect(str(psycopg.conninfo.conninfo_to_dict(empty_postgres_url)["dbname"])) as owner:
-        owner.execute("CREATE SCHEMA jobs AUTHORIZATION app")
-    pg = PostgresEngine(empty_postgres_url, store.postgres_queries("jobs"), schema="jobs")
+        owner.execute(f'CREATE SCHEMA "{schema}" AUTHORIZATION app'.encode())
+    pg = PostgresEngine(empty_postgres_url, store.postgres_queries(schema), schema=schema)
     for engine in (lite, pg):
         store.migrate(engine)
         with_queries(engine)

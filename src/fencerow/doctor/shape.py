@@ -66,17 +66,29 @@ def examine_shape(engine: PostgresEngine | SqliteEngine) -> Iterator[Finding]:
         yield ok("tables", f"{len(wanted)} columns, indexes and constraints are as the migrations made them")
     for what, text, instead in wrong[:SHOWN_MAX]:
         if instead is None:
-            yield fail("tables", f"{what} is missing", f"it was dropped by hand; make it again: {text}"[:400])
+            yield fail("tables", f"{what} is missing", _made_again(engine, what, text))
         elif instead.endswith(" INVALID"):
             yield fail(
                 "tables",
                 f"{what} was not built to its end, so nothing uses it",
                 "run `fencerow migrate`, which builds it again beside the work of others",
             )
+        elif what.startswith("function "):
+            yield fail("tables", f"{what} was changed: {instead}"[:300], "make it as `fencerow sql` has it")
         else:
             yield fail("tables", f"{what} was changed: {instead}"[:300], f"it should be: {text}"[:400])
     if len(wrong) > SHOWN_MAX:
         yield fail("tables", f"and {len(wrong) - SHOWN_MAX} more", "restore the schema from `fencerow sql`")
+
+
+def _made_again(engine: PostgresEngine | SqliteEngine, what: str, text: str) -> str:
+    """The advice for what is missing. It is not cut off: people run what it says."""
+    kind, _, name = what.partition(" ")
+    if kind == "constraint":
+        table, _, rule = name.partition(".")
+        text = f"ALTER TABLE {table} ADD CONSTRAINT {rule} {text}"
+    path = f'SET search_path TO "{engine.schema}"; ' if isinstance(engine, PostgresEngine) else ""
+    return f"it was dropped by hand; make it again: {path}{text}"
 
 
 def _one_line(text: object) -> str:

@@ -9,7 +9,7 @@ WITH part AS (
     WHERE one.relnamespace = to_regnamespace(CAST(:schema AS text))
       AND NOT one.relispartition
 )
-SELECT found.kind, found.name, replace(found.definition, CAST(:schema AS text) || '.', '')
+SELECT found.kind, found.name, replace(found.definition, quote_ident(CAST(:schema AS text)) || '.', '')
 FROM (SELECT 'column' AS kind, part.relname || '.' || field.attname AS name,
              format_type(field.atttypid, field.atttypmod) || CASE WHEN field.attnotnull THEN ' NOT NULL' ELSE '' END AS definition
       FROM part
@@ -41,7 +41,10 @@ FROM (SELECT 'column' AS kind, part.relname || '.' || field.attname AS name,
       JOIN pg_sequence AS alone ON alone.seqrelid = part.oid
       WHERE NOT EXISTS (SELECT 1 FROM pg_depend AS owned WHERE owned.objid = part.oid AND owned.deptype IN ('a', 'i'))
       UNION ALL
-      SELECT 'function', routine.proname, pg_get_function_identity_arguments(routine.oid)
+      -- What an immutable one says stands in indexes: statements find them by its text alone.
+      SELECT 'function', routine.proname,
+             pg_get_function_identity_arguments(routine.oid)
+             || CASE WHEN routine.provolatile = 'i' THEN ' AS ' || replace(routine.prosrc, '"' || CAST(:schema AS text) || '".', '') ELSE '' END
       FROM pg_proc AS routine
       WHERE routine.pronamespace = to_regnamespace(CAST(:schema AS text))) AS found
 ORDER BY found.kind, found.name, found.definition;
