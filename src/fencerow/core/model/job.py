@@ -280,7 +280,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     share: str | None = None  # whose it is, where a queue is divided between several
     affinity: str | None = None  # the label that a worker must carry to take it
     affinity_wait_s: float | None = None  # after which, from when it is due, anybody may; None: never
-    lane: str = ""  # the name of the lane in which it is queued, or would be
+    lane: str = ""  # the name of the lane in which it is queued, or would be; empty once it has ended
     damaged: tuple[str, ...] = ()
 
     run_at = At("run_at_us")
