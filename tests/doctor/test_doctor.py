@@ -466,6 +466,19 @@ def _clock_findings(engine: AnyEngine) -> list[Finding]:
     return list(backlog._clock_gone_back(alive))
 
 
+def test_row_security_that_holds_for_the_role_is_seen(
+    cli: Cli, database: str, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "row security" not in levels(cli("doctor", "--json"))
+    with server.connect(database) as connection:
+        connection.execute("ALTER TABLE fencerow.jobs ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY")
+
+    found = finding(cli("doctor", "--json"), "row security")
+
+    assert (found["level"], found["found"]) == ("warn", "policies choose the rows that app sees of jobs")
+    assert "BYPASSRLS" in found["fix"]
+
+
 def test_missing_privileges_are_seen(
     cli: Cli, database: str, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

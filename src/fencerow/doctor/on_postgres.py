@@ -49,11 +49,13 @@ class Privilege(msgspec.Struct, frozen=True):
 
 
 class Privileges(msgspec.Struct, frozen=True):
-    """What this role may do with the tables of a schema: how many there are, and what it lacks."""
+    """What this role may do with the tables of a schema: how many there are, what it lacks, and those of which policies
+    choose its rows."""
 
     role: str
     tables: int
     missing: list[Privilege]
+    filtered: list[str]
 
 
 _server = msgspec.json.Decoder(ServerState)
@@ -172,6 +174,13 @@ def _privileges_of(engine: PostgresEngine) -> Iterator[Finding]:
         )
     elif found.tables:  # where there is no table, the check of the schema says so
         yield ok("privileges", f"all on the tables of schema {engine.schema}")
+    if found.filtered:
+        yield warn(
+            "row security",
+            f"policies choose the rows that {found.role} sees of {', '.join(found.filtered)}",
+            "a worker must see each row, and below a policy PostgreSQL finds no lane by its index, so each claim reads"
+            " all that is queued: give the role BYPASSRLS, or let it own the tables",
+        )
 
 
 def _folded(missing: list[Privilege]) -> Iterator[str]:

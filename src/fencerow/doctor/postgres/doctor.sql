@@ -29,14 +29,15 @@ SELECT CAST(json_build_object(
 
 -- name: missing_privileges
 -- How many tables the schema has, and those on which this role lacks something that a worker needs; so with sequences that
--- stand alone. What a column counts up needs no privilege.
+-- stand alone. What a column counts up needs no privilege. `filtered`: those whose rows are chosen by policies for this role.
 SELECT CAST(json_build_object(
            'role', current_user,
            'tables', count(*) FILTER (WHERE lacking.kind <> 'S'),
            'missing', COALESCE(json_agg(json_build_object('table', lacking.name, 'missing', lacking.missing)
-                                        ORDER BY lacking.name) FILTER (WHERE lacking.missing IS NOT NULL), '[]')
+                                        ORDER BY lacking.name) FILTER (WHERE lacking.missing IS NOT NULL), '[]'),
+           'filtered', COALESCE(json_agg(lacking.name ORDER BY lacking.name) FILTER (WHERE lacking.filtered), '[]')
        ) AS text)
-FROM (SELECT part.relname AS name, part.relkind AS kind,
+FROM (SELECT part.relname AS name, part.relkind AS kind, part.relrowsecurity AND row_security_active(part.oid) AS filtered,
              (SELECT string_agg(wanted.privilege, ', ')
               FROM unnest(CASE WHEN part.relname = 'schema_migrations' THEN ARRAY['SELECT']
                                WHEN part.relkind = 'S' THEN ARRAY['SELECT', 'UPDATE']
