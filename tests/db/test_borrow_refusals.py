@@ -32,6 +32,7 @@ from fencerow.errors import (
 )
 from tests.conftest import postgres_engine
 from tests.core.client.test_group import FORBIDS, POLICY
+from tests.core.client.test_left_out import BAD, LEAVES_OUT
 from tests.db.lenders import OF_EACH_DRIVER, Loan
 from tests.db.work import keyed, seen
 from tests.kit.asked import submit_keyed
@@ -43,8 +44,9 @@ on_postgres = pytest.mark.parametrize("lender", POSTGRES, ids=lambda lender: len
 on_sqlite = pytest.mark.parametrize("lender", SQLITE, ids=lambda lender: lender.name)
 
 RULES = {
+    LEAVES_OUT["postgres"]: RowRefused,
     FORBIDS.replace("{state}", "55000"): RowRefused,
-    "DROP TRIGGER forbid ON fencerow.jobs;" + POLICY: RowRefused,
+    "DROP TRIGGER leaves_out ON fencerow.jobs; DROP TRIGGER forbid ON fencerow.jobs;" + POLICY: RowRefused,
     "REVOKE INSERT ON fencerow.jobs FROM CURRENT_USER": NotPermitted,
 }
 
@@ -311,7 +313,8 @@ async def test_a_rule_against_a_row_is_told_from_a_missing_privilege(
     for rule, told in RULES.items():
         with psycopg.connect(lent_engine.conninfo) as connection:
             connection.execute(rule.encode())
-        await loan.begin()
-        with pytest.raises(told):
-            await loan.run(store.submit([new_job(priority=7)]))
-        await loan.end("ROLLBACK")
+        for others in ([], [new_job()]):
+            await loan.begin()
+            with pytest.raises(told):
+                await loan.run(store.submit([*others, new_job(BAD, priority=7)]))
+            await loan.end("ROLLBACK")

@@ -153,7 +153,7 @@ BEGIN
 {_indented(written, "    ")}
     INTO stored;
     IF stored IS NULL THEN
-        RAISE EXCEPTION 'no job % is declared', quote_literal(submit.job)
+        RAISE EXCEPTION 'no job % is declared, or a trigger left its row out', quote_literal(submit.job)
             USING ERRCODE = 'undefined_object', HINT = 'print this function again: fencerow sql --function';
     END IF;
     RETURN submit.id;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -12,8 +12,10 @@ from psycopg.errors import InsufficientPrivilege
 from psycopg.pq.abc import PGresult
 
 from fencerow.db.begun import Over
+from fencerow.db.errors import RowRefused
 from fencerow.db.faults import as_ours, not_permitted
 from fencerow.db.held import HeldConnection
+from fencerow.db.left_out import left_out
 from fencerow.db.loop_pool import LoopPool
 from fencerow.db.pools import Pools
 from fencerow.db.prepared import (
@@ -86,6 +88,7 @@ class SentStatement(msgspec.Struct):
     _steps: Steps[Any] | None = None  # of an operation that reads its answer
     _message: PreparedMessage | None = None
     _taken_along: list[str] | None = None  # the wake-ups that go behind it
+    _stores: Sequence[str] = ()  # the ids of jobs that must be there behind it
 
     def is_known(self, query_of: Callable[[Statement], Query]) -> bool:
         """Whether it is prepared on this connection, and can be written down."""
@@ -95,6 +98,7 @@ class SentStatement(msgspec.Struct):
         if statement is None:
             self._steps = self._operation.start()
             statement = next(self._steps)
+        self._stores = statement.stores
         query = query_of(statement)
         if not self._prepared.knows(query, notifies=self._operation.tells is not None):
             return False
@@ -154,6 +158,8 @@ class SentStatement(msgspec.Struct):
             check(results, error)
             if self._taken_along is not None and self._operation.tells is not None:
                 self._operation.tells.are_told = True  # or will be: `_told`
+            if self._stores and not results[0].ntuples:
+                raise left_out(self._stores)
             if steps is None:
                 return None
             steps.send(prepared.rows(message, results))
@@ -161,6 +167,8 @@ class SentStatement(msgspec.Struct):
             return done.value
         except InsufficientPrivilege as refused:
             raise not_permitted(refused, held.connection.info.user) from refused
+        except RowRefused:
+            raise  # the answer was read to its end
         except BaseException as raised:
             broken_off(held.wire, raised)
             raise

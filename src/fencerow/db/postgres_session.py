@@ -13,6 +13,7 @@ from psycopg.pq import TransactionStatus
 
 from fencerow.db.faults import not_permitted, translated
 from fencerow.db.held import HeldConnection
+from fencerow.db.left_out import left_out, refuse_fewer
 from fencerow.db.prepared import TAKES_TWO, PreparedMessage, PreparedStatements, values
 from fencerow.db.preparing import IN_ORDER
 from fencerow.db.queries import Queries, Query, pyformat, written
@@ -75,6 +76,8 @@ class PostgresSession:
             raise not_permitted(error, self.connection.info.user) from error
         finally:
             self._watched.rest()
+        if statement.stores and not rows:
+            raise left_out(statement.stores)
         return rows
 
     def abandon(self) -> None:
@@ -91,9 +94,11 @@ class PostgresSession:
         (text,) = query.statements
         try:
             self._watched.busy()
-            with self.connection.cursor() as cursor, cursor.copy(text.encode()) as copy:
-                copy.write(statement.params["lines"])
-                self._watched.busy()  # it took what was sent; it has as long again for the rest
+            with self.connection.cursor() as cursor:
+                with cursor.copy(text.encode()) as copy:
+                    copy.write(statement.params["lines"])
+                    self._watched.busy()  # it took what was sent; it has as long again for the rest
+                refuse_fewer(cursor.rowcount, statement.stores)
         finally:
             self._watched.rest()
         return []
@@ -148,6 +153,8 @@ class AsyncPostgresSession:
             raise not_permitted(error, self.connection.info.user) from error
         finally:
             self._watched.rest()
+        if statement.stores and not rows:
+            raise left_out(statement.stores)
         return rows
 
     def abandon(self) -> None:
@@ -163,9 +170,11 @@ class AsyncPostgresSession:
         (text,) = query.statements
         try:
             self._watched.busy()
-            async with self.connection.cursor() as cursor, cursor.copy(text.encode()) as copy:
-                await copy.write(statement.params["lines"])
-                self._watched.busy()
+            async with self.connection.cursor() as cursor:
+                async with cursor.copy(text.encode()) as copy:
+                    await copy.write(statement.params["lines"])
+                    self._watched.busy()
+                refuse_fewer(cursor.rowcount, statement.stores)
         finally:
             self._watched.rest()
         return []
@@ -207,9 +216,12 @@ class PreparedSession:
                 self._ahead.append((message, rows))
                 return rows
             ahead, self._ahead = self._ahead, []
-            return await self._prepared.execute(held.wire, message, notifies=self._notifies, ahead=ahead)
+            rows = await self._prepared.execute(held.wire, message, notifies=self._notifies, ahead=ahead)
         except pg.InsufficientPrivilege as error:
             raise not_permitted(error, held.connection.info.user) from error
+        if statement.stores and not rows:
+            raise left_out(statement.stores)
+        return rows
 
 
 @contextmanager

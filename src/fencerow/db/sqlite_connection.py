@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fencerow.db.left_out import look_text, refuse_left_out
 from fencerow.db.queries import Queries
 from fencerow.db.run import Operation, Param, Rows, Statement, run
 from fencerow.db.sqlite_file import in_doubt, locked, open_file
-from fencerow.db.sqlite_left_out import look_text, refuse_left_out
 from fencerow.db.sqlite_locks import LOOK_S, after, evenly, is_locked
 
 T = TypeVar("T")

@@ -9,16 +9,18 @@ import msgspec
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import NewJob
 from fencerow.core.model.packed import fingerprint
+from fencerow.db.left_out import refuse_left_out
 from fencerow.db.run import Row, Steps, execute
 
 
 def refuse_other_work(jobs: Sequence[NewJob], *, keyed: bool = False) -> Steps[None]:
     """Raise when a job is known as another one; `keyed`: also when it is known under another key, or under none.
 
-    Part of the transaction that submits, so that nothing is stored. A job that nobody knows any more is let pass.
+    Part of the transaction that submits, so that nothing is stored.
 
     Raises:
         InvalidInput: an id belongs to other work, or to another key.
+        RowRefused: one is of no job, though it was to be inserted.
     """
     if not jobs:
         return
@@ -28,6 +30,17 @@ def refuse_other_work(jobs: Sequence[NewJob], *, keyed: bool = False) -> Steps[N
         row = known.get(job.id)
         if row is not None:
             _refuse_other(job, row, keyed)
+    yield from refuse_absent([job.id for job in jobs if job.id not in known])
+
+
+def refuse_absent(ids: Sequence[str]) -> Steps[None]:
+    """Raise when one of these, which an insert did not store as if they were there, is the id of no job.
+
+    Raises:
+        RowRefused: a trigger left its row out. Or somebody has removed the job in this very moment.
+    """
+    if ids:
+        refuse_left_out((yield from execute("read_absent", ids=list(ids))))
 
 
 def _refuse_other(job: NewJob, row: Row, keyed: bool) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from fencerow.core.model.ids import may_be_ours
 from fencerow.core.model.job import NewJob, Template, instant
 from fencerow.core.store.gating import gating
-from fencerow.core.store.known import refuse_other_work
+from fencerow.core.store.known import refuse_absent, refuse_other_work
 from fencerow.core.store.stored import store_jobs
 from fencerow.db.run import (
     AlikeParameters,
@@ -55,7 +55,7 @@ def submit(jobs: Sequence[NewJob]) -> Steps[list[str]]:
         assert not jobs[0].writes_more, "a job that writes more than its row is submitted by submit_gated"
         yield Statement("submit_one", as_parameters(jobs[0]), stores=ids)
     else:
-        yield Statement("submit", {"jobs": as_document(jobs)}, stores=ids)
+        yield _of_document(jobs)
     return ids
 
 
@@ -111,9 +111,15 @@ def may_turn_alone(job: NewJob) -> bool:
 
 
 def _insert(jobs: Sequence[NewJob]) -> Steps[list[str]]:
-    ids = [job.id for job in jobs]
-    yield Statement("submit", {"jobs": as_document(jobs)}, stores=ids)
-    return ids
+    statement = _of_document(jobs)
+    yield statement
+    return list(statement.stores)
+
+
+def _of_document(jobs: Sequence[NewJob]) -> Statement:
+    """PostgreSQL counts itself, and is told how many there are."""
+    params = {"jobs": as_document(jobs), "count": len(jobs)}
+    return Statement("submit", params, stores=[job.id for job in jobs])
 
 
 @operation()
@@ -155,11 +161,11 @@ def _are_small(jobs: Iterable[NewJob]) -> bool:
 def _copy(jobs: Sequence[NewJob], acceptance: Acceptance) -> Steps[list[str]]:
     gated = any(job.is_named for job in jobs)
     lines = as_lines(jobs, acceptance, gated=gated)
-    if gated:
-        yield from execute("copy_gated", lines=lines)
-    else:
-        yield from execute("copy_jobs", lines=lines)
     ids = [job.id for job in jobs]
+    if gated:
+        yield Statement("copy_gated", {"lines": lines}, stores=ids)
+    else:
+        yield Statement("copy_jobs", {"lines": lines}, stores=ids)
     # As the text of an array: to look at each id once more for what to quote would cost a tenth of the whole submit.
     yield from execute("refuse_repeated", ids=f"{{{','.join(ids)}}}")
     return ids
@@ -191,8 +197,10 @@ def insert_absent(jobs: Sequence[NewJob], known: bool, own: Collection[str]) -> 
 
 
 def _insert_and_withdraw(jobs: Sequence[NewJob], known: bool, own: Collection[str]) -> Steps[set[str]]:
-    asked = Statement("resubmit", {"jobs": as_document(jobs)}, stores=[job.id for job in jobs])
-    inserted = first_column((yield asked))
+    inserted = first_column((yield from execute("resubmit", jobs=as_document(jobs))))
+    if len(inserted) < len(jobs):  # of the caller's own ids `refuse_other_work` looks what they are of
+        there = {*inserted, *own}
+        yield from refuse_absent([job.id for job in jobs if job.id not in there])
     if not inserted:
         return set()
     repeated = [job_id for job_id in inserted if job_id not in own or may_be_ours(job_id)] if known else []

@@ -33,6 +33,7 @@ from fencerow.db.errors import FencerowError, ReadOnly, RetryTransaction, Unusab
 from fencerow.db.faults import LOST_STATES, first_line
 from fencerow.db.faults import fault as known_fault
 from fencerow.db.known_connections import KnownConnections, KnownDatabase
+from fencerow.db.left_out import left_out
 from fencerow.db.queries import translated
 from fencerow.db.run import Operation, Param, Rows, Statement
 
@@ -78,7 +79,10 @@ class LentPostgres(Lent):
         # What was composed for a table of the user's may be wherever that table is.
         if not (statement.query is not None and statement.query.users):
             yield from self._compare_once()
-        return (yield from super().statement(statement))
+        rows = yield from super().statement(statement)
+        if statement.stores and not rows:
+            raise left_out(statement.stores)
+        return rows
 
     def _compare_once(self) -> Plan[None]:
         driver = self.driver()

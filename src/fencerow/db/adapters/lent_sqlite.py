@@ -21,11 +21,11 @@ from fencerow.db.adapters.frame import (
     named,
 )
 from fencerow.db.errors import Busy, FencerowError, OtherDatabase, RetryTransaction, UnusableConnection
+from fencerow.db.left_out import look_text, refuse_left_out
 from fencerow.db.run import Operation, Rows, Statement
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.sqlite_connection import bound
 from fencerow.db.sqlite_file import fault
-from fencerow.db.sqlite_left_out import look_text, refuse_left_out
 
 if TYPE_CHECKING:
     import aiosqlite

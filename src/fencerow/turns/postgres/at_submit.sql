@@ -27,7 +27,7 @@ FROM fencerow.lock_free_turns(ARRAY(SELECT free.gate FROM {{free for who may loc
 
 -- name: submit_one_keyed
 -- submit_one for a job that needs the turn of its key and no other: it has that at once, as above, or comes to the gate.
--- Guard: as in submit_one; and the turn is given under the lock of the gate, by who has counted behind it.
+-- Guard: as in submit, so that nobody comes to the gate for a row that was left out; and the turn is given under the lock of the gate, by who has counted behind it.
 WITH mine AS MATERIALIZED (
     SELECT EXISTS (
         SELECT 1
@@ -44,7 +44,8 @@ come AS (
     SELECT CAST(:gate AS text)
     FROM mine
     WHERE NOT mine.has_turn
-)
+),
+inserted AS (
 INSERT INTO fencerow.jobs ({{new columns}}, state, {{where it waits}}, exclusive, exclusive_at_once, strict, share)
 SELECT
     CAST(:id AS uuid), {{said once}}, CAST(:args_bytes AS integer), CAST(:args AS json),
@@ -52,5 +53,9 @@ SELECT
     CASE WHEN clock.has_turn THEN 'queued' ELSE 'waiting' END, CASE WHEN NOT clock.has_turn THEN CAST(:gate AS text) END,
     CAST(:exclusive AS text), CAST(:exclusive_at_once AS integer), CAST(:strict AS boolean), CAST(:share AS text)
 FROM (SELECT mine.has_turn, fencerow.now() AS now FROM mine) AS clock
-RETURNING (SELECT mine.has_turn FROM mine),
-          CASE WHEN {{none came again}} THEN true ELSE fencerow.refuse_repeated(ARRAY[id]) END;
+RETURNING id
+)
+SELECT mine.has_turn,
+       CASE WHEN inserted.id IS NULL THEN fencerow.refuse_left_out()
+            WHEN {{none came again}} THEN true ELSE fencerow.refuse_repeated(ARRAY[inserted.id]) END
+FROM mine LEFT JOIN inserted ON true;

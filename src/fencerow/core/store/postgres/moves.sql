@@ -101,7 +101,8 @@ RETURNING owned.job_id;
 
 -- name: revive
 -- Put finished jobs back into their queues: budgets start anew, the attempt goes on, so no old attempt can touch them.
--- Guard: finished, and no other job must end before. A person asks for this; the system's own repetition is a retry.
+-- Guard: finished, and no other job must end before; and that a trigger of the user's leaves none of them out, which would be
+-- in neither table. A person asks for this; the system's own repetition is a retry.
 -- A job that needs turns waits for them again. What a wing takes back of the end that
 -- was is said there.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
@@ -118,7 +119,8 @@ noted AS (
            json_build_object('was', revived.state, 'reason', CAST(:reason AS text), 'ended_at_us', fencerow.us(revived.ended_at))
     FROM revived CROSS JOIN clock
 )
-{{when jobs are revived}}
+{{when jobs are revived}},
+queued AS (
 INSERT INTO fencerow.jobs AS job (
     id, queue, name, state, priority, awaited, run_at, attempt, {{budgets}},
     retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers,
@@ -130,7 +132,11 @@ SELECT
     retention_s, scope, key, submitted_at, submitted_by, clock.now, args_bytes, args, options, tags, metadata, headers,
     ephemeral, subscribed, {{where it waits first}}{{columns that a submit writes}}
 FROM revived AS job CROSS JOIN clock
-RETURNING id, queue, priority, fencerow.us(run_at), state = 'waiting', fencerow.lane(job);
+RETURNING id, queue, priority, fencerow.us(run_at) AS run_at_us, state = 'waiting' AS waits, fencerow.lane(job) AS lane
+)
+SELECT queued.id, queued.queue, queued.priority, queued.run_at_us, queued.waits, queued.lane
+FROM revived LEFT JOIN queued ON queued.id = revived.id
+WHERE queued.id IS NOT NULL OR fencerow.refuse_left_out();
 
 -- name: delete
 -- Remove finished jobs; forget_notes follows in the same transaction. Their keys live on until their own expiry.

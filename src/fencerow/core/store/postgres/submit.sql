@@ -52,14 +52,16 @@ CASE WHEN has_sequence_privilege(CAST($$fencerow.repeats_until$$ AS regclass), '
 -- Insert new jobs from one JSON document: what some have in common stands once, and below it their ids, sizes and
 -- arguments. Whether their ends are events is decided now, by the groups there are.
 -- Guard: the primary key. Their ids are new, so none can be there; one that is fails the whole. And the look, when all
--- are in, at the ids that were submitted again: one of these has come too late, and fails the whole as well.
+-- are in, at the ids that were submitted again: one of these has come too late, and fails the whole as well. So does one
+-- that a trigger of the user's left out: fewer are in than were given.
 {{jobs alike}},
 inserted AS (
 INSERT INTO fencerow.jobs ({{all new columns}})
 {{each of the jobs alike}}
 RETURNING id
 )
-SELECT CASE WHEN {{none came again}} THEN true ELSE fencerow.refuse_repeated(array_agg(inserted.id)) END FROM inserted;
+SELECT CASE WHEN count(*) < CAST(:count AS integer) THEN fencerow.refuse_left_out()
+            WHEN {{none came again}} THEN true ELSE fencerow.refuse_repeated(array_agg(inserted.id)) END FROM inserted;
 
 -- fragment: said once
 -- What all jobs of a submit have in common, from parameters of its own: the columns between id and size.
@@ -81,7 +83,7 @@ CAST(:ephemeral AS boolean), EXISTS (SELECT 1 FROM fencerow.event_groups AS know
 -- name: submit_alike
 -- Insert several new jobs of one template: what they have in common as parameters, the rest as one array for each column.
 -- The server reads arrays in three quarters of the time that a document of the same jobs takes. Wings say nothing of them.
--- Guard: the primary key and the look at what was submitted again, as in submit.
+-- Guard: the primary key, the count and the look at what was submitted again, as in submit.
 WITH inserted AS (
 INSERT INTO fencerow.jobs ({{new columns}})
 SELECT job.id, {{said once}}, job.args_bytes, job.args, {{said once of labels}}
@@ -91,12 +93,14 @@ CROSS JOIN unnest(
 ) AS job (id, args_bytes, args)
 RETURNING id
 )
-SELECT CASE WHEN {{none came again}} THEN true ELSE fencerow.refuse_repeated(array_agg(inserted.id)) END FROM inserted;
+SELECT CASE WHEN count(*) < cardinality(CAST(:ids AS uuid[])) THEN fencerow.refuse_left_out()
+            WHEN {{none came again}} THEN true ELSE fencerow.refuse_repeated(array_agg(inserted.id)) END FROM inserted;
 
 -- name: submit_one
 -- Insert one new job from parameters of its own: the server plans and runs it in half the time that a document takes.
 -- It waits for nobody, and of what wings say of it it has only what such a job may have: `:more`.
 -- Guard: the primary key and the look at what was submitted again, as in submit; RETURNING comes after the insert.
+-- It answers with no row where a trigger of the user's left this one out, and a session sees to it (`Statement.stores`).
 INSERT INTO fencerow.jobs ({{new columns}}{{columns of a queued submit}})
 SELECT
     CAST(:id AS uuid), {{said once}}, CAST(:args_bytes AS integer), CAST(:args AS json),
@@ -106,12 +110,20 @@ RETURNING CASE WHEN {{none came again}} THEN true ELSE fencerow.refuse_repeated(
 
 -- name: resubmit
 -- What submit does, for ids that may be known.
--- Guard: an id that is already live is left as it is; the rows returned are those that were inserted.
+-- Guard: an id that is already live is left as it is; the rows returned are those that were inserted. Of the others
+-- those that were left out are told by read_absent.
 {{jobs alike}}
 INSERT INTO fencerow.jobs ({{all new columns}})
 {{each of the jobs alike}}
 ON CONFLICT (id) DO NOTHING
 RETURNING id;
+
+-- name: read_absent
+-- Of ids that were not inserted, those that are of no job: a trigger of the user's left their rows out. A statement of its
+-- own: the insert may have met a row that its snapshot does not show.
+SELECT wanted.id FROM unnest(CAST(:ids AS uuid[])) AS wanted (id)
+EXCEPT SELECT job.id FROM fencerow.all_jobs AS job WHERE job.id = ANY(CAST(:ids AS uuid[]))
+EXCEPT SELECT spent.id FROM fencerow.spent_ids AS spent WHERE spent.id = ANY(CAST(:ids AS uuid[]));
 
 -- name: before_copy
 -- What COPY cannot ask for itself: the time now, and whether the ends of new jobs are events.
@@ -119,7 +131,7 @@ SELECT fencerow.us(fencerow.now()), EXISTS (SELECT 1 FROM fencerow.event_groups 
 
 -- name: copy_jobs
 -- Insert many new jobs, whose columns the client has computed from one reading of the clock.
--- Guard: the primary key, as in submit; refuse_repeated follows in the same transaction.
+-- Guard: the primary key, as in submit, and that the server counts as many; refuse_repeated follows in the same transaction.
 COPY fencerow.jobs ({{new columns}}) FROM STDIN;
 
 -- name: copy_gated

@@ -68,13 +68,21 @@ FROM (SELECT :more AS more, fencerow.now() AS now) AS clock;
 
 -- name: resubmit
 -- What submit does, for ids that may be known.
--- Guard: an id that is already live is left as it is; the rows returned are those that were inserted.
+-- Guard: an id that is already live is left as it is; the rows returned are those that were inserted. Of the others
+-- those that were left out are told by read_absent.
 {{jobs alike}}
 INSERT INTO fencerow.jobs ({{all new columns}})
 {{each of the jobs alike}}
 WHERE true
 ON CONFLICT (id) DO NOTHING
 RETURNING id;
+
+-- name: read_absent
+-- Of ids that were not inserted, those that are of no job: a trigger of the user's left their rows out.
+SELECT wanted.value
+FROM json_each(:ids) AS wanted
+WHERE NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = wanted.value)
+  AND NOT EXISTS (SELECT 1 FROM fencerow.spent_ids AS spent WHERE spent.id = wanted.value);
 
 -- name: withdraw
 -- Take back, in the same transaction, inserted repeats of jobs that have finished meanwhile, or of ephemeral ones

@@ -264,6 +264,13 @@ BEGIN
     RETURN true;
 END $$;
 
+-- A trigger of the user's that returns NULL before an insert leaves the row out, and the server says nothing of it. What
+-- inserts several counts them, and calls this: raised here, the whole statement stores nothing, whoever sends it.
+CREATE FUNCTION fencerow.refuse_left_out() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RAISE object_not_in_prerequisite_state USING MESSAGE = 'a trigger left the row of a job out: it returned NULL before the insert';
+END $$;
+
 -- One row per idempotency key. It outlives its job: expires_at is set when the job ends.
 CREATE TABLE fencerow.keys (
     scope text NOT NULL,
