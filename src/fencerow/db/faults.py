@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -64,9 +65,10 @@ def _is_panic(error: BaseException) -> bool:
     return isinstance(error, psycopg.Error) and error.diag.severity_nonlocalized == "PANIC"
 
 
-# The functions of the server that judge a row by the policies of its table, and that end a statement when it was
-# cancelled or took too long.
-ROW_SECURITY, CANCEL = "ExecWithCheckOptions", "ProcessInterrupts"
+# The functions of the server that judge a row by the policies of its table, that end a statement when it was cancelled
+# or took too long, and that refuse a role what it lacks a privilege for.
+ROW_SECURITY, CANCEL, PRIVILEGES = "ExecWithCheckOptions", "ProcessInterrupts", "aclcheck_error"
+ARGUMENTS = re.compile(r"\w\([^)]")  # of a function, as the server names it where an error was raised
 
 # These speak of our tables only when a statement of ours met them; a caller's own table may be missing too.
 ABOUT_TABLES = (
@@ -182,12 +184,16 @@ def _is_of_row(error: psycopg.Error) -> bool:
     """Whether it is of the row, and not of the whole statement: row security or a function refused it.
 
     A function that runs for a row, of a trigger mostly, is the context of what is raised in it. Privileges of the
-    statement are looked at before, where there is no context. The server's own cancel may meet a function, too.
+    statement are looked at before, where there is no context. The server's own cancel may meet a function, too. A
+    function with arguments may be ours, which runs for a statement: a privilege that it misses is the role's to have.
     """
-    raised_in = error.diag.source_function
+    raised_in, context = error.diag.source_function, error.diag.context
     if raised_in == ROW_SECURITY:
         return True
-    return error.diag.context is not None and raised_in != CANCEL
+    if context is None or raised_in == CANCEL:
+        return False
+    *_, called_first = context.splitlines() or [""]
+    return raised_in != PRIVILEGES or ARGUMENTS.search(called_first) is None
 
 
 def _row_refused(error: psycopg.Error) -> RowRefused:

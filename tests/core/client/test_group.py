@@ -73,9 +73,15 @@ async def test_a_row_that_the_database_forbids_fails_alone(pg: PostgresEngine, r
     assert len(await client.alist_jobs()) == 6
 
 
-async def test_what_is_permitted_to_nobody_of_a_batch_is_asked_for_once(pg: PostgresEngine) -> None:
+@pytest.mark.parametrize("table", ["jobs", "repeated_ids"])  # the other one is read in a function
+async def test_what_is_permitted_to_nobody_of_a_batch_is_asked_for_once(
+    pg: PostgresEngine, table: str
+) -> None:
     async with pg.asession() as session:
-        await session.connection.execute("REVOKE INSERT ON fencerow.jobs FROM CURRENT_USER")
+        await session.connection.execute(
+            "SELECT setval('fencerow.repeats_until', 9999999999)"
+        )  # so it is read
+        await session.connection.execute(f"REVOKE ALL ON fencerow.{table} FROM CURRENT_USER".encode())
     flaky = Flaky(pg)
     client = Client(flaky)
 
