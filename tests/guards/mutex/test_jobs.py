@@ -18,6 +18,7 @@ from fencerow.core.store.running import running
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import Busy, MutexBusy, MutexLost
 from fencerow.guards.mutex import Mutex, mutexes
+from fencerow.operators import looking
 from fencerow.testing.clock import DatabaseClock, clock_of
 from tests.guards.mutex import shop
 from tests.guards.mutex.test_mutex import holding
@@ -126,16 +127,15 @@ async def test_after_so_many_the_attempt_fails_once_and_counts_anew(app: App, ti
 
     mine = holding_of(app, stale_s=3600)
     handle = await deal.asubmit()
-    failures: list[int] = []
     for _ in range(8):
         await work(app)
         job = await handle.arefresh()
-        failures.append(job.failures)
         if job.state is State.FAILED:
             break
         time.advance(max(0.0, (job.run_at_us - look(app).now_us) / 1e6) + 0.001)
     # Its own snooze; two for the mutex; a failure; two for the mutex again; the last failure.
-    assert failures == [0, 0, 0, 1, 1, 1, 2]
+    kinds = [each.kind for each in app.engine.run(looking.events(handle.id))]
+    assert kinds == ["snoozed", "snoozed", "snoozed", "retried", "snoozed", "snoozed", "failed"]
     with pytest.raises(JobFailed) as caught:
         await handle.aresult(timeout_s=60)
     assert caught.value.error.type.endswith("MutexBusy")
