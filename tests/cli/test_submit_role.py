@@ -12,11 +12,13 @@ from fencerow import App
 from fencerow.app import Unique
 from fencerow.cli import grants
 from fencerow.core.model.ids import new_id
+from fencerow.core.store import store
 from fencerow.errors import DatabaseError
 from fencerow.flows import Flow
 from fencerow.testing import drain
 from fencerow.testing.postgres import PostgresServer
 from tests.kit.databases import Superuser
+from tests.kit.jobs import new_job
 
 BESIDES = {
     "plain": (),
@@ -123,6 +125,14 @@ def is_refused(app: App, name: str, options: dict[str, Any], submit: Submit) -> 
     except DatabaseError as error:
         return "permission denied" in str(error)
     return False
+
+
+@pytest.mark.parametrize("role_url", ["keyed"], indirect=True)
+def test_it_repeats_what_was_stored_though_the_answer_was_lost(role_url: str) -> None:
+    one, other = new_job(), new_job()
+    with App(role_url) as app:
+        for jobs in ([one], [one, other]):
+            assert app.client.engine.run(store.resubmit(jobs)) == [jobs[-1].id]
 
 
 @pytest.mark.parametrize(("role_url", "besides"), [(each, each) for each in BESIDES], indirect=["role_url"])

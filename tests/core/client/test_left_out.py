@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import aclosing, closing
 from typing import Any
 
 import psycopg
@@ -124,6 +124,15 @@ def opened(engine: AnyEngine) -> Any:
         if isinstance(engine, PostgresEngine)
         else sqlite3.connect(engine.path)
     )
+
+
+@pytest.mark.parametrize("kind", ["one", "copy"])
+async def test_nothing_is_where_no_statement_is_prepared(postgres_url: str, kind: str) -> None:
+    async with aclosing(PostgresEngine(postgres_url, store.postgres_queries(), prepares=False)) as engine:
+        leave_out(engine)
+        with pytest.raises(RowRefused, match="a trigger"):
+            await Client(engine).asubmit(KINDS[kind]())
+        assert await Client(engine).alist_jobs() == []
 
 
 def test_what_is_there_already_is_no_row_that_was_left_out(engine: AnyEngine) -> None:

@@ -120,9 +120,11 @@ RETURNING id;
 
 -- name: read_absent
 -- Of ids that were not inserted, those that are of no job: a trigger of the user's left their rows out. A statement of its
--- own: the insert may have met a row that its snapshot does not show.
+-- own: the insert may have met a row that its snapshot does not show. It reads no column but the ids, which whoever submits
+-- may read.
 SELECT wanted.id FROM unnest(CAST(:ids AS uuid[])) AS wanted (id)
-EXCEPT SELECT job.id FROM fencerow.all_jobs AS job WHERE job.id = ANY(CAST(:ids AS uuid[]))
+EXCEPT SELECT job.id FROM fencerow.jobs AS job WHERE job.id = ANY(CAST(:ids AS uuid[]))
+EXCEPT SELECT ended.id FROM fencerow.finished_jobs AS ended WHERE ended.id = ANY(CAST(:ids AS uuid[]))
 EXCEPT SELECT spent.id FROM fencerow.spent_ids AS spent WHERE spent.id = ANY(CAST(:ids AS uuid[]));
 
 -- name: before_copy
