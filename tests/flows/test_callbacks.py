@@ -8,6 +8,7 @@ from fencerow.flows import Flow
 from fencerow.flows.checks import flow_troubles
 from fencerow.flows.looking import read_flow_callbacks
 from fencerow.flows.removal import purge
+from tests.core.client.test_left_out import leave_out
 from tests.core.store.stage import rows
 from tests.flows.stage import Shop, advanced, end
 from tests.kit.jobs import AnyEngine
@@ -72,6 +73,19 @@ def test_a_callback_that_is_refused_keeps_no_flow_from_going_on(shop: Shop, engi
     (callback,) = engine.run(read_flow_callbacks(handle.id))
     assert "gone" in str(callback.trouble)
     assert len(rows(engine, "SELECT id FROM {finished_jobs}")) == 2
+
+
+@pytest.mark.usefixtures("postgres_url")  # whose database is new: the trigger stays
+def test_neither_does_one_that_a_trigger_leaves_out(shop: Shop, engine: AnyEngine) -> None:
+    leave_out(engine)
+    flow = shop.flow()
+    flow.add("a", shop.say.call("a"))
+    flow.on_done(shop.say.call("bad"))
+    handle = flow.submit()
+
+    assert shop.run(handle) == {"a": "succeeded"}
+    (callback,) = engine.run(read_flow_callbacks(handle.id))
+    assert "left the row of" in str(callback.trouble)
 
 
 def test_a_flow_whose_jobs_are_revived_alone_has_not_ended(shop: Shop, engine: AnyEngine) -> None:
