@@ -48,6 +48,13 @@ class EventsChore(Chore):
         """Whether everything that was published is handled, as far as this process knows."""
         return self._looked and self._reader is not None and self._reader.is_idle
 
+    async def queues_soon(self) -> bool:
+        """Whether something that was published is not handled: whoever handles it may submit jobs."""
+        async with self._turn:
+            log, reader = self._built()
+            await log.look()  # which wakes those who read, if there is something new
+            return log.is_taken or not reader.is_idle
+
     def for_worker(self) -> Chore:
         return EventsChore(self._surroundings, self.declared)
 

@@ -31,6 +31,7 @@ class Log:
         self._keep_until = 0.0
         self._listeners: list[Callable[[], None]] = []
         self._head = 0
+        self.is_taken = False  # another process gave places at the last look
         self._placed_at = time.monotonic()  # when it was last seen that somebody can
         self._told_at = -REFUSED_S
 
@@ -45,13 +46,13 @@ class Log:
 
     async def look(self) -> float:
         """Give places to what has committed, and see how far the log goes. One writer gives them as it writes."""
-        again = not self._engine.traits.one_writer and await self._place()
+        self.is_taken = not self._engine.traits.one_writer and await self._place()
         head = await self._engine.arun(log_head())
         if head != self._head:
             self._head, self._placed_at = head, time.monotonic()
             for callback in self._listeners:
                 callback()
-        return AGAIN_S if again else self._poll_s
+        return AGAIN_S if self.is_taken else self._poll_s
 
     async def _place(self) -> bool:
         """Give places until nothing is left; whether another process is at it."""

@@ -40,9 +40,11 @@ class FlowChore(Dormant):
         return (self._chore is not None and self._chore.is_for(message)) or self._expects()
 
     async def queues_soon(self) -> bool:
+        from fencerow.flows.waits import any_wait_over
         from fencerow.flows.waking import flows_wanted
 
-        return (await self.engine().arun(flows_wanted())).untold
+        wanted = await self.engine().arun(flows_wanted())
+        return wanted.untold or (wanted.awaited and await self.engine().arun(any_wait_over()))
 
     def _expects(self) -> bool:
         # Asked at each end that is told: in a program without flows nothing is looked up for it.

@@ -30,3 +30,9 @@ def wake_waiters(*, actor: str | None) -> Steps[list[Requeued]]:
     """Wake jobs that wait for flows that have ended. Locked rows are left: they are found again."""
     ids: Sequence[str] = first_column((yield from execute("flow_waits_over", limit=WAITS_MAX)))
     return (yield from wake_whose_wait_is_over(ids, actor=actor).steps()) if ids else []
+
+
+@operation(alone=True, repeatable=True, writes="")
+def any_wait_over() -> Steps[bool]:
+    """Whether a job waits for a flow that has ended, be it that somebody else is just waking it."""
+    return bool((yield from execute("any_flow_wait_over")))

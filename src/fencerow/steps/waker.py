@@ -61,6 +61,13 @@ def _woken(due: str, limit: int, actor: str | None) -> Steps[tuple[int, list[Req
     return len(rows), woken, not set(seen).issuperset(looked)
 
 
+@operation(alone=True, repeatable=True, writes="")
+def any_wait_due() -> Steps[bool]:
+    """Whether the time of a wait has come, and nobody has looked at it since."""
+    following = yield from execute("next_wait")
+    return bool(following) and float(str(following[0][0])) <= 0
+
+
 class Waker(Chore):
     """Looks when the next wait is due, and once a second at least."""
 

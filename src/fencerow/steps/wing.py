@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.wing import Purge
     from fencerow.db.engine import Engine
+    from fencerow.db.run import Operation
 
 LOOKED_AT = 1000  # jobs at a look
 LOOK_S = 1.0  # how often a worker looks whether a job waits for a time
@@ -30,6 +31,12 @@ def _chores(site: Site) -> Sequence[Chore]:
         return Waker(site)
 
     return (Dormant("steps", lambda: site.engine, "steps_used", waker, every_s=LOOK_S, jitter=0.0),)
+
+
+def _queues_soon() -> Operation[bool]:
+    from fencerow.steps.waker import any_wait_due
+
+    return any_wait_due()
 
 
 def _purges(engine: Engine, _config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
@@ -68,6 +75,7 @@ WING = Wing(
     "steps",
     queries=("fencerow.steps",),
     chores=_chores,
+    queues_soon=_queues_soon,
     purges=_purges,
     checks=_checks,
     changes=CHANGES,

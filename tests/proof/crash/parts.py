@@ -13,7 +13,7 @@ from fencerow.flows.graph import Policy
 from fencerow.flows.looking import read_flow
 from fencerow.flows.moving import BEFORE_ALL, BEHIND_ALL, ask_flow_cancel, live_flow_jobs, revive_portion
 from fencerow.flows.removal import purge as purge_flows
-from fencerow.flows.waits import note_flow_wait
+from fencerow.flows.waits import any_wait_over, note_flow_wait
 from fencerow.flows.waking import flows_wanted
 from fencerow.operators import looking
 from fencerow.steps import memory
@@ -21,7 +21,7 @@ from fencerow.steps.memory import Fencing, Remembering, Waiting
 from fencerow.steps.model import Kind
 from fencerow.steps.reviving import revive_from
 from fencerow.steps.signals import signal, signals_of
-from fencerow.steps.waker import wake_due
+from fencerow.steps.waker import any_wait_due, wake_due
 from fencerow.testing.sweeping import sweep
 from fencerow_proof.arena.actor import Script, later
 from fencerow_proof.arena.crash import FAR_S, Case
@@ -152,6 +152,7 @@ FLOW_CASES = [
     Case("purge", has_failed, purge_flows(age_s=KEPT_S, limit=9), flow_goes_on, ALL),
     Case("note_flow_wait", parent_is_awake, NOTE, again(NOTE, suspend(FIRST, 1, PARENT)), (JOB, OTHER_JOB, PARENT)),
     Case("wake_waiters", parent_sleeps, WAKE, flow_goes_on, (JOB, OTHER_JOB, PARENT)),
+    Case("any_wait_over", parent_sleeps, any_wait_over(), flow_goes_on, (JOB, OTHER_JOB, PARENT)),
 ]  # fmt: skip
 
 
@@ -261,6 +262,7 @@ STEP_CASES = [
     Case("signal", with_running(), SEND, remembers("told", SEND, TAKE), (JOB,)),
     Case("signal of one that waits", waiting(TAKE), SEND, wakes(SEND), (JOB,)),
     Case("wake_due", is_due, WAKE_DUE, wakes(), (JOB,)),
+    Case("any_wait_due", is_due, any_wait_due(), wakes(), (JOB,)),
     Case("revive_from", finished, ANEW, revived, (JOB,)),
     Case("revive_from, the caller gone", finished, ANEW, both_or_neither, (JOB,)),
     reading(memory.steps_of(JOB)),

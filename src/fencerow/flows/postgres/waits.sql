@@ -56,3 +56,14 @@ WHERE job.state = 'waiting'
 ORDER BY wait.job_id
 LIMIT CAST(:limit AS integer)
 FOR UPDATE OF job SKIP LOCKED;
+
+-- name: any_flow_wait_over
+-- A job that is suspended and whose flow has ended, if there is one. Nothing is locked: one that is just being woken counts.
+SELECT 1
+FROM fencerow.flow_waits AS wait
+JOIN fencerow.jobs AS job ON job.id = wait.job_id
+WHERE job.state = 'waiting'
+  AND job.gate IS NULL
+  AND job.attempt = wait.attempt
+  AND {{flow has ended}}
+LIMIT 1;

@@ -44,3 +44,17 @@ WHERE job.state = 'waiting'
                    OR EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state IS NULL)))
 ORDER BY wait.job_id
 LIMIT :limit;
+
+-- name: any_flow_wait_over
+-- A job that is suspended and whose flow has ended, if there is one.
+SELECT 1
+FROM fencerow.flow_waits AS wait
+JOIN fencerow.jobs AS job ON job.id = wait.job_id
+WHERE job.state = 'waiting'
+  AND job.gate IS NULL
+  AND job.attempt = wait.attempt
+  AND NOT EXISTS (SELECT 1 FROM fencerow.flows AS flow
+            WHERE flow.id = wait.flow_id
+              AND (flow.ended_at IS NULL
+                   OR EXISTS (SELECT 1 FROM fencerow.flow_jobs AS member WHERE member.flow_id = flow.id AND member.state IS NULL)))
+LIMIT 1;
