@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -187,28 +188,52 @@ def test_a_loop_that_dies_takes_the_process_down_with_its_reason(
     assert "a fault of ours" in err.splitlines()[-3]
 
 
-async def test_drain_ends_when_the_worker_has_told_all_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The database knows of the last end a moment before the worker does."""
+class Drained:
+    """A worker that drains: its answers, one a look, and what was left of them when it was asked to stop."""
+
+    def __init__(self, held: Sequence[int], soon: Sequence[bool | Exception]) -> None:
+        self.held, self.soon = list(held), list(soon)
+        self.stopped = False
+
+    @property
+    def running(self) -> int:
+        return self.held.pop(0)
+
+    async def queues_soon(self) -> bool:
+        answer = self.soon.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def request_stop(self) -> None:
+        self.stopped = True
+
+
+@pytest.mark.parametrize(
+    ("held", "soon"),
+    [
+        pytest.param(
+            [1, 1, 0, 0], [False], id="the database knows of the last end a moment before the worker does"
+        ),
+        pytest.param([0, 0, 0], [True, False], id="a job is about to be queued"),
+        pytest.param([0, 1, 0, 0], [False, False], id="a job was queued meanwhile"),
+        pytest.param([0, 0, 0], [OSError("away"), False], id="the database was away"),
+    ],
+)
+async def test_drain_ends_when_nothing_is_left(
+    monkeypatch: pytest.MonkeyPatch, held: Sequence[int], soon: Sequence[bool | Exception]
+) -> None:
     monkeypatch.setattr(running, "LOOK_S", 0)
-    held = [1, 1, 0]
-    stopped: list[list[int]] = []
 
     class Engine:
         async def arun(self, _operation: object) -> list[object]:
             return []
 
-    class Worker:
-        @property
-        def running(self) -> int:
-            return held.pop(0)
-
-        def request_stop(self) -> None:
-            stopped.append(list(held))
-
     app: Any = SimpleNamespace(handlers={}, engine=Engine())
-    worker: Any = Worker()
+    drained = Drained(held, soon)
+    worker: Any = drained
 
     async with asyncio.timeout(PATIENCE_S):
         await running._watch(app, worker)
 
-    assert stopped == [[]]
+    assert drained.stopped and (drained.held, drained.soon) == ([], [])

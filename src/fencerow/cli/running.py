@@ -14,6 +14,7 @@ from fencerow.core.errors import FencerowError, TooManyHung
 from fencerow.core.worker.plain import Worker
 from fencerow.db.errors import exits
 from fencerow.db.main_loop import run_main
+from fencerow.db.trouble import is_trouble
 from fencerow.operators import looking
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -68,9 +69,18 @@ async def _watch(app: JobsApp, worker: Worker) -> None:
     """Stop the worker when no job that it could run is left, due or not, and it has told of all its ends."""
     names = set(app.handlers)
 
-    async def is_any_left() -> bool:
+    async def is_any_there() -> bool:
         counts = await app.engine.arun(looking.counts())
         return worker.running > 0 or any(count.name in names for count in counts)
+
+    async def is_any_left() -> bool:
+        try:
+            # Again: what was soon to be queued at the first look may be queued by the second.
+            return await is_any_there() or await worker.queues_soon() or await is_any_there()
+        except Exception as error:
+            if not is_trouble(error):
+                raise
+            return True  # there may be, as far as the database tells
 
     # The event is in the database, and others may bring it about.
     while await is_any_left():  # noqa: ASYNC110

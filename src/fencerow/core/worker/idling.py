@@ -42,13 +42,18 @@ async def _any_due(engine: Engine, config: CoreConfig, names: Sequence[str], par
     queues = parts.roster.queues()
     try:
         # First what wings will queue: it is due then.
-        for queues_soon in brought().queues_soon:
-            if await engine.arun(queues_soon()):
-                return True
-        if await parts.chores.queue_soon():
+        if await any_soon(engine, parts):
             return True
         return await engine.arun(store.any_due(queues, list(names), parsed_labels(config.labels)))
     except Exception as error:
         if not is_trouble(error):
             raise
         return True
+
+
+async def any_soon(engine: Engine, parts: Assembly) -> bool:
+    """Whether a wing or a chore of this worker will queue jobs at once, as far as the database tells."""
+    for queues_soon in brought().queues_soon:
+        if await engine.arun(queues_soon()):
+            return True
+    return await parts.chores.queue_soon()

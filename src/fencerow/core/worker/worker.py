@@ -25,6 +25,7 @@ from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.assembly import Assembly, connections, described, shared
 from fencerow.core.worker.brought import check_apart
+from fencerow.core.worker.idling import any_soon
 from fencerow.core.worker.idling import until_idle as until_idle_now
 from fencerow.core.worker.middleware import NO_MIDDLEWARE, Middleware
 from fencerow.core.worker.ordered import ServedChange, not_registered, ordering_of
@@ -243,6 +244,11 @@ class LoopWorker:
     def running(self) -> int:
         """How many jobs this worker holds now: running, waiting for a slot, or ended and not yet confirmed."""
         return len(self._parts.roster.held) if self._started else 0
+
+    async def queues_soon(self) -> bool:
+        """Whether what it does beside its jobs will queue jobs at once, such as those that follow a flow; true before
+        it has started. May raise what the database does."""
+        return not self._started or await any_soon(self._engine, self._parts)
 
     @property
     def holder(self) -> str | None:
