@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from functools import partial
+from typing import Any
 
 import psycopg
 import pytest
@@ -102,4 +103,32 @@ def test_who_waits_for_a_connection_is_told_of_a_close_when_its_loop_runs_again(
     assert waiting.done(), "without the word it waits as long as for a connection"
     with pytest.raises(Unavailable, match="was closed"):
         waiting.result()
+    end(loop)
+
+
+def test_a_loop_that_an_interrupt_stopped_in_its_pool_opens_connections_again(postgres_url: str) -> None:
+    """Ctrl-C may come while the pool itself is at work: it ends the task that opens connections and takes them back."""
+
+    class Interrupts:
+        async def run(self) -> None:
+            raise KeyboardInterrupt
+
+    engine, loop = postgres_engine(postgres_url), asyncio.new_event_loop()
+
+    async def both() -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            async with engine._pools.aheld(), engine._pools.aheld():
+                pass
+
+    async def interrupted() -> None:
+        pool: Any = engine._pools._apools[loop].pools[False].pool
+        pool.run_task(Interrupts())
+        await asyncio.sleep(PATIENCE_S)
+
+    loop.run_until_complete(engine.arun(store.clock()))
+    with pytest.raises(KeyboardInterrupt):
+        loop.run_until_complete(interrupted())
+    loop.run_until_complete(both())
+    loop.run_until_complete(engine.aclose())
+    engine.close()
     end(loop)

@@ -18,6 +18,7 @@ from psycopg_pool import AsyncConnectionPool
 from fencerow.db.held import HELD_S, AtHand
 
 CLOSE_S = 1.0
+INTERRUPTS = (KeyboardInterrupt, SystemExit)
 
 
 class LoopPool:
@@ -33,6 +34,26 @@ class LoopPool:
         # Contexts of their own: the one of whoever asked first must not live as long, and the pool's workers do.
         self.opening = asyncio.create_task(pool.open(), name=f"{pool.name}-opening", context=Context())
         self._waiting = asyncio.create_task(self._wait(), name="fencerow-pool", context=Context())
+        self._tasks = [self._waiting]
+        self.opening.add_done_callback(self._opened)
+
+    def _opened(self, _: asyncio.Task[None]) -> None:
+        self._tasks += [
+            each for each in asyncio.all_tasks() if each.get_name().startswith(f"{self.pool.name}-")
+        ]
+
+    @property
+    def is_broken_off(self) -> bool:
+        """Whether an interrupt of the program ended one of its tasks: it opens no connection any more."""
+        ended = [each for each in self._tasks if each.done() and not each.cancelled()]
+        return any(isinstance(each.exception(), INTERRUPTS) for each in ended)
+
+    def leave(self) -> None:
+        """Another one takes its place. What is in use is closed when it comes back."""
+        self.at_hand.is_over = True
+        self.at_hand.drain()
+        if not self.at_hand.begun:  # else they would hear of a cancel
+            self._waiting.cancel()
 
     async def close(self) -> None:
         """Close the pool now."""
@@ -61,8 +82,16 @@ class LoopPool:
                 await self.put_back(before=time.monotonic() - HELD_S)
         except asyncio.CancelledError:  # not `finally`: a task that is thrown away can wait no more
             self.at_hand.drop(tell=True)
-            with suppress(asyncio.CancelledError):
-                await self.pool.close(CLOSE_S)
+            is_broken_off = self.is_broken_off
+            try:
+                with suppress(asyncio.CancelledError):
+                    # Of one that was broken off the end tells of the interrupt again, and closes nothing.
+                    while is_broken_off and self.pool.get_stats().get("pool_available"):
+                        await (await self.pool.getconn(CLOSE_S)).close()
+                    await self.pool.close(CLOSE_S)
+            except INTERRUPTS:
+                if not is_broken_off:
+                    raise
             raise
 
 

@@ -227,6 +227,8 @@ class Pools(ThreadPools):
         self._check_process()
         opened = self._of_loop()
         pools = opened.pools
+        if for_user in pools and pools[for_user].is_broken_off:
+            pools.pop(for_user).leave()
         if for_user not in pools:
             pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
                 self._conninfo,
