@@ -169,7 +169,9 @@ def _call_back(flows: list[str]) -> Steps[list[NewJob]]:
         job = NEW_JOB.decode(str(text))
         try:
             yield from (store.submit_gated if job.writes_more else store.submit)([job]).steps()
-        except FencerowError as error:  # nothing of it was written: it names what nobody defined, or was left out
+        except (
+            FencerowError
+        ) as error:  # nothing of it was written: it names what nobody defined, or was left out
             yield from execute("note_callback_trouble", id=str(job_id), trouble=line_of(error)[:1000])
         else:
             made.append(job)
