@@ -73,7 +73,7 @@ def test_a_claim_by_label_that_looks_at_no_label_is_found(
 ) -> None:
     """What workers do is recorded: a claim by label, the wait that is over, and who takes it then."""
     guard = (
-        "AND fencerow.lane(queued) = lane.mark ->> 1"
+        'AND "fencerow".lane(queued) = lane.mark ->> 1'
         if engine.traits.has_server
         else "AND queued.lane = json_extract(lane.value, '$[1]')"
     )
