@@ -10,7 +10,7 @@ from fencerow.core.store import store
 from fencerow.operators import looking
 from fencerow.operators.queues import pause_queue, resume_queue
 from fencerow.testing.clock import DatabaseClock
-from fencerow.turns import handing
+from fencerow.turns import handing, looks
 from tests.kit.jobs import AnyEngine, claim, read, register
 from tests.turns.test_turns import gated, hand_over, retried, states
 
@@ -107,6 +107,20 @@ def test_a_turn_that_was_used_stays_unless_its_queue_is_paused(
     assert back(engine) == []
     engine.run(pause_queue("mail", actor="ada"))
     assert back(engine, None) == [first]
+
+
+def test_who_ends_when_nothing_is_left_waits_for_the_turn_of_a_paused_queue(engine: AnyEngine) -> None:
+    gated(engine, 1, queue="else")
+    hand_over(engine)
+    engine.run(pause_queue("else", actor="ada"))
+    assert not engine.run(looks.any_soon()), "nobody else wants it"
+
+    (other,) = gated(engine)
+    hand_over(engine)  # who heard of it, and found no room
+    assert engine.run(looks.any_soon())
+
+    assert swept(engine) == [other]
+    assert not engine.run(looks.any_soon())
 
 
 def test_a_strict_job_keeps_the_turn_that_it_has_started(engine: AnyEngine, clock: DatabaseClock) -> None:

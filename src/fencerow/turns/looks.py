@@ -35,11 +35,19 @@ def turns_wanted(after: int = 0) -> Steps[TurnsWanted]:
 
 @operation(repeatable=True, writes="")
 def any_soon() -> Steps[bool]:
-    """Whether somebody may get a turn at once, or the wait of one for a label is over."""
+    """Whether somebody may get a turn at once, or the wait of one for a label is over.
+
+    Also the turn of a job in a paused queue, which a sweep takes back: of the first gates, where many wait at more.
+    """
     if (yield from turns_wanted().steps()).at_once:
         return True
     over_us = yield from next_fall_back().steps()
-    return over_us is not None and over_us <= 0
+    if over_us is not None and over_us <= 0:
+        return True
+    gates = yield from gates_after().steps()
+    return bool(
+        gates and (yield from execute("find_unused_turns", gates=gates, stopped=[], unclaimed_s=None))
+    )
 
 
 @operation(alone=True, repeatable=True, writes="")
