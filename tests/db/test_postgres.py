@@ -159,7 +159,7 @@ async def test_each_error_becomes_what_a_caller_can_use(
 
 @operation()
 def without_queue() -> Steps[None]:
-    yield from execute("submit", jobs=f'[{{"queue":null,"jobs":[["{new_id()}",2,"{{}}"]]}}]')
+    yield from execute("submit", count=1, jobs=f'[{{"queue":null,"jobs":[["{new_id()}",2,"{{}}"]]}}]')
 
 
 def test_integrity_errors_reach_the_caller_unchanged(pg: PostgresEngine) -> None:

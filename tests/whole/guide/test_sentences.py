@@ -175,6 +175,7 @@ SHOWN_BY = {
     "guide/dashboard.md: `fencerow serve -A": "web/dashboard/test_mounted.py::test_beside_the_gateway_each_has",
     "postgresql.md: `--submit-role` names": "cli/test_sql_function.py::test_the_command_prints_it",
     "postgresql.md: `fencerow doctor` says so": f"{DOCTOR}::test_a_pooler_through_which_listen_hears_nothing",
+    "postgresql.md: `fencerow doctor` warns of it": f"{DOCTOR}::test_row_security_that_holds_for_the_role",
     "speed.md: `fencerow doctor` names old transactions": f"{DOCTOR}::test_a_snapshot_that_holds_the_horizon",
     "speed.md: `fencerow doctor` names them and who": f"{DOCTOR}::test_a_snapshot_that_holds_the_horizon",
 }
